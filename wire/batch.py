@@ -1,0 +1,173 @@
+"""Record batches, format v2: the 61-byte header, read and stamped in place.
+
+A batch is never rebuilt. The broker checks the header and the CRC, writes the base offset and the
+leader epoch into the bytes it received (the CRC covers neither), and passes the bytes on.
+
+    baseOffset i64 | batchLength i32 | partitionLeaderEpoch i32 | magic i8 | crc u32
+    attributes i16 | lastOffsetDelta i32 | baseTimestamp i64 | maxTimestamp i64
+    producerId i64 | producerEpoch i16 | baseSequence i32 | recordCount i32 | records …
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from wire.errors import BatchError, ErrorCode
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size  # 61
+LENGTH_PREFIX = 12  # base offset and length: what `length` does not count
+CRC_START = 21  # the CRC covers everything from the attributes on
+MAGIC = 2
+NO_PRODUCER = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+MAX_SEQUENCE = 2**31 - 1
+
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_MAGIC_AT = 16
+_HIGHEST_CODEC = 4  # none, gzip, snappy, lz4, zstd
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+
+Buffer = bytes | bytearray | memoryview
+
+
+class BatchHeader(NamedTuple):
+    """The fields of one batch's header, as they stand in the bytes."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.length + LENGTH_PREFIX
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences wrap from 2³¹−1 to 0, as Kafka's do."""
+        return next_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & _CODEC_MASK
+
+    @property
+    def is_append_time(self) -> bool:
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+
+def next_sequence(sequence: int, increment: int) -> int:
+    """The sequence number `increment` after `sequence`."""
+    return (sequence + increment) & MAX_SEQUENCE
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; the caller has made sure that `HEADER_SIZE` bytes are there."""
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def check_batch(view: memoryview) -> BatchHeader:
+    """The header of the one batch that `view` holds, exactly, with its CRC verified.
+
+    This is all that a broker knows of a batch: what the CRC covers beyond the header is the
+    business of those who wrote it and those who will read it.
+    """
+    size = len(view)
+    if size < HEADER_SIZE:
+        if size > _MAGIC_AT and view[_MAGIC_AT] < MAGIC:
+            raise _old_format(view[_MAGIC_AT])
+        raise BatchError(
+            ErrorCode.corrupt_message,
+            f"a record batch has at least {HEADER_SIZE} bytes, this has {size}",
+        )
+    header = BatchHeader._make(HEADER.unpack_from(view))
+    if header.magic != MAGIC:
+        if 0 <= header.magic < MAGIC:
+            raise _old_format(header.magic)
+        raise BatchError(ErrorCode.corrupt_message, f"unknown record format {header.magic}")
+    if header.length != size - LENGTH_PREFIX:
+        raise _wrong_length(header, size)
+    if crc32c(view[CRC_START:]) != header.crc:
+        raise BatchError(ErrorCode.corrupt_message, "the batch's CRC does not match its bytes")
+    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+        raise BatchError(
+            ErrorCode.invalid_record,
+            f"{header.record_count} records with last offset delta {header.last_offset_delta}",
+        )
+    if header.codec > _HIGHEST_CODEC:
+        raise BatchError(
+            ErrorCode.unsupported_compression_type, f"unknown compression codec {header.codec}"
+        )
+    return header
+
+
+def stamp(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Write what the broker decides into a batch that begins the buffer."""
+    struct.pack_into(">q", buffer, 0, base_offset)
+    struct.pack_into(">i", buffer, LENGTH_PREFIX, leader_epoch)
+
+
+def headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch that lies whole in `buffer`, until the first that doesn't.
+
+    Trusts the lengths only as far as the buffer reaches; checks no CRC.
+    """
+    end = len(buffer)
+    while position + HEADER_SIZE <= end:
+        header = BatchHeader._make(HEADER.unpack_from(buffer, position))
+        if header.size < HEADER_SIZE or position + header.size > end:
+            return
+        yield position, header
+        position += header.size
+
+
+def _old_format(magic: int) -> BatchError:
+    return BatchError(
+        ErrorCode.unsupported_for_message_format,
+        f"record format {magic} is not supported, only {MAGIC}: use a client of Kafka 0.11 or later",
+    )
+
+
+def _wrong_length(header: BatchHeader, size: int) -> BatchError:
+    if HEADER_SIZE <= header.size < size:
+        return BatchError(
+            ErrorCode.invalid_record,
+            f"one record batch per partition and request: the first ends at {header.size} of {size} bytes",
+        )
+    return BatchError(
+        ErrorCode.corrupt_message,
+        f"the batch says it has {header.size} bytes, {size} were sent",
+    )

@@ -1,0 +1,19 @@
+"""A stretch of a file that is sent as it is, without passing through the process."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class HasFileno(Protocol):
+    """An open file. Whoever holds it keeps it open: files close when nobody holds them."""
+
+    def fileno(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """`length` bytes of `file`, from `position` on: what `sendfile` takes."""
+
+    file: HasFileno
+    position: int
+    length: int
