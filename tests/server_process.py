@@ -1,0 +1,150 @@
+"""One server as a child process: started, measured, killed, its output kept in a file.
+
+The output goes to a file and not to a pipe, so that a server that talks much never blocks on us
+and its last words survive a SIGKILL. A restart appends to the same file. Whoever starts a process
+ends it: use it as a context manager, or call `kill` in a fixture's last line.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class ServerFailed(Exception):
+    """A server ended, or did not become ready in time. Carries the end of its output."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def wait_until(
+    condition: Callable[[], bool], *, within: float, what: str, every: float = 0.02
+) -> None:
+    """Polls until the condition holds; fails with `what` when the time is over."""
+    deadline = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {within:g} s: {what}")
+        time.sleep(every)
+
+
+class ServerProcess:
+    """A child process that can be started again after it ended."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        output: Path,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.command = list(command)
+        self.output = output
+        self.environment = dict(environment or {})
+        self._directory = directory
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def spawn(self) -> None:
+        """Starts the program, without waiting for anything."""
+        assert not self.alive, f"already running: {self.command}"
+        with self.output.open("ab") as output:
+            self._child = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._directory,
+                env={**os.environ, **self.environment},
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "never started"
+        return self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        assert self._child is not None, "never started"
+        return self._child.poll()
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, no handler runs. Returns once the process is gone."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+
+    def terminate(self, *, within: float = 30) -> int:
+        """SIGTERM, then the exit code; a server that does not end in time fails the test."""
+        assert self._child is not None, "never started"
+        self._child.send_signal(signal.SIGTERM)
+        return self.wait(within=within)
+
+    def wait(self, *, within: float) -> int:
+        """The exit code, once the process ended by itself."""
+        assert self._child is not None, "never started"
+        try:
+            return self._child.wait(within)
+        except subprocess.TimeoutExpired:
+            raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
+
+    def wait_ready(self, ready: Callable[[], bool], *, within: float) -> None:
+        """Polls `ready`; fails at once when the process ends before."""
+        deadline = time.monotonic() + within
+        while not ready():
+            if not self.alive:
+                raise ServerFailed(f"ended with {self.exit_code}\n{self.last_words()}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"not ready within {within:g} s\n{self.last_words()}")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        """All it has written so far, over all its starts."""
+        return self.output.read_text(errors="replace") if self.output.exists() else ""
+
+    def last_words(self, lines: int = 40) -> str:
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    def rss(self) -> int:
+        """Resident memory, in bytes."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def cpu_seconds(self) -> float:
+        """User and system time used so far."""
+        # The command's name is in parentheses and may hold spaces: count from its end.
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def open_files(self) -> int:
+        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
