@@ -1,0 +1,74 @@
+"""CreateTopics (key 19): new topics with their partitions and configs.
+
+Left out: nothing. `topic_config_error_code` stays 0, as configs are never hidden from who creates.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableReplicaAssignment:
+    partition_index: int
+    broker_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicConfig:
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopic:
+    name: str
+    num_partitions: int
+    replication_factor: int
+    assignments: tuple[CreatableReplicaAssignment, ...] = ()
+    configs: tuple[CreatableTopicConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicsRequest:
+    topics: tuple[CreatableTopic, ...]
+    timeout: int = 60_000
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicConfigs:
+    name: str
+    value: str | None
+    read_only: bool = False
+    config_source: int = -1
+    is_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatableTopicResult:
+    name: str
+    topic_id: uuid.UUID | None = None
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    topic_config_error_code: int = 0
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: tuple[CreatableTopicConfigs, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicsResponse:
+    throttle_time: int = 0
+    topics: tuple[CreatableTopicResult, ...]
+
+
+API = Api(
+    key=19,
+    name="CreateTopics",
+    versions=range(2, 8),
+    request=CreateTopicsRequest,
+    response=CreateTopicsResponse,
+)

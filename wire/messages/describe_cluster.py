@@ -1,0 +1,48 @@
+"""DescribeCluster (key 60): the cluster's id, controller and brokers.
+
+Left out: authorized operations, which stay at their "not asked for" value, and KRaft's controllers
+(`endpoint_type` 2).
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
+BROKERS = 1  # the endpoint type that asks for brokers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterRequest:
+    include_cluster_authorized_operations: bool = False
+    endpoint_type: int = BROKERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterBroker:
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeClusterResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    endpoint_type: int = BROKERS
+    cluster_id: str
+    controller_id: int = -1
+    brokers: tuple[DescribeClusterBroker, ...]
+    cluster_authorized_operations: int = NOT_ASKED
+
+
+API = Api(
+    key=60,
+    name="DescribeCluster",
+    versions=range(2),
+    request=DescribeClusterRequest,
+    response=DescribeClusterResponse,
+)

@@ -1,0 +1,101 @@
+"""DescribeConfigs (key 32): configs of topics and brokers, where values come from, what they mean.
+
+Left out: broker loggers. The enumerations here are those of all three APIs for configs.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+class ResourceType(IntEnum):
+    """What has configs. The fields are plain integers, since a peer may send any."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+
+
+class ConfigSource(IntEnum):
+    """Where a value was set."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class ConfigType(IntEnum):
+    """How a value is to be read."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsResource:
+    resource_type: int
+    resource_name: str
+    configuration_keys: tuple[str, ...] | None = ()  # null asks for all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsRequest:
+    resources: tuple[DescribeConfigsResource, ...]
+    include_synonyms: bool = False
+    include_documentation: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsSynonym:
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsResourceResult:
+    name: str
+    value: str | None
+    read_only: bool = False
+    config_source: int = -1
+    is_sensitive: bool = False
+    synonyms: tuple[DescribeConfigsSynonym, ...] = ()
+    config_type: int = 0
+    documentation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsResult:
+    error_code: ErrorCode = ErrorCode.none
+    error_message: str | None = None
+    resource_type: int
+    resource_name: str
+    configs: tuple[DescribeConfigsResourceResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConfigsResponse:
+    throttle_time: int = 0
+    results: tuple[DescribeConfigsResult, ...]
+
+
+API = Api(
+    key=32,
+    name="DescribeConfigs",
+    versions=range(1, 5),
+    request=DescribeConfigsRequest,
+    response=DescribeConfigsResponse,
+)

@@ -1,0 +1,111 @@
+"""Fetch (key 1): record batches of partitions, from an offset on.
+
+Left out: fetch sessions (declined with session id 0, so `forgotten_topics_data` is never needed),
+aborted transactions, preferred read replicas, and what only KRaft's own quorum uses
+(`cluster_id`, `diverging_epoch`, `snapshot_id`).
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.slices import FileSlice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPartition:
+    partition: int
+    current_leader_epoch: int = -1
+    fetch_offset: int
+    last_fetched_epoch: int = -1
+    log_start_offset: int = -1
+    partition_max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchTopic:
+    topic: str
+    partitions: tuple[FetchPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenTopic:
+    topic: str
+    partitions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    cluster_id: str | None = None
+    replica_id: int = -1
+    max_wait: int
+    min_bytes: int
+    max_bytes: int = 2**31 - 1
+    isolation_level: int = 0
+    session_id: int = 0
+    session_epoch: int = -1
+    topics: tuple[FetchTopic, ...]
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = ()
+    rack_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochEndOffset:
+    epoch: int = -1
+    end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderIdAndEpoch:
+    leader_id: int = -1
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotId:
+    end_offset: int = -1
+    epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedTransaction:
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionData:
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.none
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    diverging_epoch: EpochEndOffset = EpochEndOffset()
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    snapshot_id: SnapshotId = SnapshotId()
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = None
+    preferred_read_replica: int = -1
+    records: memoryview | bytes | FileSlice | None = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchableTopicResponse:
+    topic: str
+    partitions: tuple[PartitionData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    session_id: int = 0
+    responses: tuple[FetchableTopicResponse, ...]
+
+
+API = Api(
+    key=1,
+    name="Fetch",
+    versions=range(4, 13),
+    request=FetchRequest,
+    response=FetchResponse,
+)

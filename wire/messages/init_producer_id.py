@@ -1,0 +1,34 @@
+"""InitProducerId (key 22): the identity under which a producer numbers its batches.
+
+Left out: transactions; a request that names a transactional id is refused.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducerIdRequest:
+    transactional_id: str | None = None
+    transaction_timeout: int = 0
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitProducerIdResponse:
+    throttle_time: int = 0
+    error_code: ErrorCode = ErrorCode.none
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+API = Api(
+    key=22,
+    name="InitProducerId",
+    versions=range(5),
+    request=InitProducerIdRequest,
+    response=InitProducerIdResponse,
+)

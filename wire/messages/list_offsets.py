@@ -1,0 +1,63 @@
+"""ListOffsets (key 2): the offset that belongs to a timestamp, or to a special one.
+
+Left out: nothing. Both isolation levels are answered alike, as there are no transactions.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+LATEST = -1  # the end of what consumers may read
+EARLIEST = -2
+MAX_TIMESTAMP = -3  # from version 7: the record of the greatest timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsPartition:
+    partition_index: int
+    current_leader_epoch: int = -1
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsTopic:
+    name: str
+    partitions: tuple[ListOffsetsPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsRequest:
+    replica_id: int = -1
+    isolation_level: int = 0
+    topics: tuple[ListOffsetsTopic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsPartitionResponse:
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.none
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsTopicResponse:
+    name: str
+    partitions: tuple[ListOffsetsPartitionResponse, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOffsetsResponse:
+    throttle_time: int = 0
+    topics: tuple[ListOffsetsTopicResponse, ...]
+
+
+API = Api(
+    key=2,
+    name="ListOffsets",
+    versions=range(1, 8),
+    request=ListOffsetsRequest,
+    response=ListOffsetsResponse,
+)

@@ -1,0 +1,75 @@
+"""Metadata (key 3): brokers, topics, partitions and who leads each of them.
+
+In a request of version 0 an empty list of topics means all of them, in later versions null does.
+Left out: authorized operations, which stay at their "not asked for" value.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRequestTopic:
+    topic_id: uuid.UUID | None = None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRequest:
+    topics: tuple[MetadataRequestTopic, ...] | None
+    allow_auto_topic_creation: bool = True
+    include_topic_authorized_operations: bool = False
+    include_cluster_authorized_operations: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponseBroker:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponsePartition:
+    error_code: ErrorCode = ErrorCode.none
+    partition_index: int
+    leader_id: int
+    leader_epoch: int = -1
+    replica_nodes: tuple[int, ...] = ()
+    isr_nodes: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponseTopic:
+    error_code: ErrorCode = ErrorCode.none
+    name: str | None
+    topic_id: uuid.UUID | None = None
+    is_internal: bool = False
+    partitions: tuple[MetadataResponsePartition, ...] = ()
+    topic_authorized_operations: int = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataResponse:
+    throttle_time: int = 0
+    brokers: tuple[MetadataResponseBroker, ...]
+    cluster_id: str | None = None
+    controller_id: int = -1
+    topics: tuple[MetadataResponseTopic, ...]
+    cluster_authorized_operations: int = NOT_ASKED
+
+
+API = Api(
+    key=3,
+    name="Metadata",
+    versions=range(13),
+    request=MetadataRequest,
+    response=MetadataResponse,
+)
