@@ -157,7 +157,7 @@ def headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeade
 def _old_format(magic: int) -> BatchError:
     return BatchError(
         ErrorCode.unsupported_for_message_format,
-        f"record format {magic} is not supported, only {MAGIC}: use a client of Kafka 0.11 or later",
+        f"record format {magic} is not supported, only {MAGIC} (Kafka 0.11 and newer)",
     )
 
 
@@ -165,7 +165,8 @@ def _wrong_length(header: BatchHeader, size: int) -> BatchError:
     if HEADER_SIZE <= header.size < size:
         return BatchError(
             ErrorCode.invalid_record,
-            f"one record batch per partition and request: the first ends at {header.size} of {size} bytes",
+            "one record batch per partition and request: "
+            f"the first ends at {header.size} of {size} bytes",
         )
     return BatchError(
         ErrorCode.corrupt_message,

@@ -1,0 +1,264 @@
+"""Messages, encoded and decoded for any served version.
+
+Rule 1: kio's generated classes say what a version looks like on the wire: which fields, in which
+order, of which type. They are read as a schema, once per message and version, on first use.
+
+Rule 2: Penstock's own classes in `wire/messages` are the superset of all served versions, with the
+same field names. A field that a version lacks takes its default when a message is decoded, and is
+left out when one is encoded. So whoever handles a message never asks for its version.
+
+Rule 3: whatever bytes arrive, either the whole body becomes one message or a `ProtocolError` is
+raised. (kio's own reader is not used: it allocates what an array's count claims before it looks
+at the bytes, and a count of 2³¹−1 aborts the process.)
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from kio.index import load_request_schema, load_response_schema
+
+from wire import primitives
+from wire.errors import ErrorCode, ProtocolError
+from wire.primitives import Outgoing, Reader, Writer
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+_FIXED_WIDTH: dict[str, tuple[Reader, Writer]] = {
+    "bool": (primitives.read_bool, primitives.write_bool),
+    "int8": (primitives.read_int8, primitives.write_int8),
+    "int16": (primitives.read_int16, primitives.write_int16),
+    "int32": (primitives.read_int32, primitives.write_int32),
+    "int64": (primitives.read_int64, primitives.write_int64),
+    "uint16": (primitives.read_uint16, primitives.write_uint16),
+    "float64": (primitives.read_float64, primitives.write_float64),
+    "uuid": (primitives.read_uuid, primitives.write_uuid),
+    "error_code": (primitives.read_error_code, primitives.write_error_code),
+    "timedelta_i32": (primitives.read_int32, primitives.write_int32),
+    "timedelta_i64": (primitives.read_int64, primitives.write_int64),
+    "datetime_i64": (primitives.read_int64, primitives.write_int64),
+}
+_EMPTY: dict[str, Any] = {"string": "", "bytes": b"", "records": b"", "uuid": None}
+_SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
+    "string": primitives.string,
+    "bytes": primitives.byte_string,
+    "records": primitives.record_bytes,
+}
+
+
+@dataclass(frozen=True)
+class Api(Generic[Request, Response]):
+    """One of Kafka's APIs: its key, the versions that are served, and its two messages."""
+
+    key: int
+    name: str
+    versions: range
+    request: type[Request]
+    response: type[Response]
+
+    def decode_request(self, version: int, body: memoryview) -> Request:
+        return _decode(load_request_schema(self.key, version), self.request, body)
+
+    def encode_request(self, version: int, request: Request) -> Outgoing:
+        return _encode(load_request_schema(self.key, version), self.request, request)
+
+    def decode_response(self, version: int, body: memoryview) -> Response:
+        return _decode(load_response_schema(self.key, version), self.response, body)
+
+    def encode_response(self, version: int, response: Response) -> Outgoing:
+        return _encode(load_response_schema(self.key, version), self.response, response)
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether request and response of this version carry tagged fields."""
+        return load_request_schema(self.key, version).__flexible__
+
+
+def _decode(schema: type[Any], message: type[Request], body: memoryview) -> Request:
+    read, _ = _entity(schema, message)
+    value, end = read(body, 0)
+    if end != len(body):
+        raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
+    return value  # type: ignore[no-any-return]  # read() builds a `message`
+
+
+def _encode(schema: type[Any], message: type[Request], value: Request) -> Outgoing:
+    _, write = _entity(schema, message)
+    out = Outgoing()
+    write(out, value)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _TaggedField:
+    name: str
+    read: Reader
+    write: Writer
+    default: Any
+
+
+_compiled: dict[tuple[type[Any], type[Any]], tuple[Reader, Writer]] = {}
+
+
+def _entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
+    """Reader and writer of `message` in the form that `schema` describes."""
+    compiled = _compiled.get((schema, message))
+    if compiled is None:
+        compiled = _compiled[schema, message] = _compile(schema, message)
+    return compiled
+
+
+def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
+    types = get_type_hints(message)
+    ours = {field.name: field for field in fields(message)}
+    if unknown := {field.name for field in fields(schema)} - ours.keys():
+        raise TypeError(f"{message.__qualname__} lacks {', '.join(sorted(unknown))} of {schema}")
+
+    plain: list[tuple[str, Reader, Writer]] = []
+    tagged: dict[int, _TaggedField] = {}
+    for field in fields(schema):
+        read, write = _field(schema, field, types[field.name])
+        if (tag := field.metadata.get("tag")) is None:
+            plain.append((field.name, read, write))
+        else:
+            tagged[tag] = _TaggedField(field.name, read, write, _default(message, ours[field.name]))
+    missing = ours.keys() - {field.name for field in fields(schema)}
+    for name in missing:
+        _default(message, ours[name])
+    return (
+        _entity_reader(message, plain, tagged, flexible=schema.__flexible__),
+        _entity_writer(plain, tagged, flexible=schema.__flexible__),
+    )
+
+
+def _entity_reader(
+    message: type[Any],
+    plain: list[tuple[str, Reader, Writer]],
+    tagged: dict[int, _TaggedField],
+    *,
+    flexible: bool,
+) -> Reader:
+    readers = [(name, read) for name, read, _ in plain]
+
+    def read_entity(buffer: memoryview, position: int) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+        for name, read in readers:
+            values[name], position = read(buffer, position)
+        if flexible:
+            position = read_tags(buffer, position, values)
+        return message(**values), position
+
+    def read_tags(buffer: memoryview, position: int, values: dict[str, Any]) -> int:
+        if not tagged:
+            return primitives.skip_tagged_fields(buffer, position)
+        count, position = primitives.read_unsigned_varint(buffer, position)
+        for _ in range(count):
+            tag, position = primitives.read_unsigned_varint(buffer, position)
+            size, position = primitives.read_unsigned_varint(buffer, position)
+            end = position + size
+            if end > len(buffer):
+                raise ProtocolError(f"tagged field {tag} of {size} bytes reaches past the end")
+            if tag in tagged:
+                field = tagged[tag]
+                values[field.name], reached = field.read(buffer, position)
+                if reached != end:
+                    raise ProtocolError(f"tagged field {field.name} is not {size} bytes long")
+            position = end
+        return position
+
+    return read_entity
+
+
+def _entity_writer(
+    plain: list[tuple[str, Reader, Writer]], tagged: dict[int, _TaggedField], *, flexible: bool
+) -> Writer:
+    writers = [(name, write) for name, _, write in plain]
+    tags = sorted(tagged.items())
+
+    def write_entity(out: Outgoing, value: Any) -> None:
+        for name, write in writers:
+            write(out, getattr(value, name))
+        if flexible:
+            write_tags(out, value)
+
+    def write_tags(out: Outgoing, value: Any) -> None:
+        present = [
+            (tag, field) for tag, field in tags if getattr(value, field.name) != field.default
+        ]
+        primitives.write_unsigned_varint(out, len(present))
+        for tag, field in present:
+            body = Outgoing()
+            field.write(body, getattr(value, field.name))
+            primitives.write_unsigned_varint(out, tag)
+            primitives.write_unsigned_varint(out, len(body))
+            out += body
+
+    return write_entity
+
+
+def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:
+    theirs, nullable = _without_none(field.type)
+    ours, _ = _without_none(ours)
+    flexible: bool = schema.__flexible__
+    if get_origin(theirs) is tuple:
+        element_type, _ = _without_none(get_args(theirs)[0])
+        element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
+        return primitives.array(element, flexible=flexible, nullable=nullable)
+    # A tagged field that is null is simply absent.
+    nullable = nullable and "tag" not in field.metadata
+    return _element(field, theirs, ours, flexible, nullable=nullable)
+
+
+def _element(
+    field: Field[Any], theirs: Any, ours: Any, flexible: bool, *, nullable: bool
+) -> tuple[Reader, Writer]:
+    if is_dataclass(theirs):
+        if nullable:
+            raise TypeError(f"{field.name}: no served version has a nullable structure")
+        return _entity(theirs, ours)  # type: ignore[arg-type]  # both are classes
+    kind: str = field.metadata["kafka_type"]
+    if kind in _SIZED:
+        return _SIZED[kind](flexible=flexible, nullable=nullable)
+    return _FIXED_WIDTH[kind]
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if get_origin(annotation) in {Union, UnionType}:
+        rest = [part for part in get_args(annotation) if part is not NoneType]
+        if len(rest) == 1:
+            return rest[0], True
+    return annotation, False
+
+
+def _default(message: type[Any], field: Field[Any]) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    raise TypeError(f"{message.__qualname__}.{field.name} needs a default: some version lacks it")
+
+
+def encode_error(schema: type[Any], code: ErrorCode) -> Outgoing | None:
+    """An otherwise empty response with `code`; None if `schema` has no error at its top."""
+    if not any(field.metadata.get("kafka_type") == "error_code" for field in fields(schema)):
+        return None
+    out = Outgoing()
+    for field in fields(schema):
+        if "tag" in field.metadata:
+            continue
+        theirs, nullable = _without_none(field.type)
+        if get_origin(theirs) is tuple:
+            _, write = primitives.array(
+                _FIXED_WIDTH["int8"], flexible=schema.__flexible__, nullable=nullable
+            )
+            write(out, ())
+        elif is_dataclass(theirs):
+            return None
+        else:
+            kind: str = field.metadata["kafka_type"]
+            _, write = _element(field, theirs, theirs, schema.__flexible__, nullable=nullable)
+            write(out, code if kind == "error_code" else _EMPTY.get(kind, 0))
+    if schema.__flexible__:
+        primitives.write_unsigned_varint(out, 0)
+    return out

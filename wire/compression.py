@@ -1,0 +1,195 @@
+"""Kafka's compression codecs, with a bound on what they may unpack.
+
+A kilobyte can claim to be a terabyte, and the codecs believe it. So nothing is unpacked before its
+size is known to be within the limit: gzip stops by itself, snappy says its size, and frames of lz4
+and zstd are walked from block to block, which bounds them from above. The compressed bytes come
+from a peer; whatever is wrong with them is a `BatchError`.
+"""
+
+import mmap
+import zlib
+from enum import IntEnum
+from typing import Protocol
+
+import cramjam
+
+from wire.errors import BatchError, ErrorCode
+
+MAX_UNPACKED = 128 * 1024 * 1024
+
+_XERIAL_MAGIC = b"\x82SNAPPY\0"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, lowest version that can read it
+_XERIAL_BLOCK = 32 * 1024
+_GZIP = 31  # zlib's window bits, +16 for gzip's header
+
+_SKIPPABLE_MAGIC = 0x184D2A50  # to …5F: lz4 and zstd share these frames
+_LZ4_MAGIC = 0x184D2204
+_LZ4_RATIO = 255
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_BLOCK = 128 * 1024
+_ZSTD_DICTIONARY_ID_SIZE = (0, 1, 2, 4)
+_ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
+
+
+class _FrameLibrary(Protocol):
+    def decompress(self, data: memoryview, /) -> cramjam.Buffer: ...
+    def decompress_into(self, data: memoryview, output: mmap.mmap, /) -> int: ...
+
+
+class Codec(IntEnum):
+    """The codec bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: Codec, data: bytes) -> bytes:
+    match codec:
+        case Codec.NONE:
+            return data
+        case Codec.GZIP:
+            return zlib.compress(data, wbits=_GZIP)
+        case Codec.SNAPPY:
+            return _to_xerial(data)
+        case Codec.LZ4:
+            # Independent blocks: Kafka's own reader knows no others.
+            compressor = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
+            compressor.compress(data)
+            return bytes(compressor.finish())
+        case Codec.ZSTD:
+            return bytes(cramjam.zstd.compress(data, level=3))
+
+
+def decompress(codec: Codec, data: memoryview, limit: int = MAX_UNPACKED) -> bytes | memoryview:
+    """What `data` holds: at most `limit` bytes of it, or a `BatchError`."""
+    try:
+        match codec:
+            case Codec.NONE:
+                return data
+            case Codec.GZIP:
+                return _from_gzip(data, limit)
+            case Codec.SNAPPY:
+                return _from_snappy(data, limit)
+            case Codec.LZ4:
+                return _from_frames(cramjam.lz4, _lz4_bound(data), data, limit)
+            case Codec.ZSTD:
+                return _from_frames(cramjam.zstd, _zstd_bound(data), data, limit)
+    except (cramjam.DecompressionError, zlib.error, IndexError) as error:
+        raise _corrupt(f"{codec.name.lower()}: {error}") from error
+
+
+def _from_gzip(data: memoryview, limit: int) -> bytes:
+    stream = zlib.decompressobj(_GZIP)
+    unpacked = stream.decompress(data, limit + 1)
+    if len(unpacked) > limit:
+        raise _too_large(limit)
+    if not stream.eof or stream.unused_data:
+        raise _corrupt("gzip: the data end too early, or something follows them")
+    return unpacked
+
+
+def _to_xerial(data: bytes) -> bytes:
+    """Snappy as Java's library frames it, and so every Kafka client: blocks with their lengths."""
+    out = bytearray(_XERIAL_HEADER)
+    for at in range(0, len(data), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
+        out += len(block).to_bytes(4, "big")
+        out += block
+    return bytes(out)
+
+
+def _from_snappy(data: memoryview, limit: int) -> bytes:
+    if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _from_snappy_block(data, limit)
+    out = bytearray()
+    at = len(_XERIAL_HEADER)
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        at += 4
+        if not 0 < size <= len(data) - at:
+            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+        out += _from_snappy_block(data[at : at + size], limit - len(out))
+        at += size
+    return bytes(out)
+
+
+def _from_snappy_block(block: memoryview, limit: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > limit:
+        raise _too_large(limit)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: int) -> memoryview:
+    """Unpack lz4 or zstd frames, which hold at most `bound` bytes."""
+    if bound <= limit:
+        return memoryview(library.decompress(data))
+    # Many small blocks have a generous bound, so unpacking decides: into no more than the limit, in
+    # pages that become memory only when they are written.
+    out = mmap.mmap(-1, limit, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        return memoryview(out)[: library.decompress_into(data, out)]
+    except cramjam.DecompressionError as error:
+        raise _corrupt(f"more than {limit} bytes when unpacked, or broken: {error}") from error
+
+
+def _lz4_bound(data: memoryview) -> int:
+    """At most so many bytes come out of these lz4 frames."""
+    bound = at = 0
+    while at < len(data):
+        magic = _little(data, at, 4)
+        if magic & ~0xF == _SKIPPABLE_MAGIC:
+            at += 8 + _little(data, at + 4, 4)
+            continue
+        if magic != _LZ4_MAGIC:
+            raise _corrupt(f"lz4: no frame at byte {at}")
+        flags = data[at + 4]
+        largest = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
+        at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+        while block := _little(data, at, 4):
+            size = block & 0x7FFFFFFF
+            bound += size if block >> 31 else min(largest, size * _LZ4_RATIO)
+            at += 4 + size + (4 if flags & 0x10 else 0)
+        at += 4 + (4 if flags & 0x04 else 0)
+    return bound
+
+
+def _zstd_bound(data: memoryview) -> int:
+    """At most so many bytes come out of these zstd frames."""
+    bound = at = 0
+    while at < len(data):
+        magic = _little(data, at, 4)
+        if magic & ~0xF == _SKIPPABLE_MAGIC:
+            at += 8 + _little(data, at + 4, 4)
+            continue
+        if magic != _ZSTD_MAGIC:
+            raise _corrupt(f"zstd: no frame at byte {at}")
+        flags = data[at + 4]
+        single_segment = flags >> 5 & 1
+        at += 6 - single_segment  # the window's size is left out where one segment holds all
+        at += _ZSTD_DICTIONARY_ID_SIZE[flags & 3]
+        at += _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
+        last = 0
+        while not last:
+            block = _little(data, at, 3)
+            last, kind, size = block & 1, block >> 1 & 3, block >> 3
+            bound += _ZSTD_BLOCK if kind == 2 else size
+            at += 3 + (1 if kind == 1 else size)
+        at += 4 if flags & 0x04 else 0
+    return bound
+
+
+def _little(data: memoryview, at: int, size: int) -> int:
+    if at + size > len(data):
+        raise _corrupt(f"compressed data end at byte {len(data)}, in the middle of a frame")
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def _corrupt(message: str) -> BatchError:
+    return BatchError(ErrorCode.corrupt_message, message)
+
+
+def _too_large(limit: int) -> BatchError:
+    return _corrupt(f"more than {limit} bytes when unpacked")

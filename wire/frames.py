@@ -1,0 +1,164 @@
+"""A connection's bytes, cut into frames: four bytes of size, then that many bytes.
+
+The reader does no I/O. It says where the next bytes should go (`targets`), is told how many came
+(`received`), and yields the frames that are whole. Small frames are seen where they arrived, in a
+buffer that all connections share; a frame that did not fit gets memory of its own, and the rest of
+it is received right into that.
+
+Rule 1: a size is believed only up to the limit for the kind of request that follows it.
+Rule 2: an unfinished frame is granted memory for all of it or none, so no two frames can wait for
+        each other's memory. While memory is scarce, little is received at a time.
+Rule 3: a frame is valid until the next one is asked for.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from wire.errors import ProtocolError
+
+_SIZE = struct.Struct(">i")
+_SIZE_AND_KEY = struct.Struct(">ih")
+_SMALLEST_FRAME = 8  # api key, version, correlation id
+_SMALLEST_BUFFER = 16 * 1024
+_LARGEST_POOLED = 2 * 1024 * 1024
+_POOL_BYTES = 16 * 1024 * 1024
+
+SizeLimit = Callable[[int], int]  # api key -> largest frame
+
+
+class FrameMemory:
+    """Memory for unfinished frames: at most `limit` bytes, whatever the number of connections.
+
+    `limit` is at least four times the largest frame, so that only scarce memory is ever refused.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._waiting: deque[Callable[[], bool]] = deque()
+        self._pool: dict[int, list[bytearray]] = {}
+        self._pooled = 0
+
+    @property
+    def scarce(self) -> bool:
+        return self.used * 4 > self.limit * 3
+
+    def take(self, size: int) -> bytearray | None:
+        """A buffer of at least `size` bytes, or None while too much is taken."""
+        capacity = max(_SMALLEST_BUFFER, 1 << (size - 1).bit_length())
+        if self.used and self.used + capacity > self.limit:
+            return None
+        self.used += capacity
+        if pooled := self._pool.get(capacity):
+            self._pooled -= capacity
+            return pooled.pop()
+        return bytearray(capacity)
+
+    def give(self, buffer: bytearray) -> None:
+        """Take a buffer back, and let those who wait for memory try again, in their order."""
+        capacity = len(buffer)
+        self.used -= capacity
+        if capacity <= _LARGEST_POOLED and self._pooled + capacity <= _POOL_BYTES:
+            self._pooled += capacity
+            self._pool.setdefault(capacity, []).append(buffer)
+        while self._waiting and self._waiting[0]():
+            self._waiting.popleft()
+
+    def wait(self, retry: Callable[[], bool]) -> None:
+        """Call `retry` when memory was given back, until it returns True."""
+        self._waiting.append(retry)
+
+    def forget(self, retry: Callable[[], bool]) -> None:
+        if retry in self._waiting:
+            self._waiting.remove(retry)
+
+
+class FrameReader:
+    """The receiving half of one connection."""
+
+    __slots__ = ("_buffer", "_filled", "_limit", "_memory", "_rest", "_scratch", "_view", "wanted")
+
+    def __init__(self, scratch: memoryview, memory: FrameMemory, limit: SizeLimit) -> None:
+        self._scratch = scratch
+        self._memory = memory
+        self._limit = limit
+        self._rest = b""  # begun, and too short to be judged, or waiting for memory
+        self._buffer: bytearray | None = None  # what the frame on its way was granted
+        self._view = scratch[:0]
+        self._filled = 0
+        self.wanted = 0  # size of the frame on its way, with its prefix; 0 while not known
+
+    @property
+    def partial(self) -> bool:
+        """Whether a frame has begun and not ended."""
+        return bool(self.wanted or self._rest)
+
+    @property
+    def starved(self) -> bool:
+        """Whether a frame waits for memory: receive nothing until `grant` succeeds."""
+        return bool(self.wanted) and self._buffer is None
+
+    def targets(self) -> list[memoryview]:
+        """Where the next bytes go, in this order. Receive right away: the buffer is shared."""
+        scratch = self._scratch[:_SMALLEST_BUFFER] if self._memory.scarce else self._scratch
+        if self._buffer is not None:
+            return [self._view[self._filled :], scratch]
+        if self._rest:
+            held = len(self._rest)
+            scratch[:held] = self._rest
+            return [scratch[held:]]
+        return [scratch]
+
+    def received(self, count: int) -> Iterator[memoryview]:
+        """The frames that `count` more bytes in `targets` complete, without their size prefix."""
+        if self._buffer is not None:
+            missing = self.wanted - self._filled
+            if count < missing:
+                self._filled += count
+                return
+            yield self._view[4:]
+            self.close()
+            end = count - missing
+        else:
+            end = len(self._rest) + count
+            self._rest = b""
+        data, start = self._scratch, 0
+        while end - start >= 6:
+            size, key = _SIZE_AND_KEY.unpack_from(data, start)
+            after = start + 4 + size
+            if not _SMALLEST_FRAME <= size <= _SMALLEST_BUFFER:
+                self._check(size, key)
+            if after > end:
+                self.wanted = 4 + size
+                break
+            yield data[start + 4 : after]
+            start = after
+        if start < end:
+            self._rest = bytes(data[start:end])
+            if self.wanted:
+                self.grant()
+
+    def grant(self) -> bool:
+        """Move the frame on its way into memory of its own, if there is some."""
+        buffer = self._memory.take(self.wanted)
+        if buffer is None:
+            return False
+        self._buffer, self._view = buffer, memoryview(buffer)[: self.wanted]
+        self._filled = len(self._rest)
+        self._view[: self._filled] = self._rest
+        self._rest = b""
+        return True
+
+    def close(self) -> None:
+        """Give back what the frame on its way was granted."""
+        buffer, self._buffer, self._view = self._buffer, None, self._scratch[:0]
+        self._rest, self._filled, self.wanted = b"", 0, 0
+        if buffer is not None:
+            self._memory.give(buffer)
+
+    def _check(self, size: int, key: int) -> None:
+        if size < _SMALLEST_FRAME:
+            raise ProtocolError(f"a frame of {size} bytes")
+        if size > (limit := self._limit(key)):
+            raise ProtocolError(f"a frame of {size} bytes for API {key}, which may have {limit}")

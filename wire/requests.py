@@ -1,0 +1,77 @@
+"""Request headers, and the frames that requests and responses travel in.
+
+    request    size i32 | api key i16 | version i16 | correlation id i32 | client id | [tags] | body
+    response   size i32 | correlation id i32 | [tags] | body
+
+The tags are there in flexible versions; except that the client id is never compact, and that the
+response to ApiVersions never has them, so that a client can read it before it knows the broker.
+"""
+
+import struct
+from typing import Any, NamedTuple
+
+from wire import primitives
+from wire.codec import Api
+from wire.primitives import Outgoing, Part
+from wire.slices import FileSlice
+
+API_VERSIONS_KEY = 18
+
+_FIXED = struct.Struct(">hhi")
+_RESPONSE = struct.Struct(">ii")
+_read_client_id, _write_client_id = primitives.string(flexible=False, nullable=True)
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+def read_header(frame: memoryview) -> RequestHeader:
+    """The part of the header that has one form in all versions."""
+    return RequestHeader._make(_FIXED.unpack_from(frame))
+
+
+def read_client_id(frame: memoryview, *, flexible: bool) -> tuple[str | None, memoryview]:
+    """The client id, and the body that follows the header."""
+    client_id, position = _read_client_id(frame, _FIXED.size)
+    if flexible:
+        position = primitives.skip_tagged_fields(frame, position)
+    return client_id, frame[position:]
+
+
+def request_frame(
+    api: Api[Any, Any], version: int, correlation_id: int, client_id: str | None, body: bytes
+) -> bytes:
+    out = Outgoing()
+    out += _FIXED.pack(api.key, version, correlation_id)
+    _write_client_id(out, client_id)
+    if api.is_flexible(version):
+        primitives.write_unsigned_varint(out, 0)
+    return (len(out) + len(body)).to_bytes(4, "big") + out + body
+
+
+def response_frame(correlation_id: int, body: Outgoing, *, tagged_header: bool) -> list[Part]:
+    """The response as the bytes and file slices to send."""
+    parts = body.parts()
+    size = (
+        4
+        + tagged_header
+        + sum(part.length if isinstance(part, FileSlice) else len(part) for part in parts)
+    )
+    parts.insert(0, _RESPONSE.pack(size, correlation_id) + b"\x00" * tagged_header)
+    return parts
+
+
+def read_response(frame: memoryview, *, tagged_header: bool) -> tuple[int, memoryview]:
+    """Correlation id and body of a response frame."""
+    correlation_id, position = primitives.read_int32(frame, 0)
+    if tagged_header:
+        position = primitives.skip_tagged_fields(frame, position)
+    return correlation_id, frame[position:]
+
+
+def has_tagged_header(api: Api[Any, Any], version: int) -> bool:
+    """Whether the response of this version has tags in its header."""
+    return api.key != API_VERSIONS_KEY and api.is_flexible(version)
