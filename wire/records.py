@@ -11,10 +11,10 @@ last offset and base timestamp whichever of its records are left, and the builde
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from aiokafka.errors import CorruptRecordException
+from aiokafka.errors import CorruptRecordException  # type: ignore[import-untyped]
 
 # Imported by its own name: without the C extension this must fail, not become thirty times slower.
-from aiokafka.record._crecords import DefaultRecordBatch
+from aiokafka.record._crecords import DefaultRecordBatch  # type: ignore[import-untyped]
 from crc32c import crc32c
 
 from wire.batch import (
@@ -85,11 +85,11 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED) -> Iterator[Record]:
 def _parsed(plain: memoryview, header: BatchHeader) -> Iterator[Record]:
     previous, last = header.base_offset - 1, header.last_offset
     try:
-        for record in DefaultRecordBatch(plain):  # type: ignore[arg-type]
+        for record in DefaultRecordBatch(plain):
             offset = record.offset
             if not previous < offset <= last:
                 raise _corrupt(
-                    f"offset {offset} after {previous}, in a batch of {header.base_offset} to {last}"
+                    f"offset {offset} after {previous} in a batch of {header.base_offset} to {last}"
                 )
             previous = offset
             timestamp, headers = record.timestamp, record.headers
