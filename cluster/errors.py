@@ -1,0 +1,115 @@
+"""What can go wrong with the shared map, in one tree.
+
+    ClusterError
+    ├── BadAddress          `zookeeper: …` cannot be understood
+    ├── Unavailable         ZooKeeper does not answer; nothing was written, or nothing is known to be
+    │   └── Unanswered      the connection broke while a write was under way: it may have happened
+    ├── NotAllowed          ZooKeeper refuses: the nodes were made with another secret
+    ├── Unreadable          a node holds what this release cannot read
+    ├── MapMissing          the nodes every cluster has are not there: ZooKeeper was wiped or replaced
+    ├── Conflict            a compare-and-set lost: somebody else has changed the node
+    │   └── Fenced          a newer controller exists: this one must stop writing
+    ├── BrokerIdTaken       another live broker has this id
+    ├── InvalidTopicName    a name that Kafka's rules forbid
+    ├── TopicExists         also while a topic of that name is being deleted
+    ├── UnknownTopic
+    ├── MapDisagrees        `recover` found another cluster, topic id or replica than the directory's
+    └── EmbeddedError       an embedded ZooKeeper cannot run
+        ├── NoJava
+        ├── NoJars
+        ├── PortTaken
+        ├── DirectoryUnusable
+        └── DidNotStart     it ended, or never answered; the message quotes its log
+
+Functions of this package raise these and nothing else; an exception of kazoo's that escapes is a
+bug here.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cluster.values import BrokerInfo
+
+
+class ClusterError(Exception):
+    """Something about the shared map is not as it must be."""
+
+
+class BadAddress(ClusterError):
+    pass
+
+
+class Unavailable(ClusterError):
+    pass
+
+
+class Unanswered(Unavailable):
+    pass
+
+
+class NotAllowed(ClusterError):
+    pass
+
+
+class Unreadable(ClusterError):
+    pass
+
+
+class MapMissing(ClusterError):
+    pass
+
+
+class Conflict(ClusterError):
+    pass
+
+
+class Fenced(Conflict):
+    pass
+
+
+class BrokerIdTaken(ClusterError):
+    """`existing` is the registration that stands in the way."""
+
+    def __init__(self, message: str, existing: "BrokerInfo") -> None:
+        super().__init__(message)
+        self.existing = existing
+
+
+class InvalidTopicName(ClusterError):
+    pass
+
+
+class TopicExists(ClusterError):
+    pass
+
+
+class UnknownTopic(ClusterError):
+    pass
+
+
+class MapDisagrees(ClusterError):
+    pass
+
+
+class EmbeddedError(ClusterError):
+    pass
+
+
+class NoJava(EmbeddedError):
+    pass
+
+
+class NoJars(EmbeddedError):
+    pass
+
+
+class PortTaken(EmbeddedError):
+    pass
+
+
+class DirectoryUnusable(EmbeddedError):
+    pass
+
+
+class DidNotStart(EmbeddedError):
+    pass

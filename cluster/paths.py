@@ -1,0 +1,71 @@
+"""Where things stand in ZooKeeper, below the chroot. The only module that spells a path.
+
+A topic's name is checked here, so that no name from outside becomes a path unchecked.
+"""
+
+from typing import Final
+
+from cluster.names import check_topic_name
+
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+PRODUCER_IDS: Final = "/producer_ids"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+USER_CONFIGS: Final = "/config/users"
+DELETIONS: Final = "/admin/delete_topics"
+
+DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
+
+SKELETON: Final = (
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    "/cluster",
+    "/config",
+    TOPIC_CONFIGS,
+    BROKER_CONFIGS,
+    USER_CONFIGS,
+    "/admin",
+    DELETIONS,
+)
+PRIVATE: Final = frozenset({USER_CONFIGS})  # holds credentials: not readable by the world
+
+
+def broker(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    check_topic_name(name)
+    return f"{TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    return f"{topic(name)}/partitions"
+
+
+def partition(name: str, index: int) -> str:
+    return f"{topic(name)}/partitions/{index}"
+
+
+def partition_state(name: str, index: int) -> str:
+    return f"{topic(name)}/partitions/{index}/state"
+
+
+def topic_config(name: str) -> str:
+    check_topic_name(name)
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def broker_config(broker_id: int | None) -> str:
+    """The overrides of one broker, or with None those that all brokers share."""
+    return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
+
+
+def deletion(name: str) -> str:
+    check_topic_name(name)
+    return f"{DELETIONS}/{name}"

@@ -1,0 +1,95 @@
+"""What the shared map says, as values. Nothing here knows ZooKeeper.
+
+A `ClusterSnapshot` never changes: `ClusterView` replaces it as a whole, so whoever holds one sees
+one moment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
+
+_EMPTY: Mapping[Any, Any] = MappingProxyType({})  # Any: it stands for every empty mapping
+
+
+def _empty() -> Mapping[Any, Any]:
+    return _EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One way to reach a broker; `protocol` is Kafka's name for it (PLAINTEXT, SSL, …)."""
+
+    protocol: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerInfo:
+    """A broker as it registers itself.
+
+    `directory_id` is the id written into its data directory, `location` the host and path where
+    that directory is. A broker locks its directory, so no two live ones share both.
+    """
+
+    broker_id: int
+    host: str
+    port: int
+    directory_id: UUID
+    location: str
+    started_ms: int
+    rack: str | None = None
+    http_port: int | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInfo:
+    """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does."""
+
+    replicas: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo:
+    """A topic and its partitions, numbered by their place in the tuple."""
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerEpoch:
+    """The right to write the map as its controller.
+
+    `epoch` counts controllers; `version` is that of the node `/controller_epoch`, which every write
+    of a controller checks in the same transaction.
+    """
+
+    epoch: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """The whole map at one moment."""
+
+    cluster_id: str | None = None
+    controller_id: int | None = None
+    brokers: Mapping[int, BrokerInfo] = field(default_factory=_empty)
+    topics: Mapping[str, TopicInfo] = field(default_factory=_empty)
+    topic_names: Mapping[UUID, str] = field(default_factory=_empty)
+    topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=_empty)
+    broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=_empty)
+    broker_defaults: Mapping[str, str] = field(default_factory=_empty)  # for brokers without own
+    deleting: frozenset[str] = frozenset()
