@@ -1,0 +1,54 @@
+# Every target works from a clean clone on Debian 12 with
+#     apt install git make python3-venv openjdk-17-jre-headless
+# It makes its own .venv and installs what it needs from PyPI, once.
+
+PYTHON3 ?= python3
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fuzz format clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed-programs ## a broker on this machine: some thousand messages in, the same ones out
+	@$(PYTHON) -m penstock demo
+
+test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some
+	@$(PYTHON) -m tests.foreign_tools
+	$(PYTHON) -X dev -m pytest $(ARGS)
+
+check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.installed-development ## measurements side by side with Apache Kafka; ARGS="--help" for more
+	$(PYTHON) -m bench $(ARGS)
+
+fuzz: $(VENV)/.installed-development ## the long profile: property tests and crashes, for hours
+	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 -m "hypothesis or fuzz" $(ARGS)
+
+format: $(VENV)/.installed-development ## let ruff put the code into form
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean: ## remove everything that was made here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build
+
+$(PYTHON):
+	$(PYTHON3) -m venv $(VENV)
+
+# PySpark is here for the jars of ZooKeeper that it carries: the largest part of the download.
+$(VENV)/.installed-programs: pyproject.toml constraints.txt | $(PYTHON)
+	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
+	@$(PIP_INSTALL) --editable '.[all]'
+	@touch $@
+
+$(VENV)/.installed-development: $(VENV)/.installed-programs
+	@echo "Installing the tools for tests and checks into $(VENV)"
+	@$(PIP_INSTALL) --editable '.[all,development]'
+	@touch $@
