@@ -1,0 +1,85 @@
+"""The client that most programs use, librdkafka: as the tool kcat, and from Python.
+
+Its own defaults unless a case says otherwise. kcat's time is that of the whole process, start-up
+and final flush included.
+"""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from bench.raw_producer import Load
+from bench.requests import message
+
+_PATIENCE = 300.0
+
+
+class KcatMissing(Exception):
+    """kcat is not installed (Debian: `apt install kcat`)."""
+
+
+def _kcat(*arguments: str) -> float:
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        raise KcatMissing("kcat is not installed (Debian: apt install kcat)")
+    started = time.perf_counter()
+    subprocess.run(
+        [kcat, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=_PATIENCE
+    )
+    return time.perf_counter() - started
+
+
+def _options(options: Mapping[str, str]) -> list[str]:
+    return [word for key, value in options.items() for word in ("-X", f"{key}={value}")]
+
+
+def write_lines(path: Path, messages: int) -> None:
+    """A file of 200-byte lines."""
+    with path.open("wb") as lines:
+        for start in range(0, messages, 1000):
+            some = range(start, min(messages, start + 1000))
+            lines.write(b"".join(message(number) + b"\n" for number in some))
+
+
+def kcat_produce(
+    port: int, topic: str, lines: Path, messages: int, options: Mapping[str, str]
+) -> Load:
+    broker = ["-b", f"127.0.0.1:{port}", "-t", topic, *_options(options)]
+    return Load(messages, _kcat("-P", "-q", *broker, "-l", str(lines)))
+
+
+def kcat_consume(port: int, topic: str, messages: int) -> Load:
+    broker = ["-b", f"127.0.0.1:{port}", "-t", topic]
+    return Load(messages, _kcat("-C", "-q", "-e", "-o", "beginning", *broker))
+
+
+def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Load:
+    """Through confluent-kafka, with nothing done per message but the call."""
+    failed: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "error_cb": failed.append,
+            "queue.buffering.max.messages": 1_000_000,
+            **options,
+        }
+    )
+    body = message()
+    started = time.perf_counter()
+    for _ in range(messages):
+        while True:
+            try:
+                producer.produce(topic, body)
+            except BufferError:
+                producer.poll(0.01)
+            else:
+                break
+    left = producer.flush(_PATIENCE)
+    elapsed = time.perf_counter() - started
+    if left or failed:
+        raise RuntimeError(f"{left} messages not delivered {failed}")
+    return Load(messages, elapsed)

@@ -1,0 +1,92 @@
+"""What a process costs: processor time and memory, read from `/proc`.
+
+A process stands for itself, all its threads and all its living descendants. Nothing is sampled in
+the background: the two cores belong to the broker and its clients.
+"""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_RESET_PEAK = "5"  # proc(5), clear_refs: the peak resident size becomes the current one
+
+
+def tree(pid: int) -> list[int]:
+    """The process and its descendants."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += tree(int(child))
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all threads, living and ended."""
+    # The command's name is in parentheses and may hold spaces: count from its end.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _kilobytes(path: Path, key: str) -> int:
+    for line in path.read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1])
+    raise LookupError(f"no {key} in {path}")
+
+
+def resident_bytes(pid: int) -> int:
+    return sum(_kilobytes(Path(f"/proc/{each}/status"), "VmRSS:") for each in tree(pid)) * 1024
+
+
+def peak_bytes(pid: int) -> int:
+    """The largest resident size since the last `reset_peak`."""
+    return sum(_kilobytes(Path(f"/proc/{each}/status"), "VmHWM:") for each in tree(pid)) * 1024
+
+
+def proportional_bytes(pid: int) -> int:
+    """Resident memory, with shared pages divided among those who share them."""
+    return sum(_kilobytes(Path(f"/proc/{each}/smaps_rollup"), "Pss:") for each in tree(pid)) * 1024
+
+
+def reset_peak(pid: int) -> None:
+    for each in tree(pid):
+        Path(f"/proc/{each}/clear_refs").write_text(_RESET_PEAK)
+
+
+def own_cpu_seconds() -> float:
+    """Of this process and of the children that it has waited for: the load generators."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class Meter:
+    """What a broker spent, and what its clients spent, inside a `with` block."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.broker_cpu = 0.0
+        self.client_cpu = 0.0
+        self.peak_bytes = 0
+        self.proportional_bytes = 0
+
+    def _total(self) -> float:
+        return sum(cpu_seconds(each) for each in tree(self._pid))
+
+    def __enter__(self) -> Self:
+        reset_peak(self._pid)
+        self.broker_cpu, self.client_cpu = -self._total(), -own_cpu_seconds()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.broker_cpu += self._total()
+            self.client_cpu += own_cpu_seconds()
+            self.peak_bytes = peak_bytes(self._pid)
+            self.proportional_bytes = proportional_bytes(self._pid)

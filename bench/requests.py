@@ -1,0 +1,160 @@
+"""The few requests that the raw load generators send, encoded once, and their answers' layout.
+
+Written out here, and not taken from `wire`, so that a mistake there shows instead of cancelling
+out, and so that an answer is checked by its position alone: Produce v7 answers have a fixed length
+for a given topic, hence a thousand of them are checked with a few strided slices.
+"""
+
+import struct
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+CLIENT = b"bench"
+MESSAGE_SIZE = 200
+_PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS = 0, 1, 2, 18
+LATEST = -1
+
+
+class AnswerError(Exception):
+    """A broker answered with an error, or with something that is no answer."""
+
+
+def _frame(key: int, version: int, correlation: int, body: bytes) -> bytes:
+    header = struct.pack(">hhih", key, version, correlation, len(CLIENT)) + CLIENT
+    return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
+
+
+def message(number: int = 0) -> bytes:
+    """200 bytes that look like a line of a log."""
+    start = f"2026-11-20T07:00:00.000Z INFO shop.checkout request={number:012d} "
+    return (start + "user=4711 path=/cart/items status=200 bytes=5120 " * 4).encode()[:MESSAGE_SIZE]
+
+
+def record_batch(messages: int) -> bytes:
+    """One uncompressed batch (format v2) of so many 200-byte messages, without a producer id."""
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=2**30,
+    )
+    now = int(time.time() * 1000)
+    for number in range(messages):
+        builder.append(number, now, None, message(number), [])
+    return bytes(builder.build())
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequests:
+    """Equal requests for one partition, one after the other, with correlation ids from 0 on."""
+
+    cycle: bytes
+    request_size: int
+    messages: int  # in each request
+    answer_size: int
+    error_at: int  # position of the error code in an answer, its length prefix included
+
+    def check(self, answers: bytearray | memoryview) -> int:
+        """How many answers begin the buffer; raises if one has an error or another length."""
+        count = len(answers) // self.answer_size
+        end = count * self.answer_size
+        length = (self.answer_size - 4).to_bytes(4, "big")
+        for position, expected in enumerate(length):
+            if bytes(answers[position : end : self.answer_size]).count(expected) != count:
+                raise AnswerError("an answer to Produce has an unexpected length")
+        for position in (self.error_at, self.error_at + 1):
+            if bytes(answers[position : end : self.answer_size]).count(0) != count:
+                raise AnswerError(f"Produce was refused with error {self._error(answers)}")
+        return count
+
+    def _error(self, answers: bytearray | memoryview) -> int:
+        for start in range(0, len(answers) - self.answer_size + 1, self.answer_size):
+            (code,) = struct.unpack_from(">h", answers, start + self.error_at)
+            if code:
+                return int(code)
+        return 0
+
+
+def produce_requests(
+    topic: str, partition: int, batch: bytes, messages: int, acks: int, *, at_least: int = 1
+) -> ProduceRequests:
+    """A cycle of Produce v7 requests, at least 256 KiB long and `at_least` requests."""
+    partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
+    body = struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic) + partitions
+    size = len(_frame(_PRODUCE, 7, 0, body))
+    count = max(at_least, 2**18 // size, 1)
+    cycle = b"".join(_frame(_PRODUCE, 7, correlation, body) for correlation in range(count))
+    before_error = 4 + 4 + 4 + len(_string(topic)) + 4 + 4
+    return ProduceRequests(
+        cycle=cycle,
+        request_size=size,
+        messages=messages,
+        answer_size=before_error + 2 + 8 + 8 + 8 + 4,
+        error_at=before_error,
+    )
+
+
+def fetch_request(topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
+    """Fetch v11, without a session; waits at the end of the log for at most half a second."""
+    body = struct.pack(">iiiibii", -1, 500, 1, max_bytes, 0, 0, -1)
+    body += struct.pack(">i", 1) + _string(topic)
+    body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes)
+    return _frame(_FETCH, 11, 0, body + struct.pack(">i", 0) + _string(""))
+
+
+def fetched_records(answer: memoryview, topic: str) -> memoryview:
+    """The record bytes of a Fetch v11 answer (without its length prefix) for one partition."""
+    throttle_and_session = 4 + 4 + 2 + 4
+    position = throttle_and_session + 4 + len(_string(topic)) + 4
+    (request_error,) = struct.unpack_from(">h", answer, 8)
+    _, error, _, _, _, aborted = struct.unpack_from(">ihqqqi", answer, position)
+    if request_error or error:
+        raise AnswerError(f"Fetch was refused with error {request_error or error}")
+    position += 4 + 2 + 8 + 8 + 8 + 4 + max(aborted, 0) * 16 + 4
+    (size,) = struct.unpack_from(">i", answer, position)
+    return answer[position + 4 : position + 4 + max(size, 0)]
+
+
+def api_versions_request() -> bytes:
+    """What every client sends first."""
+    return _frame(_API_VERSIONS, 0, 0, b"")
+
+
+def end_offsets_request(topics: Iterable[tuple[str, int]]) -> bytes:
+    """ListOffsets v1 for the end of every partition: (topic, number of partitions)."""
+    asked = list(topics)
+    body = struct.pack(">ii", -1, len(asked))
+    for topic, partitions in asked:
+        body += _string(topic) + struct.pack(">i", partitions)
+        body += b"".join(struct.pack(">iq", index, LATEST) for index in range(partitions))
+    return _frame(_LIST_OFFSETS, 1, 0, body)
+
+
+def end_offsets(answer: bytes) -> dict[tuple[str, int], int]:
+    """The offsets of a ListOffsets v1 answer; raises if any partition has an error."""
+    found = {}
+    (topics,) = struct.unpack_from(">i", answer, 4)
+    position = 8
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", answer, position)
+        topic = answer[position + 2 : position + 2 + length].decode()
+        (partitions,) = struct.unpack_from(">i", answer, position + 2 + length)
+        position += 2 + length + 4
+        for _ in range(partitions):
+            index, error, _, offset = struct.unpack_from(">ihqq", answer, position)
+            if error:
+                raise AnswerError(f"ListOffsets: error {error} for {topic}-{index}")
+            found[topic, index] = offset
+            position += 22
+    return found

@@ -1,0 +1,74 @@
+"""Topics of a broker under test: created, waited for, and asked for their ends.
+
+The ends are asked for with one raw request over all partitions; a broker that answers it without
+an error serves every one of them. That is what "started" and "recovered" mean in the benchmarks,
+for any broker alike.
+"""
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.requests import AnswerError, end_offsets, end_offsets_request
+
+
+def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
+    """One request on a connection of its own; the answer without its length prefix."""
+    with socket.create_connection(("127.0.0.1", port), timeout=within) as connection:
+        connection.sendall(request)
+        with connection.makefile("rb") as answers:
+            prefix = answers.read(4)
+            if len(prefix) < 4:
+                raise AnswerError("the broker closed the connection")
+            (length,) = struct.unpack(">i", prefix)
+            return answers.read(length)
+
+
+def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
+    """The end offset of every partition of the topics (name to number of partitions)."""
+    return end_offsets(ask(port, end_offsets_request(topics.items())))
+
+
+def wait_served(port: int, topics: Mapping[str, int], *, within: float) -> None:
+    """Returns once every partition answers; polls every 5 ms."""
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            ends(port, topics)
+            return
+        except (AnswerError, OSError, struct.error):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _admin(port: int) -> AdminClient:
+    return AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+
+
+def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+    admin = _admin(port)
+    wanted = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
+    for created in admin.create_topics(wanted, operation_timeout=60).values():
+        created.result(60)
+    wait_served(port, topics, within=60)
+
+
+@contextlib.contextmanager
+def topic(
+    port: int, *, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A new topic, deleted at the end so that the disk never holds more than one run."""
+    name = f"bench-{time.time_ns()}"
+    create(port, {name: partitions}, config)
+    try:
+        yield name
+    finally:
+        admin = _admin(port)
+        for deleted in admin.delete_topics([name], operation_timeout=60).values():
+            deleted.result(60)
