@@ -1,0 +1,65 @@
+"""What can go wrong with a partition's log. Each error carries the code that a client is told.
+
+    StorageError
+    ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
+    ├── SequenceError           an idempotent producer's batch does not follow its last one
+    ├── DiskFull                no room: nothing was changed, the next append simply tries again
+    ├── LogOffline              the log failed for good and takes part in nothing until a restart
+    ├── Unreadable              the disk did not give the bytes back: this read failed, no more
+    ├── CorruptLog              bytes that should be a batch are none, and more follows: an operator decides
+    ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
+    ├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
+    └── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
+"""
+
+from wire.errors import ErrorCode
+
+
+class StorageError(Exception):
+    """Something about the stored log; `code` is what a client is told."""
+
+    code = ErrorCode.kafka_storage_error
+
+
+class OffsetOutOfRange(StorageError):
+    """The offset lies before the log's start or after its end."""
+
+    code = ErrorCode.offset_out_of_range
+
+
+class SequenceError(StorageError):
+    """A batch of an idempotent producer that must be refused."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class DiskFull(StorageError):
+    """The batch did not fit; the log is as it was, and the next append tries again."""
+
+
+class LogOffline(StorageError):
+    """The log is offline until the broker is started again; the message says why."""
+
+
+class Unreadable(StorageError):
+    """The file system failed to return stored bytes; the log stays online."""
+
+
+class CorruptLog(StorageError):
+    """Stored bytes are damaged where truncating them would lose what follows."""
+
+
+class BadSnapshot(StorageError):
+    """A snapshot of producer states is torn, damaged or of an unknown version."""
+
+
+class BadIndex(StorageError):
+    """An index is torn or points at something that is not the batch it names."""
+
+
+class ForeignDataDirectory(StorageError):
+    """The directory was written by another broker, another cluster, or for another topic."""
+
+    code = ErrorCode.inconsistent_cluster_id
