@@ -1,0 +1,118 @@
+"""How the text of a config is read and written: the types that Kafka's configs have.
+
+A reader takes the text and returns its value, or raises `ValueError` with a reason that a person
+understands. `text_of` is its inverse: the canonical form, the one Kafka would show.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wire.messages.describe_configs import ConfigType
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+
+Value = bool | int | float | str | tuple[str, ...]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A type as clients know it, with the bounds of one config."""
+
+    kind: ConfigType
+    read: Callable[[str], Value]
+
+
+def integer(low: int, high: int = MAX_INT) -> ValueType:
+    return ValueType(ConfigType.INT, _within(low, min(high, MAX_INT)))
+
+
+def long(low: int, high: int = MAX_LONG) -> ValueType:
+    return ValueType(ConfigType.LONG, _within(low, high))
+
+
+def fraction() -> ValueType:
+    def read(text: str) -> Value:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError("not a number") from None
+        if not 0 <= value <= 1:
+            raise ValueError("must be between 0 and 1")
+        return value
+
+    return ValueType(ConfigType.DOUBLE, read)
+
+
+def boolean() -> ValueType:
+    def read(text: str) -> Value:
+        match text.strip().lower():
+            case "true":
+                return True
+            case "false":
+                return False
+        raise ValueError("must be true or false")
+
+    return ValueType(ConfigType.BOOLEAN, read)
+
+
+def one_of(*allowed: str, otherwise: str = "") -> ValueType:
+    """One of some words; `otherwise` says why others, which Kafka may know, are not among them."""
+
+    def read(text: str) -> Value:
+        if (word := text.strip()) in allowed:
+            return word
+        raise ValueError(f"must be {_either(allowed)}" + (f": {otherwise}" if otherwise else ""))
+
+    return ValueType(ConfigType.STRING, read)
+
+
+def some_of(*allowed: str) -> ValueType:
+    """A list of at least one of some words, in any order."""
+
+    def read(text: str) -> Value:
+        words = _words(text)
+        if not words or not set(words) <= set(allowed):
+            raise ValueError(f"must be a list of {_either(allowed)}")
+        return words
+
+    return ValueType(ConfigType.LIST, read)
+
+
+def words() -> ValueType:
+    return ValueType(ConfigType.LIST, _words)
+
+
+def text_of(value: Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+    return str(value)
+
+
+def _within(low: int, high: int) -> Callable[[str], Value]:
+    def read(text: str) -> Value:
+        if not _INTEGER.fullmatch(text.strip()):
+            raise ValueError("not a whole number")
+        value = int(text)
+        if value < low:
+            raise ValueError(f"must be at least {low}")
+        if value > high:
+            raise ValueError(f"must be at most {high}")
+        return value
+
+    return read
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a list, each once, in their order."""
+    return tuple(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
+
+
+def _either(allowed: tuple[str, ...]) -> str:
+    return " or ".join(allowed)

@@ -1,0 +1,26 @@
+"""What a broker tells a client that cannot have what it asked for.
+
+    BrokerError
+    └── ApiError    one request, topic, partition or config is refused; carries Kafka's error code
+
+Handlers turn an `ApiError` into the error fields of their response, as deep in it as they can: a
+bad partition does not spoil the others of its request. The storage has its own tree, in
+`broker.storage`.
+"""
+
+from wire.errors import ErrorCode
+
+__all__ = ["ApiError", "BrokerError", "ErrorCode"]
+
+
+class BrokerError(Exception):
+    """A broker cannot do what was asked of it."""
+
+
+class ApiError(BrokerError):
+    """`code` is for the client, `message` for the person behind it."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

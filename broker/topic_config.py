@@ -1,0 +1,190 @@
+"""The configs of one topic: what was set for it, over what its broker's file sets for all.
+
+Text that clients send is checked here before it reaches the shared map: an unknown name, a value
+out of bounds or a contradiction is an `ApiError`. What comes back from the map may have been
+written by another release or by hand, and a broker has to live with it: `salvage` reads what can
+be read.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+from broker.config_values import MAX_LONG, Value
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, topic_config_key
+from wire.messages.describe_configs import ConfigType
+from wire.messages.incremental_alter_configs import ConfigOperation
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """What `topic_defaults` in a broker's file says: for topics that do not say otherwise."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "TopicDefaults":
+        """Raises `ValueError` or `ApiError`, with a message that names the key."""
+        configs = {key: _text(value) for key, value in settings.items() if key not in _SHAPE}
+        TopicConfig.parse(configs)
+        return cls(
+            partitions=_count(settings, "partitions"),
+            replication_factor=_count(settings, "replication_factor"),
+            configs=MappingProxyType(configs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig:
+    """All configs of one topic, read. What is needed for every batch has a field of its own."""
+
+    overrides: Mapping[str, str]
+    values: Mapping[str, Value] = field(repr=False)
+    max_message_bytes: int
+    min_insync_replicas: int
+    flush_messages: int
+    flush_ms: int
+    timestamp_before_max_ms: int  # how far behind the broker's clock a batch's timestamp may be
+    timestamp_after_max_ms: int  # how far ahead of it
+
+    @classmethod
+    def parse(
+        cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
+    ) -> "TopicConfig":
+        """Overrides as a client sent them."""
+        canonical = {
+            name: topic_config_key(name).canonical(text) for name, text in overrides.items()
+        }
+        texts = {**defaults, **canonical}
+        values = {
+            name: key.read(texts.get(name, key.default)) for name, key in TOPIC_CONFIG_KEYS.items()
+        }
+        _check_together(values)
+        return cls(
+            overrides=MappingProxyType(canonical),
+            values=MappingProxyType(values),
+            max_message_bytes=_number(values, "max.message.bytes"),
+            min_insync_replicas=_number(values, "min.insync.replicas"),
+            flush_messages=_number(values, "flush.messages"),
+            flush_ms=_number(values, "flush.ms"),
+            timestamp_before_max_ms=_timestamp_bound(values, "message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
+        )
+
+    @classmethod
+    def salvage(
+        cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
+    ) -> tuple["TopicConfig", list[str]]:
+        """Overrides as the shared map has them, and what is wrong with those left aside."""
+        sound: dict[str, str] = {}
+        problems: list[str] = []
+        for name, text in overrides.items():
+            try:
+                cls.parse({**sound, name: text}, defaults)
+            except ApiError as error:
+                problems.append(error.message)
+            else:
+                sound[name] = text
+        return cls.parse(sound, defaults), problems
+
+    def number(self, name: str) -> int:
+        return _number(self.values, name)
+
+    @property
+    def deletes(self) -> bool:
+        return "delete" in cast(tuple[str, ...], self.values["cleanup.policy"])
+
+    @property
+    def compacts(self) -> bool:
+        return "compact" in cast(tuple[str, ...], self.values["cleanup.policy"])
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One step of an incremental change; `value` is None only for DELETE."""
+
+    name: str
+    operation: ConfigOperation
+    value: str | None = None
+
+
+def changed(
+    overrides: Mapping[str, str],
+    changes: Iterable[ConfigChange],
+    defaults: Mapping[str, str] = NOTHING,
+) -> dict[str, str]:
+    """`overrides` after `changes`: a list that was not set begins with its default, as in Kafka."""
+    result = dict(overrides)
+    for change in changes:
+        name = change.name
+        if change.operation is ConfigOperation.DELETE:
+            # Also an unknown name can be removed: another release may have written it.
+            result.pop(name, None)
+            continue
+        key = topic_config_key(name)
+        if change.value is None:
+            raise ApiError(ErrorCode.invalid_request, f"Null value not supported for {name}")
+        if change.operation is ConfigOperation.SET:
+            result[name] = change.value
+            continue
+        if key.type.kind is not ConfigType.LIST:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"{change.operation.name.lower()} is for lists, and {name} is not a list",
+            )
+        before = result.get(name, defaults.get(name, key.default)).split(",")
+        words = change.value.split(",")
+        if change.operation is ConfigOperation.APPEND:
+            result[name] = ",".join(before + words)
+        else:
+            unwanted = {word.strip() for word in words}
+            result[name] = ",".join(word for word in before if word.strip() not in unwanted)
+    return result
+
+
+_SHAPE = ("partitions", "replication_factor")
+
+
+def _count(settings: Mapping[str, Any], key: str) -> int:
+    value = settings.get(key, 1)
+    if type(value) is not int or not 1 <= value < 2**15:
+        raise ValueError(f"`{key}` must be a whole number from 1 on, not {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    """YAML reads numbers and booleans by itself; Kafka's configs are texts."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(str(word) for word in value)
+    return str(value)
+
+
+def _number(values: Mapping[str, Value], name: str) -> int:
+    return cast(int, values[name])
+
+
+def _timestamp_bound(values: Mapping[str, Value], name: str) -> int:
+    """The newer config where it was set, else the older one that stands for both directions."""
+    bound = _number(values, name)
+    if bound == MAX_LONG:
+        return _number(values, "message.timestamp.difference.max.ms")
+    return bound
+
+
+def _check_together(values: Mapping[str, Value]) -> None:
+    """What no single config can say about itself."""
+    low = _number(values, "min.compaction.lag.ms")
+    high = _number(values, "max.compaction.lag.ms")
+    if low > high:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"min.compaction.lag.ms ({low}) is greater than max.compaction.lag.ms ({high})",
+        )

@@ -1,0 +1,277 @@
+"""The configs that a topic can have: Kafka's names, with what they mean in Penstock.
+
+Every name that Kafka 3.2 knows is here, so that tools which set one find it. Where Penstock does
+not act on a config, or gives it another meaning or default, its documentation says so: that text
+is what `describe configs` shows to a person.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from broker.config_values import (
+    MAX_LONG,
+    Value,
+    ValueType,
+    boolean,
+    fraction,
+    integer,
+    long,
+    one_of,
+    some_of,
+    text_of,
+    words,
+)
+from broker.errors import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigKey:
+    """One config: its type, its default, and the name under which a broker sets that default."""
+
+    name: str
+    type: ValueType
+    default: str
+    broker_name: str
+    documentation: str
+
+    def read(self, text: str) -> Value:
+        try:
+            return self.type.read(text)
+        except ValueError as error:
+            raise ApiError(
+                ErrorCode.invalid_config,
+                f"Invalid value {text[:100]!r} for configuration {self.name}: {error}",
+            ) from None
+
+    def canonical(self, text: str) -> str:
+        return text_of(self.read(text))
+
+
+_UNUSED = " Kept for Kafka's tools; Penstock does not act on it."
+
+_KEYS = (
+    TopicConfigKey(
+        "cleanup.policy",
+        some_of("delete", "compact"),
+        "delete",
+        "log.cleanup.policy",
+        "What becomes of old records: 'delete' removes whole segments by retention.ms and "
+        "retention.bytes, 'compact' keeps the last record of each key; both may be set.",
+    ),
+    TopicConfigKey(
+        "compression.type",
+        one_of(
+            "producer",
+            otherwise="Penstock stores batches as producers compressed them and never rebuilds one",
+        ),
+        "producer",
+        "compression.type",
+        "Always 'producer': batches are stored and served in the bytes that the producer sent.",
+    ),
+    TopicConfigKey(
+        "delete.retention.ms",
+        long(0),
+        "86400000",
+        "log.cleaner.delete.retention.ms",
+        "How long a compacted topic keeps the tombstones of deleted keys, so that a reader who "
+        "began at the start sees them.",
+    ),
+    TopicConfigKey(
+        "file.delete.delay.ms",
+        long(0),
+        "60000",
+        "log.segment.delete.delay.ms",
+        "How long the files of removed segments stay, renamed, before they are deleted.",
+    ),
+    TopicConfigKey(
+        "flush.messages",
+        long(1),
+        str(MAX_LONG),
+        "log.flush.interval.messages",
+        "Flush to disk after so many messages. Messages become visible to consumers when they are "
+        "flushed. acks=all waits for a flush in any case, where a partition has one replica.",
+    ),
+    TopicConfigKey(
+        "flush.ms",
+        long(0),
+        "100",
+        "log.flush.interval.ms",
+        "Flush to disk at the latest so long after a message was appended. Messages become visible "
+        "to consumers when they are flushed, so this bounds how long those of acks=0 and acks=1 "
+        "stay unseen. (Kafka's default is never.)",
+    ),
+    TopicConfigKey(
+        "follower.replication.throttled.replicas",
+        words(),
+        "",
+        "follower.replication.throttled.replicas",
+        "Replicas whose fetching is throttled, as partition:broker or '*'." + _UNUSED,
+    ),
+    TopicConfigKey(
+        "index.interval.bytes",
+        integer(0),
+        "4096",
+        "log.index.interval.bytes",
+        "An entry is added to the offset index after about so many bytes of log.",
+    ),
+    TopicConfigKey(
+        "leader.replication.throttled.replicas",
+        words(),
+        "",
+        "leader.replication.throttled.replicas",
+        "Replicas that are served throttled, as partition:broker or '*'." + _UNUSED,
+    ),
+    TopicConfigKey(
+        "max.compaction.lag.ms",
+        long(1),
+        str(MAX_LONG),
+        "log.cleaner.max.compaction.lag.ms",
+        "A record of a compacted topic waits at most so long until it may be compacted.",
+    ),
+    TopicConfigKey(
+        "max.message.bytes",
+        integer(0),
+        "1048588",
+        "message.max.bytes",
+        "The largest record batch, after compression, that is accepted.",
+    ),
+    TopicConfigKey(
+        "message.downconversion.enable",
+        boolean(),
+        "true",
+        "log.message.downconversion.enable",
+        "Whether batches are converted for clients of old formats." + _UNUSED,
+    ),
+    TopicConfigKey(
+        "message.format.version",
+        one_of("3.0-IV1", "3.0", otherwise="Penstock stores record batches of format 2 only"),
+        "3.0-IV1",
+        "log.message.format.version",
+        "Always 3.0: batches are of record format 2.",
+    ),
+    TopicConfigKey(
+        "message.timestamp.after.max.ms",
+        long(0),
+        str(MAX_LONG),
+        "log.message.timestamp.after.max.ms",
+        "A batch is refused if its greatest timestamp is further than this ahead of the broker's "
+        "clock. Retention does not look at it: that goes by the time of append.",
+    ),
+    TopicConfigKey(
+        "message.timestamp.before.max.ms",
+        long(0),
+        str(MAX_LONG),
+        "log.message.timestamp.before.max.ms",
+        "A batch is refused if its greatest timestamp is further than this behind the broker's "
+        "clock.",
+    ),
+    TopicConfigKey(
+        "message.timestamp.difference.max.ms",
+        long(0),
+        str(MAX_LONG),
+        "log.message.timestamp.difference.max.ms",
+        "The older name for message.timestamp.before.max.ms and message.timestamp.after.max.ms "
+        "together: holds for whichever of these is left at its default.",
+    ),
+    TopicConfigKey(
+        "message.timestamp.type",
+        one_of(
+            "CreateTime",
+            otherwise="Penstock stores batches as producers stamped them and never rebuilds one",
+        ),
+        "CreateTime",
+        "log.message.timestamp.type",
+        "Always CreateTime: a record keeps the time that its producer gave it.",
+    ),
+    TopicConfigKey(
+        "min.cleanable.dirty.ratio",
+        fraction(),
+        "0.5",
+        "log.cleaner.min.cleanable.ratio",
+        "A log is compacted when at least this part of it was written since the last compaction.",
+    ),
+    TopicConfigKey(
+        "min.compaction.lag.ms",
+        long(0),
+        "0",
+        "log.cleaner.min.compaction.lag.ms",
+        "A record of a compacted topic is not compacted before it is so old.",
+    ),
+    TopicConfigKey(
+        "min.insync.replicas",
+        integer(1),
+        "1",
+        "min.insync.replicas",
+        "acks=all is refused while fewer replicas than this are in sync.",
+    ),
+    TopicConfigKey(
+        "preallocate",
+        boolean(),
+        "false",
+        "log.preallocate",
+        "Whether segment files are allocated in full when they are created." + _UNUSED,
+    ),
+    TopicConfigKey(
+        "retention.bytes",
+        long(-1),
+        "-1",
+        "log.retention.bytes",
+        "The oldest segments of a partition are removed while it is larger than this; -1 for no "
+        "limit. It applies to each partition.",
+    ),
+    TopicConfigKey(
+        "retention.ms",
+        long(-1),
+        "604800000",
+        "log.retention.ms",
+        "Segments are removed so long after the last append to them; -1 for no limit. Unlike in "
+        "Kafka the time of append counts, not the records' timestamps: old data that is shipped "
+        "late is kept as long as any other, and a record dated in the future pins nothing.",
+    ),
+    TopicConfigKey(
+        "segment.bytes",
+        integer(14),
+        "1073741824",
+        "log.segment.bytes",
+        "The size at which a new segment file is begun.",
+    ),
+    TopicConfigKey(
+        "segment.index.bytes",
+        integer(0),
+        "10485760",
+        "log.index.size.max.bytes",
+        "The size of an offset index at which a new segment is begun.",
+    ),
+    TopicConfigKey(
+        "segment.jitter.ms",
+        long(0),
+        "0",
+        "log.roll.jitter.ms",
+        "The most by which segment.ms is shortened at random, so that not all roll at once.",
+    ),
+    TopicConfigKey(
+        "segment.ms",
+        long(1),
+        "604800000",
+        "log.roll.ms",
+        "The age at which a new segment is begun even if the last is not full.",
+    ),
+    TopicConfigKey(
+        "unclean.leader.election.enable",
+        boolean(),
+        "false",
+        "unclean.leader.election.enable",
+        "Whether a replica that is not in sync may become leader, losing data." + _UNUSED,
+    ),
+)
+
+TOPIC_CONFIG_KEYS: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
+
+
+def topic_config_key(name: str) -> TopicConfigKey:
+    key = TOPIC_CONFIG_KEYS.get(name)
+    if key is None:
+        near = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ApiError(ErrorCode.invalid_config, f"Unknown topic config name: {name[:100]}{hint}")
+    return key

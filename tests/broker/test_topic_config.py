@@ -1,0 +1,225 @@
+"""Configs of topics: what is accepted, what is refused and with which words."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.config_values import MAX_LONG, text_of
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config import ConfigChange, TopicConfig, TopicDefaults, changed
+from broker.topic_config_table import TOPIC_CONFIG_KEYS
+from wire.messages.incremental_alter_configs import ConfigOperation
+
+SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
+APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
+
+
+def refused(overrides: dict[str, str]) -> str:
+    with pytest.raises(ApiError) as error:
+        TopicConfig.parse(overrides)
+    assert error.value.code is ErrorCode.invalid_config
+    return error.value.message
+
+
+@pytest.mark.parametrize("name", TOPIC_CONFIG_KEYS)
+def test_every_default_is_a_legal_value_in_its_canonical_form(name: str) -> None:
+    key = TOPIC_CONFIG_KEYS[name]
+    assert key.canonical(key.default) == key.default
+    assert TopicConfig.parse({name: key.default}).overrides == {name: key.default}
+    assert key.documentation.endswith(".") or key.documentation.endswith(".)")
+
+
+def test_overrides_win_over_the_brokers_defaults_and_those_over_kafkas() -> None:
+    defaults = {"retention.ms": "1000", "segment.bytes": "2000"}
+    config = TopicConfig.parse({"retention.ms": "5"}, defaults)
+    assert config.number("retention.ms") == 5
+    assert config.number("segment.bytes") == 2000
+    assert config.number("segment.ms") == 604_800_000
+    assert config.overrides == {"retention.ms": "5"}
+
+
+def test_what_every_batch_needs_is_at_hand() -> None:
+    config = TopicConfig.parse(
+        {
+            "max.message.bytes": "100",
+            "flush.messages": "7",
+            "flush.ms": "8",
+            "min.insync.replicas": "2",
+        }
+    )
+    assert config.max_message_bytes == 100
+    assert config.flush_messages == 7
+    assert config.flush_ms == 8
+    assert config.min_insync_replicas == 2
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
+    assert refused({"retention.m": "1"}) == (
+        "Unknown topic config name: retention.m (did you mean retention.ms?)"
+    )
+    assert refused({"zzz": "1"}) == "Unknown topic config name: zzz"
+    assert len(refused({"x" * 30_000: "1"})) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("retention.ms", "soon", "not a whole number"),
+        ("retention.ms", "-2", "must be at least -1"),
+        ("retention.ms", "1_000", "not a whole number"),
+        ("retention.ms", "١", "not a whole number"),
+        ("retention.ms", "9" * 20, f"must be at most {MAX_LONG}"),
+        ("retention.ms", "9" * 5000, "not a whole number"),
+        ("segment.bytes", "2147483648", "must be at most 2147483647"),
+        ("segment.bytes", "13", "must be at least 14"),
+        ("min.insync.replicas", "0", "must be at least 1"),
+        ("cleanup.policy", "shred", "must be a list of delete or compact"),
+        ("cleanup.policy", "", "must be a list of delete or compact"),
+        ("cleanup.policy", "delete,shred", "must be a list of delete or compact"),
+        ("compression.type", "zstd", "must be producer"),
+        ("message.timestamp.type", "LogAppendTime", "must be CreateTime"),
+        ("message.format.version", "0.10.0", "must be 3.0-IV1 or 3.0"),
+        ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
+        ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
+        ("min.cleanable.dirty.ratio", "half", "not a number"),
+        ("preallocate", "yes", "must be true or false"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_a_reason(
+    name: str, text: str, reason: str
+) -> None:
+    message = refused({name: text})
+    assert message.startswith("Invalid value ")
+    assert f"for configuration {name}: {reason}" in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "canonical"),
+    [
+        ("cleanup.policy", " compact , delete,compact", "compact,delete"),
+        ("retention.ms", " +5 ", "5"),
+        ("preallocate", "TRUE", "true"),
+        ("min.cleanable.dirty.ratio", ".25", "0.25"),
+    ],
+)
+def test_values_are_kept_in_their_canonical_form(name: str, text: str, canonical: str) -> None:
+    assert TopicConfig.parse({name: text}).overrides == {name: canonical}
+
+
+@given(st.sampled_from(sorted(TOPIC_CONFIG_KEYS)), st.text(max_size=30))
+def test_any_text_is_read_or_refused(name: str, text: str) -> None:
+    key = TOPIC_CONFIG_KEYS[name]
+    with suppress(ApiError):
+        value = key.read(text)
+        assert key.read(text_of(value)) == value
+
+
+def test_compaction_lags_must_not_contradict_each_other() -> None:
+    message = refused({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
+    assert message == "min.compaction.lag.ms (10) is greater than max.compaction.lag.ms (9)"
+
+
+def test_cleanup_policies() -> None:
+    assert TopicConfig.parse({}).deletes
+    assert not TopicConfig.parse({}).compacts
+    both = TopicConfig.parse({"cleanup.policy": "compact,delete"})
+    assert both.deletes
+    assert both.compacts
+
+
+def test_the_old_bound_on_timestamps_stands_for_both_new_ones() -> None:
+    assert TopicConfig.parse({}).timestamp_after_max_ms == MAX_LONG
+    config = TopicConfig.parse(
+        {"message.timestamp.difference.max.ms": "10", "message.timestamp.after.max.ms": "3"}
+    )
+    assert config.timestamp_before_max_ms == 10
+    assert config.timestamp_after_max_ms == 3
+
+
+def test_what_the_map_holds_is_read_as_far_as_it_can_be() -> None:
+    config, problems = TopicConfig.salvage(
+        {"retention.ms": "5", "of.a.later.release": "1", "segment.bytes": "huge"}
+    )
+    assert config.overrides == {"retention.ms": "5"}
+    assert config.number("retention.ms") == 5
+    assert len(problems) == 2
+    assert "of.a.later.release" in problems[0]
+    assert "segment.bytes" in problems[1]
+
+
+def test_defaults_of_the_brokers_file() -> None:
+    defaults = TopicDefaults.from_settings(
+        {
+            "partitions": 8,
+            "replication_factor": 3,
+            "retention.ms": 604800000,
+            "preallocate": True,
+            "min.cleanable.dirty.ratio": 0.1,
+            "cleanup.policy": ["compact", "delete"],
+        }
+    )
+    assert defaults.partitions == 8
+    assert defaults.replication_factor == 3
+    assert defaults.configs == {
+        "retention.ms": "604800000",
+        "preallocate": "true",
+        "min.cleanable.dirty.ratio": "0.1",
+        "cleanup.policy": "compact,delete",
+    }
+    assert TopicDefaults.from_settings({}) == TopicDefaults()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"partitions": 0}, "`partitions`"),
+        ({"partitions": True}, "`partitions`"),
+        ({"replication_factor": "3"}, "`replication_factor`"),
+        ({"retention.mss": 1}, "retention.ms?"),
+        ({"retention.ms": "long"}, "retention.ms"),
+    ],
+)
+def test_bad_defaults_name_their_key(settings: dict[str, object], named: str) -> None:
+    with pytest.raises((ValueError, ApiError), match=named.replace("?", r"\?")):
+        TopicDefaults.from_settings(settings)
+
+
+def test_incremental_changes() -> None:
+    before = {"retention.ms": "5", "segment.bytes": "100"}
+    after = changed(
+        before,
+        [
+            ConfigChange("retention.ms", SET, "6"),
+            ConfigChange("segment.bytes", DELETE),
+            ConfigChange("flush.ms", DELETE),
+            ConfigChange("cleanup.policy", APPEND, "compact"),
+        ],
+    )
+    assert after == {"retention.ms": "6", "cleanup.policy": "delete,compact"}
+    assert before == {"retention.ms": "5", "segment.bytes": "100"}
+    assert changed(after, [ConfigChange("cleanup.policy", SUBTRACT, " delete")]) == {
+        "retention.ms": "6",
+        "cleanup.policy": "compact",
+    }
+
+
+def test_an_override_of_another_release_can_be_removed() -> None:
+    assert changed({"of.a.later.release": "1"}, [ConfigChange("of.a.later.release", DELETE)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (ConfigChange("retention.ms", APPEND, "6"), ErrorCode.invalid_request),
+        (ConfigChange("retention.ms", SUBTRACT, "6"), ErrorCode.invalid_request),
+        (ConfigChange("retention.ms", SET), ErrorCode.invalid_request),
+        (ConfigChange("retention", SET, "1"), ErrorCode.invalid_config),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused(change: ConfigChange, code: ErrorCode) -> None:
+    with pytest.raises(ApiError) as error:
+        changed({}, [change])
+    assert error.value.code is code
