@@ -64,7 +64,7 @@ def read_document(path: Path) -> MappingNode:
         return MappingNode(str(path))
     if not isinstance(node, MappingNode):
         raise ConfigurationError(node.where, "", "expected a mapping of keys to values")
-    return node
+    return MappingNode(str(path), node.entries)
 
 
 def parse(text: str, source: str) -> Node:
@@ -88,7 +88,7 @@ class _Events:
 
     def _parse(self, text: str) -> Iterator[yaml.Event]:
         try:
-            yield from yaml.parse(text, Loader=yaml.CSafeLoader)  # type: ignore[no-untyped-call]
+            yield from yaml.parse(text, Loader=yaml.CSafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             where = f"{self.source}:{mark.line + 1}" if mark else self.source
@@ -102,7 +102,7 @@ class _Events:
         return next(event for event in self._events if not isinstance(event, frame))
 
     def where(self, event: yaml.Event) -> str:
-        return f"{self.source}:{event.start_mark.line + 1}"
+        return f"{self.source}:{event.start_mark.line + 1}" if event.start_mark else self.source
 
 
 def _node(events: _Events, event: yaml.Event, key: str, depth: int) -> Node:
@@ -112,7 +112,7 @@ def _node(events: _Events, event: yaml.Event, key: str, depth: int) -> Node:
         raise ConfigurationError(where, "", f"more than {MAX_DEPTH} levels deep")
     match event:
         case yaml.ScalarEvent():
-            return ScalarNode(where, event.value, plain=event.style is None)
+            return ScalarNode(where, event.value, plain=event.implicit[0])
         case yaml.SequenceStartEvent():
             items: list[Node] = []
             while not isinstance(child := events.next(), yaml.SequenceEndEvent):

@@ -1,0 +1,187 @@
+"""What a configuration's type allows: the question asked, and the answer in words.
+
+Works on msgspec's description of a type. The words are for the one line that a wrong value gets:
+"a whole number from 1 to 65535". A `msgspec.Meta(description=…)` on the type takes precedence.
+"""
+
+import re
+from typing import Any
+
+from msgspec import inspect
+
+_LISTS = (
+    inspect.ListType,
+    inspect.SetType,
+    inspect.FrozenSetType,
+    inspect.VarTupleType,
+    inspect.CollectionType,
+)
+ListType = (
+    inspect.ListType
+    | inspect.SetType
+    | inspect.FrozenSetType
+    | inspect.VarTupleType
+    | inspect.CollectionType
+)
+
+
+def bare(kind: inspect.Type) -> inspect.Type:
+    """The type without what is only said about it."""
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return kind
+
+
+def alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    """The members of a union; any other type by itself."""
+    kind = bare(kind)
+    if isinstance(kind, inspect.UnionType):
+        return tuple(inner for each in kind.types for inner in alternatives(each))
+    return (kind,)
+
+
+def struct_in(kind: inspect.Type) -> inspect.StructType | None:
+    return next((each for each in alternatives(kind) if isinstance(each, inspect.StructType)), None)
+
+
+def mapping_in(kind: inspect.Type) -> inspect.DictType | None:
+    return next((each for each in alternatives(kind) if isinstance(each, inspect.DictType)), None)
+
+
+def list_in(kind: inspect.Type) -> ListType | None:
+    return next((each for each in alternatives(kind) if isinstance(each, _LISTS)), None)
+
+
+def allows_null(kind: inspect.Type) -> bool:
+    return any(isinstance(each, inspect.NoneType | inspect.AnyType) for each in alternatives(kind))
+
+
+def is_text(kind: inspect.Type) -> bool:
+    """Whether a bare `1` or `true` can only be meant as text."""
+    scalars = [each for each in alternatives(kind) if not isinstance(each, inspect.NoneType)]
+    return bool(scalars) and all(_is_text(each) for each in scalars)
+
+
+def _is_text(kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.StrType() | inspect.CustomType():
+            return True
+        case inspect.LiteralType(values):
+            return all(isinstance(value, str) for value in values)
+        case inspect.EnumType(cls):
+            return all(isinstance(member.value, str) for member in cls)
+        case _:
+            return False
+
+
+def fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
+    """Whether the scalar is one that the type allows."""
+    return any(_fits(value, each) for each in alternatives(kind))
+
+
+def _fits(value: str | int | float | bool, kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.AnyType():
+            return True
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return type(value) is int and _in_bounds(value, kind)
+        case inspect.FloatType():
+            return type(value) in {int, float} and _in_bounds(float(value), kind)
+        case inspect.StrType():
+            return isinstance(value, str) and _text_fits(value, kind)
+        case inspect.CustomType():
+            return isinstance(value, str)
+        case inspect.LiteralType(values):
+            return any(type(value) is type(each) and value == each for each in values)
+        case inspect.EnumType(cls):
+            return any(value == member.value for member in cls)
+        case _:
+            return False
+
+
+def _in_bounds(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    return (
+        (kind.ge is None or value >= kind.ge)
+        and (kind.gt is None or value > kind.gt)
+        and (kind.le is None or value <= kind.le)
+        and (kind.lt is None or value < kind.lt)
+        and (kind.multiple_of is None or value % kind.multiple_of == 0)
+    )
+
+
+def _text_fits(value: str, kind: inspect.StrType) -> bool:
+    return (
+        len(value) >= (kind.min_length or 0)
+        and (kind.max_length is None or len(value) <= kind.max_length)
+        and (kind.pattern is None or re.search(kind.pattern, value) is not None)
+    )
+
+
+def describe(kind: inspect.Type) -> str:
+    """What the type allows, in words."""
+    match kind:
+        case inspect.Metadata(inner, extra_json_schema):
+            said = (extra_json_schema or {}).get("description")
+            return str(said) if said else describe(inner)
+        case inspect.UnionType(types):
+            named = [describe(each) for each in types if not isinstance(each, inspect.NoneType)]
+            return " or ".join(named)
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return "a whole number" + _bounds(kind)
+        case inspect.FloatType():
+            return "a number" + _bounds(kind)
+        case inspect.StrType():
+            return "text" + _length(kind)
+        case inspect.LiteralType(values):
+            return _one_of(values)
+        case inspect.EnumType(cls):
+            return _one_of([member.value for member in cls])
+        case inspect.CustomType(cls):
+            return f"a {cls.__name__.lower()}"
+        case inspect.StructType() | inspect.DictType():
+            return "a mapping"
+        case inspect.NoneType():
+            return "nothing"
+        case _ if isinstance(kind, _LISTS):
+            item = describe(kind.item_type)
+            return "a list" if item == "a value" else f"a list, each {item}"
+        case _:
+            return "a value"
+
+
+def _one_of(values: Any) -> str:
+    words = [str(value) for value in values]
+    return words[0] if len(words) == 1 else f"one of {', '.join(words)}"
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
+    lowest = kind.ge if kind.ge is not None else kind.gt
+    highest = kind.le if kind.le is not None else kind.lt
+    low = "above" if kind.ge is None else "from"
+    high = "below" if kind.le is None else "to"
+    words = ""
+    if lowest is not None and highest is not None:
+        words = f" {low} {lowest} {high} {highest}"
+    elif lowest is not None:
+        words = f" {low} {lowest}" if kind.ge is None else f", {lowest} or more"
+    elif highest is not None:
+        words = f" {high} {highest}" if kind.le is None else f", {highest} or less"
+    if kind.multiple_of is not None:
+        words += f", a multiple of {kind.multiple_of}"
+    return words
+
+
+def _length(kind: inspect.StrType) -> str:
+    low, high = kind.min_length, kind.max_length
+    words = ""
+    if low and high is not None:
+        words = f" of {low} to {high} characters"
+    elif low:
+        words = f" of at least {low} characters"
+    elif high is not None:
+        words = f" of at most {high} characters"
+    return words if kind.pattern is None else f"{words} that matches {kind.pattern}"
