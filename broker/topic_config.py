@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from broker.config_values import MAX_LONG, Value
 from broker.errors import ApiError, ErrorCode
+from broker.storage.config import LogConfig
 from broker.topic_config_table import TOPIC_CONFIG_KEYS, topic_config_key
 from wire.messages.describe_configs import ConfigType
 from wire.messages.incremental_alter_configs import ConfigOperation
@@ -95,6 +96,23 @@ class TopicConfig:
 
     def number(self, name: str) -> int:
         return _number(self.values, name)
+
+    def log_config(self) -> LogConfig:
+        """What storage needs of it."""
+        return LogConfig(
+            segment_bytes=self.number("segment.bytes"),
+            segment_ms=self.number("segment.ms"),
+            index_interval_bytes=self.number("index.interval.bytes"),
+            segment_index_bytes=self.number("segment.index.bytes"),
+            retention_ms=self.number("retention.ms"),
+            retention_bytes=self.number("retention.bytes"),
+            delete=self.deletes,
+            compact=self.compacts,
+            delete_retention_ms=self.number("delete.retention.ms"),
+            min_cleanable_dirty_ratio=cast(float, self.values["min.cleanable.dirty.ratio"]),
+            min_compaction_lag_ms=self.number("min.compaction.lag.ms"),
+            max_compaction_lag_ms=self.number("max.compaction.lag.ms"),
+        )
 
     @property
     def deletes(self) -> bool:

@@ -81,7 +81,8 @@ _KEYS = (
         long(0),
         "60000",
         "log.segment.delete.delay.ms",
-        "How long the files of removed segments stay, renamed, before they are deleted.",
+        "How long the files of removed segments stay." + _UNUSED + " Files go at once; whoever "
+        "still reads one holds it open.",
     ),
     TopicConfigKey(
         "flush.messages",
@@ -237,7 +238,7 @@ _KEYS = (
     ),
     TopicConfigKey(
         "segment.index.bytes",
-        integer(0),
+        integer(12),
         "10485760",
         "log.index.size.max.bytes",
         "The size of an offset index at which a new segment is begun.",
@@ -247,7 +248,8 @@ _KEYS = (
         long(0),
         "0",
         "log.roll.jitter.ms",
-        "The most by which segment.ms is shortened at random, so that not all roll at once.",
+        "The most by which segment.ms is shortened at random, so that not all roll at once."
+        + _UNUSED,
     ),
     TopicConfigKey(
         "segment.ms",

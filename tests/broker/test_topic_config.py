@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from broker.config_values import MAX_LONG, text_of
 from broker.errors import ApiError, ErrorCode
+from broker.storage.config import LogConfig
 from broker.topic_config import ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
 from wire.messages.incremental_alter_configs import ConfigOperation
@@ -53,6 +54,37 @@ def test_what_every_batch_needs_is_at_hand() -> None:
     assert config.flush_messages == 7
     assert config.flush_ms == 8
     assert config.min_insync_replicas == 2
+
+
+def test_storage_is_told_what_it_reads() -> None:
+    assert TopicConfig.parse({}).log_config() == LogConfig()
+    texts = {
+        "segment.bytes": "100",
+        "segment.ms": "101",
+        "index.interval.bytes": "102",
+        "segment.index.bytes": "103",
+        "retention.ms": "104",
+        "retention.bytes": "105",
+        "cleanup.policy": "compact",
+        "delete.retention.ms": "106",
+        "min.cleanable.dirty.ratio": "0.25",
+        "min.compaction.lag.ms": "107",
+        "max.compaction.lag.ms": "108",
+    }
+    assert TopicConfig.parse(texts).log_config() == LogConfig(
+        segment_bytes=100,
+        segment_ms=101,
+        index_interval_bytes=102,
+        segment_index_bytes=103,
+        retention_ms=104,
+        retention_bytes=105,
+        delete=False,
+        compact=True,
+        delete_retention_ms=106,
+        min_cleanable_dirty_ratio=0.25,
+        min_compaction_lag_ms=107,
+        max_compaction_lag_ms=108,
+    )
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
