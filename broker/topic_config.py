@@ -53,6 +53,8 @@ class TopicConfig:
     flush_ms: int
     timestamp_before_max_ms: int  # how far behind the broker's clock a batch's timestamp may be
     timestamp_after_max_ms: int  # how far ahead of it
+    stamps_append_time: bool
+    compacts: bool
 
     @classmethod
     def parse(
@@ -76,6 +78,8 @@ class TopicConfig:
             flush_ms=_number(values, "flush.ms"),
             timestamp_before_max_ms=_timestamp_bound(values, "message.timestamp.before.max.ms"),
             timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
+            stamps_append_time=values["message.timestamp.type"] == "LogAppendTime",
+            compacts="compact" in cast(tuple[str, ...], values["cleanup.policy"]),
         )
 
     @classmethod
@@ -117,10 +121,6 @@ class TopicConfig:
     @property
     def deletes(self) -> bool:
         return "delete" in cast(tuple[str, ...], self.values["cleanup.policy"])
-
-    @property
-    def compacts(self) -> bool:
-        return "compact" in cast(tuple[str, ...], self.values["cleanup.policy"])
 
 
 @dataclass(frozen=True, slots=True)

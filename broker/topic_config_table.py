@@ -176,13 +176,11 @@ _KEYS = (
     ),
     TopicConfigKey(
         "message.timestamp.type",
-        one_of(
-            "CreateTime",
-            otherwise="Penstock stores batches as producers stamped them and never rebuilds one",
-        ),
+        one_of("CreateTime", "LogAppendTime"),
         "CreateTime",
         "log.message.timestamp.type",
-        "Always CreateTime: a record keeps the time that its producer gave it.",
+        "CreateTime: a record keeps the time that its producer gave it. LogAppendTime: its batch "
+        "gets the time at which the broker appended it.",
     ),
     TopicConfigKey(
         "min.cleanable.dirty.ratio",

@@ -54,6 +54,8 @@ def test_what_every_batch_needs_is_at_hand() -> None:
     assert config.flush_messages == 7
     assert config.flush_ms == 8
     assert config.min_insync_replicas == 2
+    assert not config.stamps_append_time
+    assert TopicConfig.parse({"message.timestamp.type": "LogAppendTime"}).stamps_append_time
 
 
 def test_storage_is_told_what_it_reads() -> None:
@@ -111,7 +113,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
         ("cleanup.policy", "", "must be a list of delete or compact"),
         ("cleanup.policy", "delete,shred", "must be a list of delete or compact"),
         ("compression.type", "zstd", "must be producer"),
-        ("message.timestamp.type", "LogAppendTime", "must be CreateTime"),
+        ("message.timestamp.type", "Now", "must be CreateTime or LogAppendTime"),
         ("message.format.version", "0.10.0", "must be 3.0-IV1 or 3.0"),
         ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
