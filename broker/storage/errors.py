@@ -8,6 +8,7 @@
     ├── Unreadable              the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              bytes that should be a batch are none, and more follows: an operator decides
     ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
+    ├── BadCheckpoint           a checkpoint file is damaged: what it held is found again in the log
     ├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
     └── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
 """
@@ -53,6 +54,10 @@ class CorruptLog(StorageError):
 
 class BadSnapshot(StorageError):
     """A snapshot of producer states is torn, damaged or of an unknown version."""
+
+
+class BadCheckpoint(StorageError):
+    """A small text file beside the log is torn, damaged or of an unknown version."""
 
 
 class BadIndex(StorageError):

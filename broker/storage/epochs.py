@@ -1,0 +1,148 @@
+"""Which leader wrote which part of a log: the start offset of each leader epoch.
+
+Owns `leader-epoch-checkpoint`, in Kafka's format: version 0, the number of entries, and one
+`epoch start_offset` a line, both ascending. The answer to "where did epoch 7 end here?" is how
+followers and consumers notice that they have followed another history.
+
+The file is replaced as a whole, before `assign` returns: a batch of a new epoch is written after
+its epoch. So after a crash no epoch is missing, and one may be there of which no batch is left, or
+one that begins before the log does; recovery cuts both away (`truncate_after`, `drop_before`). A
+file that cannot be read is `BadCheckpoint`; every batch carries its epoch, so `rebuild` makes it
+anew from their headers.
+"""
+
+import contextlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Self
+
+from broker.storage.errors import BadCheckpoint
+from broker.storage.files import write_atomically
+
+FILE_NAME = "leader-epoch-checkpoint"
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+_VERSION = 0
+
+
+class LeaderEpochs:
+    """The epochs of one partition's log and where each begins."""
+
+    __slots__ = ("_epochs", "_path", "_starts", "latest")
+
+    latest: int
+    """The epoch of the newest batch; −1 where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        """No epochs yet; they are kept at `path`."""
+        self._path = path
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        self.latest = NO_EPOCH
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """What the file says; none where there is no file."""
+        epochs = cls(path)
+        with contextlib.suppress(FileNotFoundError):
+            epochs._set(_read(path))
+        return epochs
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """Epoch and start offset of each, oldest first."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """The batch at `start_offset` is of this epoch. Costs nothing unless the epoch is new."""
+        if epoch == self.latest:
+            return
+        if epoch < 0 or start_offset < 0:
+            raise ValueError(f"leader epoch {epoch} from offset {start_offset}")
+        self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
+        self._write()
+
+    def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Begin anew from the (epoch, base offset) of a log's batches, in their order."""
+        self._set([])
+        for epoch, base_offset in pairs:
+            if epoch != self.latest and epoch >= 0:
+                self._set([*self._before(epoch, base_offset), (epoch, base_offset)])
+        self._write()
+
+    def end_offset_for(self, requested_epoch: int, log_end: int) -> tuple[int, int]:
+        """The largest epoch not above the requested one, and the offset behind its last batch.
+
+        As Kafka's OffsetForLeaderEpoch: (−1, −1) for an epoch above all known, and for one below
+        all known the requested epoch itself with the first offset that is known.
+        """
+        if requested_epoch == NO_EPOCH:
+            return NO_EPOCH, NO_OFFSET
+        if requested_epoch == self.latest:
+            return requested_epoch, log_end
+        above = bisect_right(self._epochs, requested_epoch)
+        if above == len(self._epochs):
+            return NO_EPOCH, NO_OFFSET
+        epoch = self._epochs[above - 1] if above else requested_epoch
+        return epoch, self._starts[above]
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch that the batch at this offset is of; −1 if it lies before all known."""
+        after = bisect_right(self._starts, offset)
+        return self._epochs[after - 1] if after else NO_EPOCH
+
+    def truncate_after(self, log_end: int) -> None:
+        """Forget the epochs that begin at the new end of the log or behind it."""
+        kept = bisect_left(self._starts, log_end)
+        if kept < len(self._starts):
+            self._set(self.entries[:kept])
+            self._write()
+
+    def drop_before(self, log_start: int) -> None:
+        """The log now starts here: forget the epochs that ended before.
+
+        The epoch that reaches across the start begins there now. That alone is not worth a write:
+        the file may say that it begins earlier.
+        """
+        gone = bisect_right(self._starts, log_start) - 1
+        if gone >= 0:
+            self._starts[gone] = log_start
+        if gone > 0:
+            self._set(self.entries[gone:])
+            self._write()
+
+    def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:
+        """The entries that a new one leaves standing: smaller in both respects."""
+        kept = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
+        return self.entries[:kept]
+
+    def _set(self, entries: list[tuple[int, int]]) -> None:
+        self._epochs = [epoch for epoch, _ in entries]
+        self._starts = [start for _, start in entries]
+        self.latest = self._epochs[-1] if entries else NO_EPOCH
+
+    def _write(self) -> None:
+        lines = [str(_VERSION), str(len(self._epochs))]
+        lines += [f"{epoch} {start}" for epoch, start in self.entries]
+        write_atomically(self._path, ("\n".join(lines) + "\n").encode())
+
+
+def _read(path: Path) -> list[tuple[int, int]]:
+    lines = path.read_bytes().decode(errors="replace").splitlines()
+    if not lines:
+        return []  # Kafka creates the file empty
+    try:
+        version, count = int(lines[0]), int(lines[1])
+        entries = [(int(epoch), int(start)) for epoch, start in map(str.split, lines[2:])]
+    except (ValueError, IndexError) as error:
+        raise BadCheckpoint(f"{path}: {error}") from error
+    ascending = all(a < b and s < t for (a, s), (b, t) in pairwise(entries))
+    negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
+    if version != _VERSION or count != len(entries) or not ascending or negative:
+        raise BadCheckpoint(
+            f"{path}: not {count} ascending epochs in version {_VERSION} of its format"
+        )
+    return entries

@@ -1,0 +1,147 @@
+"""Leader epochs against a plain model, and what their file survives."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.storage.epochs import FILE_NAME, LeaderEpochs
+from broker.storage.errors import BadCheckpoint
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 2)),
+        st.tuples(st.just("truncate"), st.integers(0, 12)),
+        st.tuples(st.just("drop"), st.integers(0, 12)),
+        st.tuples(st.just("restart"), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+def expected_end(log: dict[int, int], start: int, end: int, epoch: int) -> tuple[int, int]:
+    """OffsetForLeaderEpoch, read off the log itself."""
+    epochs = sorted(set(log.values()))
+    if not epochs or epoch > epochs[-1]:
+        return -1, -1
+    if epoch == epochs[-1]:
+        return epoch, end
+    largest = max((each for each in epochs if each <= epoch), default=epoch)
+    return largest, min(offset for offset in log if log[offset] > epoch)
+
+
+@given(STEPS)
+def test_epochs_answer_as_the_log_itself_would(steps: list[tuple[str, int]]) -> None:
+    # The model of a log is the epoch of each of its offsets.
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / FILE_NAME
+        epochs = LeaderEpochs.load(path)
+        log: dict[int, int] = {}
+        start = end = epoch = 0
+        for step, amount in steps:
+            match step:
+                case "append":
+                    epoch += amount
+                    epochs.assign(epoch, end)
+                    log[end] = epoch
+                    end += 1
+                case "truncate":
+                    end = max(end - amount, start)
+                    log = {offset: log[offset] for offset in log if offset < end}
+                    epochs.truncate_after(end)
+                case "drop":
+                    start = min(start + amount, end - 1) if log else start
+                    log = {offset: log[offset] for offset in log if offset >= start}
+                    epochs.drop_before(start)
+                case "restart":
+                    epochs = LeaderEpochs.load(path)
+                    epochs.drop_before(start)
+            assert epochs.latest == max(log.values(), default=-1)
+            assert {offset: epochs.epoch_for(offset) for offset in log} == log
+            assert epochs.epoch_for(start - 1) == -1
+            for asked in range(epoch + 2):
+                assert epochs.end_offset_for(asked, end) == expected_end(log, start, end, asked)
+            rebuilt = LeaderEpochs(path)
+            rebuilt.rebuild((log[offset], offset) for offset in sorted(log))
+            assert rebuilt.entries == epochs.entries
+            assert LeaderEpochs.load(path).entries == epochs.entries
+
+
+def test_kafkas_answers_at_the_edges(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+    assert epochs.end_offset_for(0, 0) == (-1, -1)
+    epochs.assign(2, 10)
+    epochs.assign(5, 20)
+    assert epochs.end_offset_for(-1, 30) == (-1, -1)
+    assert epochs.end_offset_for(1, 30) == (1, 10)
+    assert epochs.end_offset_for(3, 30) == (2, 20)
+    assert epochs.end_offset_for(5, 30) == (5, 30)
+    assert epochs.end_offset_for(6, 30) == (-1, -1)
+
+
+def test_an_epoch_without_batches_gives_way_to_the_next(tmp_path: Path) -> None:
+    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+    epochs.assign(0, 0)
+    epochs.assign(1, 7)
+    epochs.assign(2, 7)
+    assert epochs.entries == [(0, 0), (2, 7)]
+    epochs.assign(1, 9)  # a log that was cut back to another leader's history
+    assert epochs.entries == [(0, 0), (1, 9)]
+
+
+def test_the_format_is_kafkas(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    epochs = LeaderEpochs(path)
+    epochs.assign(0, 0)
+    epochs.assign(4, 1234)
+    assert path.read_text() == "0\n2\n0 0\n4 1234\n"
+    path.write_text("")
+    assert LeaderEpochs.load(path).entries == []
+
+
+def test_the_same_epoch_costs_no_write(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    epochs = LeaderEpochs(path)
+    epochs.assign(3, 0)
+    path.unlink()
+    epochs.assign(3, 100)
+    epochs.drop_before(50)
+    epochs.truncate_after(100)
+    assert not path.exists()
+    assert epochs.entries == [(3, 50)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "0\n",
+        "1\n0\n",
+        "0\n1\n",
+        "0\n2\n0 0\n",
+        "0\n1\n0\n",
+        "0\n1\n0 0 0\n",
+        "0\n1\nzero 0\n",
+        "0\n2\n1 0\n0 5\n",
+        "0\n2\n0 5\n1 5\n",
+        "0\n1\n-1 0\n",
+        "0\n1\n0 -3\n",
+        "\x00\x00\x00\x00",
+    ],
+)
+def test_a_damaged_file_is_an_error_and_is_rebuilt(tmp_path: Path, content: str) -> None:
+    path = tmp_path / FILE_NAME
+    path.write_text(content)
+    with pytest.raises(BadCheckpoint, match=FILE_NAME):
+        LeaderEpochs.load(path)
+    epochs = LeaderEpochs(path)
+    epochs.rebuild([(0, 0), (0, 3), (2, 5), (2, 9)])
+    assert LeaderEpochs.load(path).entries == [(0, 0), (2, 5)]
+
+
+@pytest.mark.parametrize(("epoch", "offset"), [(-2, 0), (1, -1)])
+def test_nonsense_is_not_assigned(tmp_path: Path, epoch: int, offset: int) -> None:
+    epochs = LeaderEpochs(tmp_path / FILE_NAME)
+    with pytest.raises(ValueError, match="leader epoch"):
+        epochs.assign(epoch, offset)
