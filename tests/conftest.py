@@ -1,0 +1,99 @@
+"""What holds for every test, whichever part it is about.
+
+- Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and random.
+- Under CI=true a skipped test is a failure: what the tests need must be there.
+- When all is over, no process that a test started is left, and no file in the temporary directory.
+"""
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck
+
+_HERE = Path(__file__).parent
+pytest_plugins = [f"tests.{path.stem}" for path in _HERE.glob("zookeeper_fixture.py")]
+
+MARK = "PENSTOCK_TEST_SESSION"
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+# A slow machine is no bug: there are no deadlines.
+hypothesis.settings.register_profile(
+    "default", derandomize=True, database=None, deadline=None, print_blob=True
+)
+hypothesis.settings.register_profile(
+    "fuzz",
+    max_examples=20_000,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and CI=true forbids it: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and CI=true forbids it: {_reason(report.longrepr)}"
+    return report
+
+
+def _reason(longrepr: object) -> str:
+    """A skip's report is (file, line, reason)."""
+    return str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every child inherits a mark, by which it is found even after its parent is gone."""
+    mark = uuid.uuid4().hex
+    temporary = tmp_path_factory.mktemp("temporary")
+    before = {name: os.environ.get(name) for name in (MARK, "TMPDIR")}
+    os.environ.update({MARK: mark, "TMPDIR": str(temporary)})
+    tempfile.tempdir = None
+    yield
+    tempfile.tempdir = None
+    for name, value in before.items():
+        os.environ.pop(name)
+        if value is not None:
+            os.environ[name] = value
+
+    deadline = time.monotonic() + 5
+    while (left := _processes_with(mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left, f"tests left processes behind: {'; '.join(left)}"
+    files = sorted(path.name for path in temporary.iterdir())
+    assert not files, f"tests left files behind: {', '.join(files)}"
+
+
+def _processes_with(mark: str) -> list[str]:
+    """Number and command of all running processes that inherited the mark."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append(f"{process.name} {command[:200]}")
+        except OSError:
+            continue  # it ended meanwhile, or is somebody else's
+    return found

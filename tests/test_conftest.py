@@ -1,0 +1,66 @@
+"""The rules of conftest.py, each seen to fail a test run that breaks it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).with_name("conftest.py")
+
+
+def run(directory: Path, test: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One test file in a directory of its own, with our conftest.py beside it."""
+    shutil.copy(CONFTEST, directory)
+    (directory / "test_it.py").write_text(test)
+    plain = {name: value for name, value in os.environ.items() if name not in {"CI", "TMPDIR"}}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "test_it.py"],
+        cwd=directory,
+        env={**plain, **environment, "PYTEST_DEBUG_TEMPROOT": str(directory)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+SKIPPED = "import pytest\ndef test_it(): pytest.skip('no kcat')\n"
+NOT_COLLECTED = "import pytest\npytest.skip('no kcat', allow_module_level=True)\n"
+
+
+@pytest.mark.parametrize("test", [SKIPPED, NOT_COLLECTED])
+def test_a_skipped_test_says_why_and_fails_under_ci(tmp_path: Path, test: str) -> None:
+    at_home = run(tmp_path, test)
+    assert at_home.returncode in {0, 5}  # 5: nothing was collected
+    assert "no kcat" in at_home.stdout
+    in_ci = run(tmp_path, test, CI="true")
+    assert in_ci.returncode not in {0, 5}
+    assert "skipped, and CI=true forbids it: " in in_ci.stdout
+    assert "no kcat" in in_ci.stdout
+
+
+def test_an_expected_failure_is_not_a_skip(tmp_path: Path) -> None:
+    test = "import pytest\n@pytest.mark.xfail\ndef test_it(): raise ValueError\n"
+    assert run(tmp_path, test, CI="true").returncode == 0
+
+
+def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
+    test = (
+        "import subprocess\n"
+        "def test_it(): subprocess.run('sleep 20 >/dev/null 2>&1 & echo $! >pid', shell=True)\n"
+    )
+    done = run(tmp_path, test)
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+    assert done.returncode == 1
+    assert "tests left processes behind" in done.stdout
+    assert "sleep 20" in done.stdout
+
+
+def test_a_file_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
+    test = "import tempfile\ndef test_it(): tempfile.mkdtemp(prefix='forgotten')\n"
+    done = run(tmp_path, test)
+    assert done.returncode == 1
+    assert "tests left files behind: forgotten" in done.stdout
