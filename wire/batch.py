@@ -28,6 +28,8 @@ MAX_SEQUENCE = 2**31 - 1
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _MAGIC_AT = 16
+_CRC_AT = 17
+_MAX_TIMESTAMP_AT = 35
 _HIGHEST_CODEC = 4  # none, gzip, snappy, lz4, zstd
 _CODEC_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -138,6 +140,15 @@ def stamp(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -
     """Write what the broker decides into a batch that begins the buffer."""
     struct.pack_into(">q", buffer, 0, base_offset)
     struct.pack_into(">i", buffer, LENGTH_PREFIX, leader_epoch)
+
+
+def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
+    """Put the broker's time into a batch that begins the buffer; the CRC covers that."""
+    view = memoryview(buffer)
+    (attributes,) = struct.unpack_from(">h", view, CRC_START)
+    struct.pack_into(">h", view, CRC_START, attributes | _LOG_APPEND_TIME)
+    struct.pack_into(">q", view, _MAX_TIMESTAMP_AT, append_time)
+    struct.pack_into(">I", view, _CRC_AT, crc32c(view[CRC_START:]))
 
 
 def headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

@@ -8,7 +8,8 @@ it is received right into that.
 Rule 1: a size is believed only up to the limit for the kind of request that follows it.
 Rule 2: an unfinished frame is granted memory for all of it or none, so no two frames can wait for
         each other's memory. While memory is scarce, little is received at a time.
-Rule 3: a frame is valid until the next one is asked for.
+Rule 3: a frame is valid until the next one is asked for. Who cannot take the next one yet calls
+        `suspend`, and goes on with the same iterator later.
 """
 
 import struct
@@ -17,7 +18,6 @@ from collections.abc import Callable, Iterator
 
 from wire.errors import ProtocolError
 
-_SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _SMALLEST_FRAME = 8  # api key, version, correlation id
 _SMALLEST_BUFFER = 16 * 1024
@@ -77,12 +77,16 @@ class FrameMemory:
 class FrameReader:
     """The receiving half of one connection."""
 
-    __slots__ = ("_buffer", "_filled", "_limit", "_memory", "_rest", "_scratch", "_view", "wanted")
+    __slots__ = (
+        "_buffer", "_data", "_end", "_filled", "_limit", "_memory", "_rest", "_scratch", "_start",
+        "_view", "wanted",
+    )  # fmt: skip
 
     def __init__(self, scratch: memoryview, memory: FrameMemory, limit: SizeLimit) -> None:
         self._scratch = scratch
         self._memory = memory
         self._limit = limit
+        self._data, self._start, self._end = scratch, 0, 0  # received, and not cut yet
         self._rest = b""  # begun, and too short to be judged, or waiting for memory
         self._buffer: bytearray | None = None  # what the frame on its way was granted
         self._view = scratch[:0]
@@ -112,32 +116,37 @@ class FrameReader:
 
     def received(self, count: int) -> Iterator[memoryview]:
         """The frames that `count` more bytes in `targets` complete, without their size prefix."""
+        self._data, self._start = self._scratch, 0
         if self._buffer is not None:
             missing = self.wanted - self._filled
             if count < missing:
                 self._filled += count
                 return
-            yield self._view[4:]
-            self.close()
-            end = count - missing
+            self._end = count - missing
+            frame, buffer = self._view[4:], self._buffer
+            self._buffer, self._view, self.wanted = None, self._scratch[:0], 0
+            try:
+                yield frame
+            finally:
+                self._memory.give(buffer)
         else:
-            end = len(self._rest) + count
+            self._end = len(self._rest) + count
             self._rest = b""
-        data, start = self._scratch, 0
-        while end - start >= 6:
-            size, key = _SIZE_AND_KEY.unpack_from(data, start)
-            after = start + 4 + size
-            if not _SMALLEST_FRAME <= size <= _SMALLEST_BUFFER:
-                self._check(size, key)
-            if after > end:
-                self.wanted = 4 + size
-                break
-            yield data[start + 4 : after]
-            start = after
-        if start < end:
-            self._rest = bytes(data[start:end])
-            if self.wanted:
-                self.grant()
+        yield from self._cut()
+
+    def suspend(self) -> bool:
+        """Put by what has not been cut, so that the shared buffer is free for others.
+
+        The iterator that `received` gave goes on from there later. False if there is no memory.
+        """
+        left = self._end - self._start
+        if left and self._data is self._scratch:
+            buffer = self._memory.take(left)
+            if buffer is None:
+                return False
+            buffer[:left] = self._scratch[self._start : self._end]
+            self._data, self._start, self._end = memoryview(buffer), 0, left
+        return True
 
     def grant(self) -> bool:
         """Move the frame on its way into memory of its own, if there is some."""
@@ -151,10 +160,35 @@ class FrameReader:
         return True
 
     def close(self) -> None:
-        """Give back what the frame on its way was granted."""
+        """Give back all memory; the reader is of no use any more."""
+        self._release()
         buffer, self._buffer, self._view = self._buffer, None, self._scratch[:0]
-        self._rest, self._filled, self.wanted = b"", 0, 0
         if buffer is not None:
+            self._memory.give(buffer)
+
+    def _cut(self) -> Iterator[memoryview]:
+        while self._end - self._start >= 6:
+            start = self._start
+            size, key = _SIZE_AND_KEY.unpack_from(self._data, start)
+            after = start + 4 + size
+            if not _SMALLEST_FRAME <= size <= _SMALLEST_BUFFER:
+                self._check(size, key)
+            if after > self._end:
+                self.wanted = 4 + size
+                break
+            self._start = after
+            yield self._data[start + 4 : after]
+        self._rest = bytes(self._data[self._start : self._end])
+        self._release()
+        if self.wanted:
+            self.grant()
+
+    def _release(self) -> None:
+        """Forget what was received, and give back what `suspend` took."""
+        data, self._data, self._start, self._end = self._data, self._scratch, 0, 0
+        if data is not self._scratch:
+            buffer = data.obj
+            assert isinstance(buffer, bytearray)
             self._memory.give(buffer)
 
     def _check(self, size: int, key: int) -> None:

@@ -1,11 +1,13 @@
 """Metadata (key 3): brokers, topics, partitions and who leads each of them.
 
-In a request of version 0 an empty list of topics means all of them, in later versions null does.
+Two differences between versions are levelled when a request is read, so that no handler meets
+them: "all topics" is null (in version 0 an empty list says it), and a topic is asked for by id only
+from version 12 on (versions 10 and 11 have the field, but no answer for it).
 Left out: authorized operations, which stay at their "not asked for" value.
 """
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
@@ -66,7 +68,23 @@ class MetadataResponse:
     cluster_authorized_operations: int = NOT_ASKED
 
 
-API = Api(
+class _MetadataApi(Api[MetadataRequest, MetadataResponse]):
+    def decode_request(self, version: int, body: memoryview) -> MetadataRequest:
+        request = super().decode_request(version, body)
+        if version == 0:
+            return replace(request, topics=request.topics or None)
+        if version in {10, 11} and request.topics:
+            named = (MetadataRequestTopic(name=topic.name or "") for topic in request.topics)
+            return replace(request, topics=tuple(named))
+        return request
+
+    def encode_request(self, version: int, request: MetadataRequest) -> bytearray:
+        if version == 0:
+            request = replace(request, topics=request.topics or ())
+        return super().encode_request(version, request)
+
+
+API = _MetadataApi(
     key=3,
     name="Metadata",
     versions=range(13),

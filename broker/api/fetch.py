@@ -1,0 +1,160 @@
+"""Fetch (key 1), versions 4–12.
+
+Batches are not touched: a response is a few bytes around slices of segment files. What is returned
+is exposed, whole batches, and at least one if there is one, however large. With less than
+`min_bytes` the request waits, without polling, until enough is exposed or `max_wait` is over.
+
+Not here: sessions (declined with session id 0), transactions (both isolation levels see the same),
+fetching from followers, topic ids (version 13).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.connection import Connection, Reply
+from broker.errors import ApiError
+from broker.partition import Partition
+from broker.storage.errors import StorageError
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from wire.requests import Part
+from wire.slices import FileSlice
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+Encode = Callable[[FetchResponse], list[Part]]
+
+_LONGEST_WAIT_MS = 60_000
+_LARGEST_RESPONSE = 64 * 1024 * 1024
+
+
+def serve(broker: "Broker", connection: Connection, request: FetchRequest, encode: Encode) -> None:
+    """Respond as soon as there is enough, or when the client has waited as long as it wants."""
+    fetch = _Fetch(broker, request)
+    response = fetch.respond()
+    if fetch.satisfied or request.max_wait <= 0:
+        fetch.count()
+        connection.send(encode(response))
+    else:
+        _Parked(broker, fetch, connection.reply(exclusive=True), encode)
+
+
+class _Fetch:
+    """One request, to be looked at again whenever one of its partitions exposes more."""
+
+    __slots__ = ("_broker", "_decided", "_room", "read", "request")
+
+    def __init__(self, broker: "Broker", request: FetchRequest) -> None:
+        self._broker = broker
+        self.request = request
+        self.read: list[tuple[Partition, FileSlice]] = []
+        self._room = 0
+        self._decided = False  # an error does not wait
+
+    def respond(self) -> FetchResponse:
+        """What can be returned now."""
+        self.read, self._decided = [], False
+        self._room = min(self.request.max_bytes, _LARGEST_RESPONSE)
+        return FetchResponse(
+            responses=tuple(
+                FetchableTopicResponse(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        self._partition(topic.topic, partition) for partition in topic.partitions
+                    ),
+                )
+                for topic in self.request.topics
+            )
+        )
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the last response need not wait for more."""
+        enough = self.request.min_bytes
+        return self._decided or sum(piece.length for _, piece in self.read) >= enough
+
+    def partitions(self) -> list[Partition]:
+        """All that the request names; `satisfied` has seen to it that they are here."""
+        find = self._broker.partitions.find
+        return [
+            find(topic.topic, partition.partition)
+            for topic in self.request.topics
+            for partition in topic.partitions
+        ]
+
+    def count(self) -> None:
+        for partition, piece in self.read:
+            partition.traffic.bytes_out += piece.length
+
+    def _partition(self, topic: str, wanted: FetchPartition) -> PartitionData:
+        try:
+            partition = self._broker.partitions.find(topic, wanted.partition)
+            partition.check_leader(wanted.current_leader_epoch)
+            piece = self._slice(partition, wanted)
+        except (ApiError, StorageError) as error:
+            self._decided = True
+            return PartitionData(partition_index=wanted.partition, error_code=error.code)
+        log = partition.log
+        return PartitionData(
+            partition_index=wanted.partition,
+            high_watermark=log.exposed_offset,
+            last_stable_offset=log.exposed_offset,
+            log_start_offset=log.start_offset,
+            records=b"" if piece is None else piece,
+        )
+
+    def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
+        limit = min(self._room, wanted.partition_max_bytes)
+        piece = partition.read(wanted.fetch_offset, max(0, limit))
+        if piece is None or (piece.length > limit and self.read):
+            return None  # only the first of a response may be larger than asked for
+        self._room -= piece.length
+        self.read.append((partition, piece))
+        return piece
+
+
+class _Parked:
+    """A request that waits for data."""
+
+    __slots__ = ("_encode", "_fetch", "_loop", "_partitions", "_reply", "_soon", "_timer")
+
+    def __init__(self, broker: "Broker", fetch: _Fetch, reply: Reply, encode: Encode) -> None:
+        self._fetch = fetch
+        self._reply = reply
+        self._encode = encode
+        self._loop = broker.loop
+        self._soon = False
+        self._partitions = fetch.partitions()
+        for partition in self._partitions:
+            partition.watch(self._exposed)
+        wait = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
+        self._timer = self._loop.call_later(wait, self._finish)
+
+    def _exposed(self) -> None:
+        """Many partitions may expose more in one turn of the loop: look once."""
+        if not self._soon:
+            self._soon = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._soon = False
+        if self._reply.parts is not None:
+            return
+        response = self._fetch.respond()
+        if self._fetch.satisfied or not self._reply.connection.open:
+            self._finish(response)
+
+    def _finish(self, response: FetchResponse | None = None) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.unwatch(self._exposed)
+        if response is None:
+            response = self._fetch.respond()
+        self._fetch.count()
+        self._reply.send(self._encode(response))

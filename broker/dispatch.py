@@ -1,0 +1,155 @@
+"""From a frame to its handler, and from the handler's response to bytes.
+
+Handlers are found by a table: one module in `broker.api` for each API that is served, with a
+function `handle(broker, request, caller) -> response`, plain or `async`. Produce and Fetch are
+called differently, because the one must not wait and the other must.
+
+A request that is known but not served, or not in that version, is answered with
+`UNSUPPORTED_VERSION`; a connection is closed only where the protocol leaves no other way, and the
+log says so.
+"""
+
+import asyncio
+import inspect
+import logging
+import pkgutil
+import time
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import broker.api
+from broker.api import fetch, produce
+from broker.caller import Caller
+from broker.connection import Connection, Reply
+from wire.apis import APIS, refusal
+from wire.codec import Api
+from wire.errors import ErrorCode, ProtocolError
+from wire.messages import api_versions as api_versions_messages
+from wire.produce import read_request
+from wire.requests import (
+    API_VERSIONS_KEY,
+    Part,
+    RequestHeader,
+    has_tagged_header,
+    read_client_id,
+    read_header,
+    response_frame,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+PRODUCE_KEY = 0
+FETCH_KEY = 1
+# Only these carry data; whatever else a client may ask fits into this.
+_LARGEST_PLAIN_REQUEST = 1024 * 1024
+
+# Request and response types differ from API to API; the table pairs them.
+Handler = Callable[["Broker", Any, Caller], Any]
+
+
+class Dispatcher:
+    """Serves the requests of all connections."""
+
+    def __init__(self, broker_: "Broker") -> None:
+        self._broker = broker_
+        self._metrics = broker_.metrics
+        self._largest_request = broker_.config.limits.request_bytes
+        self._handlers = _handlers()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def size_limit(self, api_key: int) -> int:
+        """The largest request of one kind that is received."""
+        return self._largest_request if api_key == PRODUCE_KEY else _LARGEST_PLAIN_REQUEST
+
+    def __call__(self, connection: Connection, frame: memoryview) -> None:
+        began = time.perf_counter()
+        header = read_header(frame)
+        key, version, correlation_id = header
+        api = APIS.get(key)
+        if api is None or version not in api.versions:
+            self._refuse(connection, header)
+            return
+        client_id, body = read_client_id(frame, flexible=api.is_flexible(version))
+        if key == PRODUCE_KEY:
+            request = read_request(version, body)
+            produce.serve(self._broker, connection, version, correlation_id, request)
+            self._metrics.request("Produce", time.perf_counter() - began)
+            return
+        request = api.decode_request(version, body)
+
+        def encode(response: Any) -> list[Part]:
+            self._metrics.request(api.name, time.perf_counter() - began)
+            return response_frame(
+                correlation_id,
+                api.encode_response(version, response),
+                tagged_header=has_tagged_header(api, version),
+            )
+
+        if key == FETCH_KEY:
+            fetch.serve(self._broker, connection, request, encode)
+            return
+        caller = connection.caller
+        if client_id != caller.client_id:
+            caller = connection.caller = Caller(caller.host, client_id, caller.principal)
+        response = self._handlers[key](self._broker, request, caller)
+        if inspect.isawaitable(response):
+            reply = connection.reply(exclusive=True)
+            task = asyncio.ensure_future(self._finish(api, response, reply, encode))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            connection.send(encode(response))
+
+    async def _finish(
+        self,
+        api: Api[Any, Any],
+        response: Awaitable[Any],
+        reply: Reply,
+        encode: Callable[[Any], list[Part]],
+    ) -> None:
+        try:
+            parts = encode(await response)
+        except Exception:
+            # A bug in one handler must not leave its client waiting, nor take others down.
+            log.exception("handler failed api=%s", api.name)
+            reply.connection.close("error='internal error'")
+            return
+        reply.send(parts)
+
+    def _refuse(self, connection: Connection, header: RequestHeader) -> None:
+        key, version, correlation_id = header
+        if key == API_VERSIONS_KEY:
+            # A client that is too new learns from version 0 what it may use.
+            answer = api_versions_messages.advertised(ErrorCode.unsupported_version)
+            body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
+            connection.send(response_frame(correlation_id, body, tagged_header=False))
+            return
+        refused = refusal(key, version)
+        if refused is None:
+            raise ProtocolError(f"API {key} version {version} is not served")
+        log.info("request refused client=%s api=%d version=%d", connection.caller.host, key, version)
+        body, tagged_header = refused
+        connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
+
+
+def _handlers() -> dict[int, Handler]:
+    """The handler of each API that has a module in `broker.api`."""
+    modules = {
+        module.name: import_module(f"broker.api.{module.name}")
+        for module in pkgutil.iter_modules(broker.api.__path__)
+    }
+    by_module = {
+        module.__name__.rpartition(".")[2]: api
+        for api in APIS.values()
+        for module in [inspect.getmodule(api.request)]
+        if module is not None
+    }
+    return {
+        api.key: modules[name].handle
+        for name, api in by_module.items()
+        if api.key not in {PRODUCE_KEY, FETCH_KEY}
+    }

@@ -1,0 +1,62 @@
+"""Flushes logs to disk, off the event loop, one `fdatasync` for all that arrived meanwhile.
+
+A few threads wait for tickets. A ticket says which files to sync and up to which offset they then
+are on disk; when it is done, the event loop is told. A log has one ticket under way at a time:
+what is appended while it runs is covered by the next one. So the slower the disk, the larger the
+groups.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+
+class Ticket(Protocol):
+    """A flush that has been decided: `run` may be called on any thread."""
+
+    def run(self) -> None: ...
+
+
+Done = Callable[[float, OSError | None], None]  # seconds it took, what went wrong
+
+
+class Flusher:
+    """The threads. `start` and the callbacks belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
+        self._loop = loop
+        self._tickets: queue.SimpleQueue[tuple[Ticket, Done] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"flush-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def start(self, ticket: Ticket, done: Done) -> None:
+        """Run `ticket`, then call `done` on the event loop."""
+        self._tickets.put((ticket, done))
+
+    def stop(self) -> None:
+        """Finish what was started, then end the threads. Blocks."""
+        for _ in self._threads:
+            self._tickets.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (work := self._tickets.get()) is not None:
+            ticket, done = work
+            began = time.perf_counter()
+            failure = None
+            try:
+                ticket.run()
+            except OSError as error:
+                failure = error
+            self._loop.call_soon_threadsafe(done, time.perf_counter() - began, failure)

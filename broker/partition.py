@@ -1,0 +1,219 @@
+"""A partition that this broker leads: its log, when that is flushed, and who waits for it.
+
+Invariants: consumers are shown nothing above `log.exposed_offset`, which only a finished flush
+moves. A producer that asked for it is answered only when its batch, or the original of its
+duplicate, has been flushed. A flush that failed takes the partition offline until the broker is
+started again: what the kernel did with those pages cannot be known, so it is never retried.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from broker.errors import ApiError
+from broker.flusher import Flusher
+from broker.metrics import BrokerMetrics, TopicTraffic
+from broker.storage.errors import DiskFull, StorageError
+from broker.storage.log import Appended, Log
+from broker.topic_config import TopicConfig
+from wire.batch import BatchHeader
+from wire.errors import ErrorCode
+from wire.slices import FileSlice
+
+log = logging.getLogger(__name__)
+
+_LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
+
+Flushed = Callable[[ErrorCode], None]
+Exposed = Callable[[], None]
+
+
+class Partition:
+    """One replica, and since it is the only one or the first, the leader."""
+
+    __slots__ = (
+        "_exposed", "_flush_messages", "_flush_seconds", "_flush_soon", "_flush_timer",
+        "_flushed", "_flusher", "_flushing", "_loop", "_metrics", "_unflushed", "compacts",
+        "config", "index", "leader_epoch", "log", "max_message_bytes", "offline_reason",
+        "read_only", "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms",
+        "topic", "traffic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        partition_log: Log,
+        config: TopicConfig,
+        leader_epoch: int,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        flusher: Flusher,
+        metrics: BrokerMetrics,
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = partition_log
+        self.configure(config)
+        self.leader_epoch = leader_epoch
+        self.offline_reason = ""
+        self.read_only = False
+        self.traffic: TopicTraffic = metrics.topic(topic)
+        self._loop = loop
+        self._flusher = flusher
+        self._metrics = metrics
+        self._flushing = False
+        self._flush_soon = False
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._unflushed = 0  # records
+        self._flushed: deque[tuple[int, Flushed]] = deque()  # who waits for which offset
+        self._exposed: set[Exposed] = set()
+
+    def configure(self, config: TopicConfig) -> None:
+        """Go by `config` from now on. What every append asks for is read out of it once."""
+        self.config = config
+        self.compacts = config.compacts
+        self.max_message_bytes = config.max_message_bytes
+        self.stamps_append_time = config.stamps_append_time
+        self.timestamp_before_max_ms = config.timestamp_before_max_ms
+        self.timestamp_after_max_ms = config.timestamp_after_max_ms
+        self._flush_messages = config.number("flush.messages")
+        self._flush_seconds = min(config.number("flush.ms") / 1000, _LONGEST_FLUSH_TIMER)
+        self.log.reconfigure(config.log_config())
+
+    def check_leader(self, current_leader_epoch: int = -1) -> None:
+        """Raise unless this broker may answer for the partition, at the epoch the client knows."""
+        if self.offline_reason:
+            raise ApiError(ErrorCode.kafka_storage_error, self.offline_reason)
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            code = (
+                ErrorCode.fenced_leader_epoch
+                if current_leader_epoch < self.leader_epoch
+                else ErrorCode.unknown_leader_epoch
+            )
+            raise ApiError(code, f"the leader epoch is {self.leader_epoch}")
+
+    # Appending
+
+    def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        """Write one checked batch. It is on disk only when `when_flushed` says so."""
+        try:
+            appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+        except DiskFull:
+            if not self.read_only:
+                self.read_only = True
+                log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
+            raise
+        except StorageError:
+            if self.log.offline:
+                self.take_offline(self.log.offline)
+            raise
+        if self.read_only:
+            self.read_only = False
+            log.warning("writable again topic=%s partition=%d", self.topic, self.index)
+        if not appended.duplicate:
+            self._unflushed += header.record_count
+            if self._unflushed >= self._flush_messages:
+                self.flush()
+            elif self._flush_timer is None and not self._flush_soon:
+                self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+        return appended
+
+    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
+        """Exposed batches from `offset` on, as `Log.read` gives them."""
+        try:
+            return self.log.read(offset, max_bytes)
+        except StorageError:
+            if self.log.offline:
+                self.take_offline(self.log.offline)
+            raise
+
+    def when_flushed(self, end_offset: int, callback: Flushed) -> None:
+        """Call back when everything before `end_offset` is on disk, or never will be."""
+        if end_offset <= self.log.flushed_offset:
+            callback(ErrorCode.none)
+            return
+        self._flushed.append((end_offset, callback))
+        self.flush()
+
+    def flush(self) -> None:
+        """Flush when this turn of the event loop is over, with all that arrives in it."""
+        if not self._flush_soon:
+            self._flush_soon = True
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_soon = False
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        if self._flushing or self.offline_reason:
+            return
+        ticket = self.log.begin_flush()
+        if ticket is None:
+            return
+        self._flushing = True
+        self._unflushed = 0
+
+        def done(seconds: float, failure: OSError | None) -> None:
+            self._flushing = False
+            self._metrics.flush(seconds)
+            if self.offline_reason:
+                return
+            if failure is not None:
+                self.take_offline(f"flush failed: {failure.strerror or failure}")
+                return
+            self.log.complete_flush(ticket)
+            self._tell()
+            if self._flushed:
+                self._flush_now()
+            elif self._unflushed and self._flush_timer is None:
+                self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
+
+        self._flusher.start(ticket, done)
+
+    def _tell(self) -> None:
+        """Answer all who waited for what is now flushed."""
+        flushed, waiting = self.log.flushed_offset, self._flushed
+        while waiting and waiting[0][0] <= flushed:
+            waiting.popleft()[1](ErrorCode.none)
+        for callback in tuple(self._exposed):
+            callback()
+
+    # Waiting for data
+
+    def watch(self, callback: Exposed) -> None:
+        """Call back whenever more is exposed, or the partition goes away."""
+        self._exposed.add(callback)
+
+    def unwatch(self, callback: Exposed) -> None:
+        self._exposed.discard(callback)
+
+    # The end
+
+    def take_offline(self, reason: str) -> None:
+        """Serve this partition no more; whoever waits for it is told."""
+        if self.offline_reason:
+            return
+        self.offline_reason = f"{self.topic}-{self.index} is offline: {reason}"
+        log.error(
+            "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
+        )
+        self.log.fail(reason)
+        self._let_go(ErrorCode.kafka_storage_error)
+
+    def close(self) -> None:
+        """Stop serving because the partition is gone from here, or the broker stops."""
+        self.offline_reason = f"{self.topic}-{self.index} is closed"
+        self._let_go(ErrorCode.not_leader_or_follower)
+
+    def _let_go(self, code: ErrorCode) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        waiting, self._flushed = self._flushed, deque()
+        for _, callback in waiting:
+            callback(code)
+        for watcher in tuple(self._exposed):
+            watcher()

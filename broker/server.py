@@ -1,0 +1,149 @@
+"""The listening socket, and the connections it has accepted.
+
+One event loop, one thread. Connections share one buffer to receive into and one allowance of
+memory for unfinished requests. Once a second, stalled and idle connections are looked for; nothing
+else is done for a connection that says nothing.
+"""
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+
+from broker.caller import Caller
+from broker.config import BrokerConfig
+from broker.connection import Connection
+from broker.dispatch import Dispatcher
+from broker.metrics import BrokerMetrics
+from wire.frames import FrameMemory
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 1024
+_RECEIVE_BYTES = 64 * 1024
+_ACCEPTS_A_TURN = 64
+_OUT_OF_FILES_PAUSE = 1.0
+
+
+class Server:
+    """Accepts and keeps connections until it is closed."""
+
+    def __init__(
+        self, config: BrokerConfig, dispatcher: Dispatcher, metrics: BrokerMetrics
+    ) -> None:
+        self._config = config
+        self._dispatcher = dispatcher
+        self._metrics = metrics
+        self._loop = asyncio.get_running_loop()
+        self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
+        self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
+        self._connections: set[Connection] = set()
+        self._listener = _listen(config.host, config.port)
+        self.port: int = self._listener.getsockname()[1]
+        self._check_timer: asyncio.TimerHandle | None = None
+        self._refused = 0
+
+    def start(self) -> None:
+        """Accept connections from now on; until then they wait."""
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+        self._check_timer = self._loop.call_later(1.0, self._check)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept and serve nothing more, and give replies that are owed some time to leave."""
+        self._loop.remove_reader(self._listener.fileno())
+        self._listener.close()
+        for connection in self._connections:
+            connection.stop_reading()
+        deadline = self._loop.time() + seconds
+        while self._loop.time() < deadline:
+            if all(connection.idle for connection in self._connections):
+                break
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        """Close everything."""
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+        for connection in tuple(self._connections):
+            connection.close()
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTS_A_TURN):
+            try:
+                sock, address = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+                    raise
+                log.error("cannot accept error=%r", error.strerror)
+                self._pause()
+                return
+            if len(self._connections) >= self._config.limits.connections:
+                sock.close()
+                self._refused += 1
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connections.add(
+                Connection(
+                    sock,
+                    Caller(str(address[0])),
+                    self._dispatcher,
+                    self._closed,
+                    loop=self._loop,
+                    scratch=self._scratch,
+                    memory=self._memory,
+                    size_limit=self._dispatcher.size_limit,
+                    limits=self._config.limits,
+                )
+            )
+            self._metrics.connections = len(self._connections)
+
+    def _pause(self) -> None:
+        """Stop accepting for a moment: the queue of the kernel keeps who comes."""
+        self._loop.remove_reader(self._listener.fileno())
+
+        def resume() -> None:
+            if self._listener.fileno() >= 0:
+                self._loop.add_reader(self._listener.fileno(), self._accept)
+
+        self._loop.call_later(_OUT_OF_FILES_PAUSE, resume)
+
+    def _closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._metrics.connections = len(self._connections)
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        for connection in tuple(self._connections):
+            connection.check_progress(now)
+        if self._refused:
+            log.warning(
+                "connections refused count=%d limit=%d",
+                self._refused,
+                self._config.limits.connections,
+            )
+            self._refused = 0
+        self._check_timer = self._loop.call_later(1.0, self._check)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this process have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
