@@ -25,16 +25,19 @@ from kio.static.primitive import TZAware, i32Timedelta
 import wire.messages
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
+from wire.messages import metadata
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND = datetime.timedelta(milliseconds=1)
 # There are 250 cases: each gets a share of what the profile grants to one test.
 SHARE = settings(max_examples=max(10, settings.default.max_examples // 5))
 
-APIS: list[Api[Any, Any]] = [
-    importlib.import_module(f"wire.messages.{module.name}").API
+MODULES = [
+    importlib.import_module(f"wire.messages.{module.name}")
     for module in pkgutil.iter_modules(wire.messages.__path__)
 ]
+# Without what some of them level between versions (tested at the end).
+APIS = [Api(**{f.name: getattr(module.API, f.name) for f in fields(Api)}) for module in MODULES]
 CASES = [
     pytest.param(api, version, kind, id=f"{api.name}-v{version}-{kind}")
     for api in APIS
@@ -106,7 +109,7 @@ def decode(api: Api[Any, Any], version: int, kind: str, body: bytes) -> Any:
     return read(version, memoryview(body))
 
 
-def encode(api: Api[Any, Any], version: int, kind: str, message: Any) -> bytearray:
+def encode(api: Api[Any, Any], version: int, kind: str, message: Any) -> bytes | bytearray:
     write = api.encode_request if kind == "request" else api.encode_response
     return write(version, message)
 
@@ -213,3 +216,37 @@ def innermost(annotation: Any) -> Any:
         if argument not in (NoneType, Ellipsis):
             return innermost(argument)
     return annotation
+
+
+def read_metadata_request(version: int, message: Any) -> metadata.MetadataRequest:
+    return metadata.API.decode_request(version, memoryview(foreign_bytes(message)))
+
+
+def test_metadata_of_all_topics_is_asked_for_alike_in_all_versions() -> None:
+    for version in metadata.API.versions:
+        schema: Any = load_request_schema(metadata.API.key, version)
+        everything = schema(topics=()) if version == 0 else sample_metadata_request(schema, None)
+        assert read_metadata_request(version, everything).topics is None
+        if version > 0:
+            nothing = sample_metadata_request(schema, ())
+            assert read_metadata_request(version, nothing).topics == ()
+
+
+def test_metadata_is_asked_for_by_id_from_version_12_on() -> None:
+    topic_id = UUID(int=7)
+    for version in (10, 11, 12):
+        schema: Any = load_request_schema(metadata.API.key, version)
+        topic = innermost(next(f.type for f in fields(schema) if f.name == "topics"))
+        asked = sample_metadata_request(schema, (topic(name=None, topic_id=topic_id),))
+        (read,) = read_metadata_request(version, asked).topics or ()
+        if version == 12:
+            assert (read.name, read.topic_id) == (None, topic_id)
+        else:
+            assert (read.name, read.topic_id) == ("", None)
+
+
+def sample_metadata_request(schema: Any, topics: Any) -> Any:
+    flags = {
+        field.name: False for field in fields(schema) if field.metadata.get("kafka_type") == "bool"
+    }
+    return schema(topics=topics, **flags)

@@ -78,11 +78,6 @@ class _MetadataApi(Api[MetadataRequest, MetadataResponse]):
             return replace(request, topics=tuple(named))
         return request
 
-    def encode_request(self, version: int, request: MetadataRequest) -> bytearray:
-        if version == 0:
-            request = replace(request, topics=request.topics or ())
-        return super().encode_request(version, request)
-
 
 API = _MetadataApi(
     key=3,
