@@ -6,6 +6,7 @@ ends it: use it as a context manager, or call `kill` in a fixture's last line.
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -21,15 +22,24 @@ class ServerFailed(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports of the loopback interface that nobody listens on, all different.
+
+    They lie below the kernel's ephemeral range: a client that keeps connecting to a port in that
+    range while its server is down can be given that very port, and be connected to itself.
+    """
+    lowest_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = random.SystemRandom().sample(range(10_000, lowest_ephemeral), 100 + count)
+    found: list[int] = []
+    for port in candidates:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise ServerFailed(f"no {count} free ports below {lowest_ephemeral}")
 
 
 def wait_until(

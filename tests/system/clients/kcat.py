@@ -1,0 +1,147 @@
+"""kcat, a program: records go in and come out through pipes.
+
+It cannot say everything: keys and values are split at separators, a record's headers are the same
+for a whole run, timestamps are its own. `can_send` says which records it can.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+
+from tests.system.clients.interface import (
+    WITHIN,
+    Acks,
+    AtOffset,
+    AtTime,
+    Codec,
+    Consumed,
+    Record,
+    Refused,
+    Start,
+    nothing,
+)
+
+# Lengths come first, so that keys and values may hold any byte.
+FORMAT = "%o %T %K %S %h\n%k%s\n"
+BETWEEN_RECORDS, BETWEEN_KEY_AND_VALUE = b"\x1e", b"\x1f"
+
+
+def installed() -> bool:
+    return shutil.which("kcat") is not None
+
+
+def can_send(records: Sequence[Record]) -> bool:
+    """Whether one run of kcat can send these; to it an empty key or value is a null."""
+    separators = (BETWEEN_RECORDS, BETWEEN_KEY_AND_VALUE)
+    return all(
+        record.key != b""
+        and record.value != b""
+        and record.timestamp is None
+        and record.headers == records[0].headers
+        and not any(each in (record.key or b"") + (record.value or b"") for each in separators)
+        for record in records
+    )
+
+
+class Kcat:
+    name = "kcat"
+    null_headers = True
+
+    def produce(
+        self,
+        bootstrap: str,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+    ) -> list[int] | None:
+        assert can_send(records)
+        between, inside = BETWEEN_RECORDS.decode(), BETWEEN_KEY_AND_VALUE.decode()
+        command = ["kcat", "-P", "-b", bootstrap, "-t", topic, "-p", str(partition), "-Z"]
+        command += ["-D", between, "-K", inside, "-z", codec, "-X", f"acks={acks}"]
+        command += ["-X", f"enable.idempotence={str(idempotent).lower()}", "-X", "linger.ms=20"]
+        for name, value in records[0].headers:
+            command += ["-H", name if value is None else f"{name}={value.decode()}"]
+        stdin = BETWEEN_RECORDS.join(
+            (record.key or b"") + BETWEEN_KEY_AND_VALUE + (record.value or b"")
+            for record in records
+        )
+        _run(command, stdin)
+        return None
+
+    def consume(
+        self,
+        bootstrap: str,
+        topic: str,
+        partition: int,
+        start: Start,
+        count: int,
+        *,
+        positioned: Callable[[], None] = nothing,
+    ) -> list[Consumed]:
+        match start:
+            case "beginning" | "end":
+                where: str = start
+            case AtOffset(offset):
+                where = str(offset)
+            case AtTime(timestamp):
+                where = f"s@{timestamp}"
+        command = ["kcat", "-C", "-b", bootstrap, "-t", topic, "-p", str(partition)]
+        command += ["-o", where, "-c", str(count), "-u", "-f", FORMAT]
+        if start != "end":
+            positioned()
+            return _parse(_run(command, b""))
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe) as reader:
+            try:
+                assert reader.stderr is not None
+                # kcat says so when it has found the end.
+                for line in reader.stderr:
+                    if line.startswith(b"% Reached end of topic"):
+                        break
+                positioned()
+                output, _ = reader.communicate(timeout=WITHIN)
+                return _parse(output)
+            finally:
+                reader.kill()
+
+
+def _run(command: list[str], stdin: bytes) -> bytes:
+    run = subprocess.run(command, input=stdin, capture_output=True, timeout=WITHIN, check=False)
+    if run.returncode:
+        raise Refused(run.stderr.decode())
+    return run.stdout
+
+
+def _parse(output: bytes) -> list[Consumed]:
+    seen = []
+    position = 0
+    while position < len(output):
+        line_end = output.index(b"\n", position)
+        offset, timestamp, key_size, value_size, headers = (
+            output[position:line_end].decode().split(" ", 4)
+        )
+        position = line_end + 1
+        parts: list[bytes | None] = []
+        for size in (int(key_size), int(value_size)):
+            parts.append(None if size < 0 else output[position : position + size])
+            position += max(size, 0)
+        assert output[position : position + 1] == b"\n", output[position : position + 40]
+        position += 1
+        key, value = parts
+        record = Record(value, key, _headers(headers), int(timestamp))
+        seen.append(Consumed(int(offset), record))
+    return seen
+
+
+def _headers(text: str) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = (each.split("=", 1) for each in text.split(",") if each)
+    return tuple((name, None if value == "NULL" else value.encode()) for name, value in pairs)
+
+
+def list_topics(bootstrap: str) -> str:
+    """What `kcat -L` prints about the cluster."""
+    return _run(["kcat", "-L", "-b", bootstrap], b"").decode()

@@ -1,0 +1,210 @@
+"""librdkafka, through confluent-kafka."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from tests.system.clients.interface import (
+    WITHIN,
+    Acks,
+    AtOffset,
+    AtTime,
+    Cluster,
+    Codec,
+    Consumed,
+    Record,
+    Refused,
+    Start,
+    nothing,
+)
+
+
+def _ask(bootstrap: str, question: Callable[[AdminClient], Mapping[Any, Any]]) -> Any:
+    """The result of the only future of the answer; a broker's error as `Refused`."""
+    client = AdminClient({"bootstrap.servers": bootstrap})  # Lives until there is an answer.
+    (future,) = question(client).values()
+    try:
+        return future.result(WITHIN)
+    except KafkaException as error:
+        raise Refused(error.args[0].name()) from error
+
+
+class Librdkafka:
+    name = "librdkafka"
+    null_headers = True
+
+    def produce(
+        self,
+        bootstrap: str,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
+    ) -> list[int] | None:
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": codec,
+                "acks": acks,
+                "enable.idempotence": idempotent,
+                "message.max.bytes": 4_000_000,
+                "linger.ms": 20,
+            }
+        )
+        offsets: list[int] = []
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                errors.append(error)
+            else:
+                offsets.append(message.offset())
+
+        for record in records:
+            timestamp = {} if record.timestamp is None else {"timestamp": record.timestamp}
+            producer.produce(
+                topic,
+                record.value,
+                record.key,
+                partition=partition,
+                headers=list(record.headers),
+                on_delivery=delivered,
+                **timestamp,
+            )
+        assert producer.flush(WITHIN) == 0, "not all was delivered in time"
+        if errors:
+            raise Refused(errors[0].name())
+        return None if acks == "0" else offsets
+
+    def consume(
+        self,
+        bootstrap: str,
+        topic: str,
+        partition: int,
+        start: Start,
+        count: int,
+        *,
+        positioned: Callable[[], None] = nothing,
+    ) -> list[Consumed]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "assigned-by-hand",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        try:
+            match start:
+                case "beginning":
+                    where = OFFSET_BEGINNING
+                case "end":
+                    where = OFFSET_END
+                case AtOffset(offset):
+                    where = offset
+                case AtTime(timestamp):
+                    question = [TopicPartition(topic, partition, timestamp)]
+                    where = consumer.offsets_for_times(question, timeout=WITHIN)[0].offset
+            consumer.assign([TopicPartition(topic, partition, where)])
+            if start == "end":
+                # The end is looked up in the background; reaching it is an event.
+                event = consumer.poll(WITHIN)
+                assert event is not None
+                reached = event.error()
+                assert reached is not None
+                assert reached.code() == KafkaError._PARTITION_EOF, reached
+            positioned()
+            return self._read(consumer, count)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Consumer, count: int) -> list[Consumed]:
+        seen: list[Consumed] = []
+        while len(seen) < count:
+            message = consumer.poll(WITHIN)
+            assert message is not None, f"{len(seen)} of {count} records after {WITHIN} s"
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    continue
+                raise Refused(error.name())
+            headers = tuple(message.headers() or ())
+            record = Record(message.value(), message.key(), headers, message.timestamp()[1])
+            seen.append(Consumed(message.offset(), record))
+        return seen
+
+
+class LibrdkafkaAdmin:
+    name = "librdkafka"
+
+    def create_topic(
+        self, bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]
+    ) -> None:
+        wanted = NewTopic(topic, partitions, 1, config=dict(configs))
+        _ask(bootstrap, lambda client: client.create_topics([wanted]))
+
+    def delete_topic(self, bootstrap: str, topic: str) -> None:
+        _ask(bootstrap, lambda client: client.delete_topics([topic]))
+
+    def topics(self, bootstrap: str) -> dict[str, int]:
+        listed = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=WITHIN).topics
+        return {name: len(topic.partitions) for name, topic in listed.items()}
+
+    def create_partitions(self, bootstrap: str, topic: str, total: int) -> None:
+        _ask(bootstrap, lambda client: client.create_partitions([NewPartitions(topic, total)]))
+
+    def configs(self, bootstrap: str, topic: str) -> dict[str, str | None]:
+        return self._configs(bootstrap, ConfigResource(ResourceType.TOPIC, topic))
+
+    def broker_configs(self, bootstrap: str, broker: int) -> dict[str, str | None]:
+        return self._configs(bootstrap, ConfigResource(ResourceType.BROKER, str(broker)))
+
+    def _configs(self, bootstrap: str, resource: ConfigResource) -> dict[str, str | None]:
+        entries = _ask(bootstrap, lambda client: client.describe_configs([resource]))
+        return {name: entry.value for name, entry in entries.items()}
+
+    def alter(self, bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        _ask(bootstrap, lambda client: client.incremental_alter_configs([resource]))
+
+    def reset(self, bootstrap: str, topic: str, config: str) -> None:
+        """Takes an override away, so that the default holds again."""
+        entry = ConfigEntry(config, None, incremental_operation=AlterConfigOpType.DELETE)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        _ask(bootstrap, lambda client: client.incremental_alter_configs([resource]))
+
+    def delete_records(self, bootstrap: str, topic: str, partition: int, before: int) -> int:
+        wanted = [TopicPartition(topic, partition, before)]
+        deleted = _ask(bootstrap, lambda client: client.delete_records(wanted))
+        return int(deleted.low_watermark)
+
+    def cluster(self, bootstrap: str) -> Cluster:
+        described = _ask(bootstrap, lambda client: {"": client.describe_cluster()})
+        brokers = frozenset((node.id, node.host, node.port) for node in described.nodes)
+        return Cluster(described.cluster_id, described.controller.id, brokers)
