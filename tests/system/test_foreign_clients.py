@@ -9,9 +9,8 @@ import zlib
 
 import pytest
 
-from tests.server_process import wait_until
 from tests.system.clients import kcat
-from tests.system.clients.aiokafka_client import Aiokafka, AiokafkaAdmin
+from tests.system.clients.aiokafka_client import Aiokafka
 from tests.system.clients.contents import EPOCH, awkward, plain, without_timestamps
 from tests.system.clients.interface import (
     CODEC_BITS,
@@ -25,14 +24,14 @@ from tests.system.clients.interface import (
     Refused,
     Start,
 )
-from tests.system.clients.kafka_python import KafkaPython, KafkaPythonAdmin
+from tests.system.clients.kafka_python import KafkaPython
 from tests.system.clients.kcat import Kcat
-from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin
+from tests.system.clients.librdkafka import Librdkafka
 from tests.system.clients.stored import stored_batches
 from tests.system.conftest import Server
+from tests.system.topics import create
 
 LIBRARIES: list[Client] = [Librdkafka(), KafkaPython(), Aiokafka()]
-ADMINS = [LibrdkafkaAdmin(), KafkaPythonAdmin(), AiokafkaAdmin()]
 against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
 each_library = pytest.mark.parametrize("client", LIBRARIES, ids=lambda client: client.name)
 each_codec = pytest.mark.parametrize("codec", CODECS)
@@ -73,7 +72,7 @@ def stored_codecs(server: Server, topic: str, partition: int) -> set[int]:
 def test_what_a_library_writes_all_libraries_read(
     server: Server, topic: str, client: Client, codec: Codec
 ) -> None:
-    create(server, topic, partitions=len(MANNERS))
+    create(server.bootstrap, topic, partitions=len(MANNERS))
     for partition, (acks, idempotent) in enumerate(MANNERS):
         sent = awkward(seed(topic) + partition, null_headers=client.null_headers)
         offsets = client.produce(
@@ -103,7 +102,7 @@ def test_what_a_library_writes_all_libraries_read(
 def test_what_kcat_writes_all_read(
     server: Server, topic: str, codec: Codec, kcat_client: Kcat, readers: list[Client]
 ) -> None:
-    create(server, topic, partitions=len(MANNERS))
+    create(server.bootstrap, topic, partitions=len(MANNERS))
     for partition, (acks, idempotent) in enumerate(MANNERS):
         sent = plain(seed(topic) + partition, null_headers=True)
         before = int(time.time() * 1000)
@@ -131,7 +130,7 @@ def test_kcat_reads_what_a_library_writes(
     server: Server, topic: str, client: Client, kcat_client: Kcat
 ) -> None:
     sent = plain(seed(topic), null_headers=client.null_headers)
-    create(server, topic)
+    create(server.bootstrap, topic)
     client.produce(server.bootstrap, topic, 0, sent, codec="zstd")
     seen = kcat_client.consume(server.bootstrap, topic, 0, "beginning", len(sent))
     assert without_timestamps(seen) == sent
@@ -141,7 +140,7 @@ def test_kcat_reads_what_a_library_writes(
 def test_reading_from_beginning_end_offset_and_timestamp(
     server: Server, topic: str, readers: list[Client]
 ) -> None:
-    create(server, topic)
+    create(server.bootstrap, topic)
     sent = [Record(f"{number}".encode(), timestamp=EPOCH + 1000 * number) for number in range(30)]
     # Three batches, one of them compressed, so that a start lies within a batch.
     for first, codec in ((0, "none"), (10, "gzip"), (20, "none")):
@@ -182,7 +181,7 @@ def test_reading_from_beginning_end_offset_and_timestamp(
 def test_a_large_record_passes_and_a_larger_one_is_refused(
     server: Server, topic: str, client: Client
 ) -> None:
-    create(server, topic)
+    create(server.bootstrap, topic)
     large = Record(bytes(range(256)) * 4000)  # 1,024,000 bytes; a batch may have 1,048,588
     client.produce(server.bootstrap, topic, 0, [large])
     with pytest.raises(Refused, match=r"(?i)MESSAGE_?(SIZE_)?TOO_?LARGE|MSG_SIZE_TOO_LARGE"):
@@ -200,14 +199,3 @@ def test_a_topic_comes_into_being_when_it_is_written_to(
     sent = [Record(b"first")]
     client.produce(server.bootstrap, topic, 0, sent)
     assert client.consume(server.bootstrap, topic, 0, "beginning", 1)[0].record.value == b"first"
-
-
-def create(server: Server, topic: str, *, partitions: int = 1) -> None:
-    """A topic that is there and has its leaders when this returns."""
-    admin = LibrdkafkaAdmin()
-    admin.create_topic(server.bootstrap, topic, partitions, {})
-    wait_until(
-        lambda: admin.topics(server.bootstrap).get(topic) == partitions,
-        within=10,
-        what=f"{topic} is listed",
-    )
