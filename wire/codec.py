@@ -15,6 +15,7 @@ at the bytes, and a count of 2³¹−1 aborts the process.)
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
+from functools import cached_property
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kio.index import load_request_schema, load_response_schema
@@ -72,7 +73,12 @@ class Api(Generic[Request, Response]):
 
     def is_flexible(self, version: int) -> bool:
         """Whether request and response of this version carry tagged fields."""
-        return load_request_schema(self.key, version).__flexible__
+        return version >= self._first_flexible
+
+    @cached_property
+    def _first_flexible(self) -> int:
+        flexible = (v for v in self.versions if load_request_schema(self.key, v).__flexible__)
+        return next(flexible, self.versions.stop)
 
 
 def _decode(schema: type[Any], message: type[Request], body: memoryview) -> Request:
