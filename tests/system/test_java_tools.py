@@ -1,0 +1,131 @@
+"""Apache Kafka's own command line tools, with its Java clients, against the broker.
+
+Each tool is a Java process of a second or two; one test walks through a topic's life.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
+from tests.system.clients.contents import EPOCH
+from tests.system.clients.interface import Record
+from tests.system.clients.librdkafka import Librdkafka
+from tests.system.conftest import Server
+
+against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
+
+
+class Tools:
+    """The tools by the names of their scripts."""
+
+    def __init__(self, bootstrap: str, directory: Path) -> None:
+        self._bootstrap = bootstrap
+        self._directory = directory
+
+    def topics(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.TopicCommand", *arguments)
+
+    def configs(self, *arguments: str) -> str:
+        return self._run("kafka.admin.ConfigCommand", *arguments)
+
+    def get_offsets(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.GetOffsetShell", *arguments)
+
+    def delete_records(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.DeleteRecordsCommand", *arguments)
+
+    def log_dirs(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.LogDirsCommand", *arguments)
+
+    def console_producer(self, *arguments: str, stdin: bytes) -> str:
+        return self._run("kafka.tools.ConsoleProducer", *arguments, stdin=stdin)
+
+    def console_consumer(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments)
+
+    def _run(self, tool: str, *arguments: str, stdin: bytes = b"") -> str:
+        command = [tool, "--bootstrap-server", self._bootstrap, *arguments]
+        return run_tool(*command, directory=self._directory, stdin=stdin).stdout.decode()
+
+
+@pytest.fixture
+def tools(server: Server, tmp_path: Path) -> Tools:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    return Tools(server.bootstrap, tmp_path)
+
+
+@pytest.mark.timeout(180)
+def test_the_life_of_a_topic(server: Server, topic: str, tools: Tools, tmp_path: Path) -> None:
+    wanted = ["--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1234567"]
+    tools.topics(*wanted)
+    with pytest.raises(ToolFailed, match="already exists"):
+        tools.topics(*wanted)
+    assert topic in tools.topics("--list").splitlines()
+
+    tools.topics("--alter", "--topic", topic, "--partitions", "3")
+    described = tools.topics("--describe", "--topic", topic)
+    assert "PartitionCount: 3" in described
+    assert "retention.ms=1234567" in described
+    assert described.count("Leader: 1") == 3
+
+    entity = ["--entity-type", "topics", "--entity-name", topic]
+    change = "retention.ms=7654321,segment.bytes=2097152"
+    tools.configs("--alter", *entity, "--add-config", change)
+    tools.configs("--alter", *entity, "--delete-config", "segment.bytes")
+    described = tools.configs("--describe", *entity)
+    assert "retention.ms=7654321" in described
+    assert "segment.bytes" not in described
+
+    lines = [f"key {number}:value {number} äöü" for number in range(500)]
+    stdin = "\n".join(lines).encode()
+    options = ["--property", "parse.key=true", "--property", "key.separator=:"]
+    options += ["--compression-codec", "lz4"]
+    tools.console_producer("--topic", topic, *options, stdin=stdin)
+    offsets = tools.get_offsets("--topic", topic)
+    # The Java client chooses the partitions: together they hold everything.
+    ends = [int(line.rsplit(":", 1)[1]) for line in offsets.splitlines()]
+    assert len(ends) == 3
+    assert sum(ends) == 500
+
+    seen = []
+    print_keys = ["--property", "print.key=true", "--property", "key.separator=:"]
+    for partition, count in enumerate(ends):
+        where = ["--topic", topic, "--partition", str(partition), "--offset", "earliest"]
+        if count:
+            limit = ["--max-messages", str(count), "--timeout-ms", "20000"]
+            seen += tools.console_consumer(*where, *limit, *print_keys).splitlines()
+    assert sorted(seen) == sorted(lines)
+
+    first = ends.index(max(ends))
+    offsets_file = tmp_path / "offsets.json"
+    where_to_cut = [{"topic": topic, "partition": first, "offset": 5}]
+    offsets_file.write_text(json.dumps({"version": 1, "partitions": where_to_cut}))
+    tools.delete_records("--offset-json-file", str(offsets_file))
+    earliest = tools.get_offsets("--topic", topic, "--time", "earliest")
+    assert f"{topic}:{first}:5" in earliest.splitlines()
+
+    described = tools.log_dirs("--describe", "--topic-list", topic)
+    found = json.loads(described.splitlines()[-1])
+    (directory,) = found["brokers"][0]["logDirs"]
+    assert {each["partition"] for each in directory["partitions"]} == {
+        f"{topic}-{number}" for number in range(3)
+    }
+    assert all(
+        each["size"] > 0 for each in directory["partitions"] if ends[int(each["partition"][-1])]
+    )
+
+    tools.topics("--delete", "--topic", topic)
+    assert topic not in tools.topics("--list").splitlines()
+
+
+@against_both
+def test_offsets_by_timestamp(server: Server, topic: str, tools: Tools) -> None:
+    tools.topics("--create", "--topic", topic)
+    records = [Record(b"", timestamp=EPOCH + each) for each in (1000, 5000, 2000, 9000, 3000)]
+    Librdkafka().produce(server.bootstrap, topic, 0, records)
+    expected = {str(EPOCH + 1500): 1, "earliest": 0, "latest": 5, "max-timestamp": 3}
+    for time, offset in expected.items():
+        assert tools.get_offsets("--topic", topic, "--time", time).strip() == f"{topic}:0:{offset}"
