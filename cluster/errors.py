@@ -2,18 +2,18 @@
 
     ClusterError
     ├── BadAddress          `zookeeper: …` cannot be understood
-    ├── Unavailable         ZooKeeper does not answer; nothing was written, or nothing is known to be
-    │   └── Unanswered      the connection broke while a write was under way: it may have happened
+    ├── Unavailable         ZooKeeper does not answer; a write did not happen
+    │   └── Unanswered      the connection broke during a write: it may have happened
     ├── NotAllowed          ZooKeeper refuses: the nodes were made with another secret
     ├── Unreadable          a node holds what this release cannot read
-    ├── MapMissing          the nodes every cluster has are not there: ZooKeeper was wiped or replaced
+    ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
     ├── Conflict            a compare-and-set lost: somebody else has changed the node
     │   └── Fenced          a newer controller exists: this one must stop writing
     ├── BrokerIdTaken       another live broker has this id
     ├── InvalidTopicName    a name that Kafka's rules forbid
     ├── TopicExists         also while a topic of that name is being deleted
     ├── UnknownTopic
-    ├── MapDisagrees        `recover` found another cluster, topic id or replica than the directory's
+    ├── MapDisagrees        `recover` found another cluster or topic id than the directory's
     └── EmbeddedError       an embedded ZooKeeper cannot run
         ├── NoJava
         ├── NoJars
@@ -25,10 +25,20 @@ Functions of this package raise these and nothing else; an exception of kazoo's 
 bug here.
 """
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cluster.values import BrokerInfo
+
+
+class Cause(Enum):
+    """How a node differed from what a write expected of it."""
+
+    EXISTS = "exists already"
+    MISSING = "does not exist"
+    CHANGED = "has been changed meanwhile"
+    NOT_EMPTY = "has nodes below it"
 
 
 class ClusterError(Exception):
@@ -60,7 +70,12 @@ class MapMissing(ClusterError):
 
 
 class Conflict(ClusterError):
-    pass
+    """`path` is the node that was not as expected, `cause` says how."""
+
+    def __init__(self, message: str, path: str, cause: Cause) -> None:
+        super().__init__(message)
+        self.path = path
+        self.cause = cause
 
 
 class Fenced(Conflict):

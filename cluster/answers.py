@@ -1,0 +1,112 @@
+"""What ZooKeeper's answers mean: kazoo's results as values, kazoo's exceptions as our errors."""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.interfaces import IAsyncResult
+
+from cluster.addresses import Address
+from cluster.errors import Cause, ClusterError, Conflict, NotAllowed, Unanswered, Unavailable
+from cluster.operations import Node, Operation
+
+_CAUSES: Final[dict[type[KazooException], Cause]] = {
+    NodeExistsError: Cause.EXISTS,
+    NoNodeError: Cause.MISSING,
+    BadVersionError: Cause.CHANGED,
+    NotEmptyError: Cause.NOT_EMPTY,
+}
+# What the operations of a transaction get that were not the one it failed at.
+_BYSTANDERS: Final = (RolledBackError, RuntimeInconsistency)
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """An answer that is under way."""
+
+    __slots__ = ("_address", "_convert", "_path", "_result")
+
+    def __init__(
+        self, address: Address, path: str, result: IAsyncResult, convert: Callable[[Any], T]
+    ) -> None:
+        self._address = address
+        self._path = path
+        self._result = result
+        self._convert = convert
+
+    def get(self, timeout_s: float) -> T:
+        """Wait for the answer; that a node is missing is one: what None converts to."""
+        try:
+            value = self._result.get(timeout=max(timeout_s, 0.0))
+        except NoNodeError:
+            value = None
+        except (KazooException, KazooTimeoutError) as error:
+            raise translated(error, self._address, self._path) from None
+        return self._convert(value)
+
+
+def node(answer: Any) -> Node | None:  # Any, here and below: kazoo has no types
+    if answer is None:
+        return None
+    data, stat = answer
+    return Node(data=data, version=stat.version, owner=stat.ephemeralOwner)
+
+
+def names(answer: Any) -> tuple[str, ...] | None:
+    return None if answer is None else tuple(answer)
+
+
+def is_there(answer: Any) -> bool:
+    return answer is not None
+
+
+def failed_operation(
+    operations: tuple[Operation, ...], results: Any
+) -> tuple[Operation, Exception] | None:
+    """The operation that a transaction failed at, and why; None if it was done."""
+    for operation, result in zip(operations, results, strict=True):
+        if isinstance(result, Exception) and not isinstance(result, _BYSTANDERS):
+            return operation, result
+    return None
+
+
+def silent(address: Address, path: str) -> Unavailable:
+    return Unavailable(_silence(address, path))
+
+
+def translated(error: Exception, address: Address, path: str) -> ClusterError:
+    cause = _CAUSES.get(type(error))
+    if cause is not None:
+        return Conflict(f"ZooKeeper node {address.chroot}{path} {cause.value}", path, cause)
+    if isinstance(error, ConnectionLoss | KazooTimeoutError | OperationTimeoutError):
+        return Unanswered(_silence(address, path))
+    if isinstance(error, SessionExpiredError):  # also raised when the session has been closed
+        return silent(address, path)
+    if isinstance(error, NoAuthError | AuthFailedError):
+        return NotAllowed(
+            f"ZooKeeper at {', '.join(address.hosts)} refuses access to {address.chroot}{path}: "
+            "the node was made with another secret"
+        )
+    return ClusterError(
+        f"ZooKeeper at {', '.join(address.hosts)} answered {type(error).__name__} "
+        f"for node {address.chroot}{path}"
+    )
+
+
+def _silence(address: Address, path: str) -> str:
+    return f"ZooKeeper at {', '.join(address.hosts)} does not answer (node {address.chroot}{path})"

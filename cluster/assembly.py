@@ -1,0 +1,239 @@
+"""Putting a snapshot together from nodes, in whatever order they are read. No I/O.
+
+`fold_children` and `fold_node` take what was read and say what to read next; `missing` says which
+nodes ought to be there and are not. A node that cannot be read changes nothing: what was known of
+it stays, here or in the snapshot before, because a topic that seems to vanish looks like a deleted
+one, and overrides that seem to vanish may let the defaults delete data.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from cluster import nodes, paths
+from cluster.errors import InvalidTopicName, Unreadable
+from cluster.nodes import StateNode, TopicNode
+from cluster.operations import Node
+from cluster.values import NO_EPOCH, NO_LEADER, BrokerInfo, ClusterSnapshot, TopicInfo
+
+DIRECTORIES: Final = frozenset(
+    {
+        paths.BROKER_IDS,
+        paths.TOPICS,
+        paths.TOPIC_CONFIGS,
+        paths.BROKER_CONFIGS,
+        paths.DELETIONS,
+    }
+)
+ROOTS: Final = DIRECTORIES | {paths.CLUSTER_ID, paths.CONTROLLER}
+
+_NO_STATE: Final = StateNode(leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=-1)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Topic:
+    node: TopicNode
+    states: list[StateNode | None]  # None: not read yet, or not there
+    info: TopicInfo | None = None  # put together from the two above, until one changes
+
+
+@dataclass(slots=True)
+class Assembly:
+    """What is known so far. `before` stands in for what cannot be read."""
+
+    before: ClusterSnapshot = field(default_factory=ClusterSnapshot)
+    cluster_id: str | None = None
+    _controller_id: int | None = None
+    _names: dict[str, frozenset[str]] = field(default_factory=dict)
+    _brokers: dict[int, BrokerInfo] = field(default_factory=dict)
+    _topics: dict[str, _Topic] = field(default_factory=dict)
+    _unreadable: dict[str, TopicInfo] = field(default_factory=dict)
+    _topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    _broker_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
+        """Take what a directory holds; the nodes in it that are new are to be read."""
+        known = self._names.get(path, frozenset())
+        self._names[path] = frozenset(name for name in names if _is_ours(path, name))
+        for name in known - self._names[path]:
+            self._drop(path, name)
+        if path == paths.DELETIONS:  # that a name stands there is all we want to know
+            return []
+        return [f"{path}/{name}" for name in self._names[path] - known]
+
+    def fold_node(self, path: str, node: Node | None) -> list[str]:
+        """Take what a node holds, None if it is gone; say what to read because of it."""
+        try:
+            return self._fold_node(path, node)
+        except Unreadable as error:
+            log.warning("zookeeper node unreadable, what was known stays error=%r", str(error))
+            self._keep(path)
+            return []
+
+    def missing(self) -> list[str]:
+        """Nodes that were looked for and are not there: they may come without further notice."""
+        missing = [
+            paths.partition_state(name, index)
+            for name, topic in self._topics.items()
+            if topic.info is None
+            for index, state in enumerate(topic.states)
+            if state is None
+        ]
+        if self._controller_id is None:
+            missing.append(paths.CONTROLLER)
+        if self.cluster_id is None:
+            missing.append(paths.CLUSTER_ID)
+        return missing
+
+    def snapshot(self) -> ClusterSnapshot:
+        topics = dict(self._unreadable)
+        for name, topic in self._topics.items():
+            if topic.node.replicas is not None:  # else it is still being created
+                topics[name] = _topic_info(name, topic)
+        configs = dict(self._broker_configs)
+        return ClusterSnapshot(
+            cluster_id=self.cluster_id,
+            controller_id=self._controller_id,
+            brokers=MappingProxyType(dict(self._brokers)),
+            topics=MappingProxyType(topics),
+            topic_names=MappingProxyType({info.topic_id: name for name, info in topics.items()}),
+            topic_configs=MappingProxyType(dict(self._topic_configs)),
+            broker_defaults=configs.pop(paths.DEFAULT_BROKER, MappingProxyType({})),
+            broker_configs=MappingProxyType({int(id_): own for id_, own in configs.items()}),
+            deleting=self._names.get(paths.DELETIONS, frozenset()),
+        )
+
+    def _fold_node(self, path: str, node: Node | None) -> list[str]:
+        if path == paths.CLUSTER_ID:
+            self.cluster_id = _cluster_id(node)
+            return []
+        if path == paths.CONTROLLER:
+            self._controller_id = _controller_id(node)
+            return []
+        if path.endswith("/state"):
+            self._fold_state(*_state_of(path), path, node)
+            return []
+        directory, _, name = path.rpartition("/")
+        if node is None:
+            self._names[directory] = self._names.get(directory, frozenset()) - {name}
+            self._drop(directory, name)
+            return []
+        if directory == paths.TOPICS:
+            return self._fold_topic(name, path, node)
+        if directory == paths.BROKER_IDS:
+            found = nodes.decode(path, node.data, nodes.BrokerNode)
+            self._brokers[int(name)] = nodes.broker_info(int(name), found)
+        else:
+            overrides = nodes.decode(path, node.data, nodes.ConfigNode).config
+            of_topics = directory == paths.TOPIC_CONFIGS
+            known = self._topic_configs if of_topics else self._broker_configs
+            known[name] = MappingProxyType(overrides)
+        return []
+
+    def _fold_topic(self, name: str, path: str, node: Node) -> list[str]:
+        found = nodes.decode(path, node.data, TopicNode)
+        self._unreadable.pop(name, None)
+        known = self._topics.get(name)
+        states: list[StateNode | None] = []
+        if known is not None and known.node.topic_id == found.topic_id:
+            states = known.states
+        count = len(found.replicas or ())
+        states = states[:count] + [None] * (count - len(states))
+        self._topics[name] = _Topic(found, states)
+        return [
+            paths.partition_state(name, index)
+            for index, state in enumerate(states)
+            if state is None
+        ]
+
+    def _fold_state(self, name: str, index: int, path: str, node: Node | None) -> None:
+        topic = self._topics.get(name)
+        if topic is not None and index < len(topic.states):
+            topic.states[index] = nodes.decode(path, node.data, StateNode) if node else None
+            topic.info = None
+
+    def _keep(self, path: str) -> None:
+        """Where nothing is known of an unreadable node yet, take it from the snapshot before."""
+        directory, _, name = path.rpartition("/")
+        before = self.before
+        if path.endswith("/state"):
+            self._keep_state(*_state_of(path))
+        elif directory == paths.TOPICS and name not in self._topics and name in before.topics:
+            self._unreadable[name] = before.topics[name]
+        elif directory == paths.BROKER_IDS and int(name) in before.brokers:
+            self._brokers.setdefault(int(name), before.brokers[int(name)])
+        elif directory == paths.TOPIC_CONFIGS and name in before.topic_configs:
+            self._topic_configs.setdefault(name, before.topic_configs[name])
+        elif path == paths.broker_config(None):
+            self._broker_configs.setdefault(name, before.broker_defaults)
+        elif directory == paths.BROKER_CONFIGS and int(name) in before.broker_configs:
+            self._broker_configs.setdefault(name, before.broker_configs[int(name)])
+
+    def _keep_state(self, name: str, index: int) -> None:
+        topic, known = self._topics.get(name), self.before.topics.get(name)
+        if topic is None or index >= len(topic.states) or topic.states[index] is not None:
+            return
+        topic.states[index] = _NO_STATE
+        if known and known.topic_id == topic.node.topic_id and index < len(known.partitions):
+            topic.states[index] = nodes.state_node(known.partitions[index])
+
+    def _drop(self, directory: str, name: str) -> None:
+        if directory == paths.TOPICS:
+            self._topics.pop(name, None)
+            self._unreadable.pop(name, None)
+        elif directory == paths.BROKER_IDS:
+            self._brokers.pop(int(name), None)
+        elif directory == paths.TOPIC_CONFIGS:
+            self._topic_configs.pop(name, None)
+        elif directory == paths.BROKER_CONFIGS:
+            self._broker_configs.pop(name, None)
+
+
+def _cluster_id(node: Node | None) -> str | None:
+    if node is None:
+        return None
+    return nodes.decode(paths.CLUSTER_ID, node.data, nodes.ClusterNode).cluster_id
+
+
+def _controller_id(node: Node | None) -> int | None:
+    if node is None:
+        return None
+    return nodes.decode(paths.CONTROLLER, node.data, nodes.ControllerNode).broker_id
+
+
+def _state_of(path: str) -> tuple[str, int]:
+    """Whose state a path names; the inverse of `paths.partition_state`."""
+    _, _, _, topic, _, index, _ = path.split("/")
+    return topic, int(index)
+
+
+def _topic_info(name: str, topic: _Topic) -> TopicInfo:
+    if topic.info is None:
+        topic.info = TopicInfo(
+            name=name,
+            topic_id=topic.node.topic_id,
+            partitions=tuple(
+                nodes.partition_info(replicas, state or _NO_STATE)
+                for replicas, state in zip(topic.node.replicas or (), topic.states, strict=True)
+            ),
+        )
+    return topic.info
+
+
+def _is_ours(directory: str, name: str) -> bool:
+    """Whether we could have written a node of this name; another's is passed over."""
+    if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS}:
+        legal = name == paths.DEFAULT_BROKER or (name.isascii() and name.isdigit())
+    else:
+        try:
+            paths.topic(name)
+            legal = True
+        except InvalidTopicName:
+            legal = False
+    if not legal:
+        log.warning("zookeeper node is not ours, ignored path=%s/%s", directory, name)
+    return legal

@@ -1,0 +1,151 @@
+"""Brokers register as ephemeral nodes: a broker is alive as long as its node is there.
+
+Two live brokers never share an id. A node that is in the way may also be left from this broker's
+own earlier process, killed so recently that its session has not ended. It is told apart by its data
+directory, which a broker locks: a node that names our directory's id and its place is surely dead
+and is replaced at once. With the same directory id at another place, it is this broker moved (a new
+container, say) or a copied directory: the node gets a session's time to go. Any other is another
+broker's.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from kazoo.protocol.states import WatchedEvent
+
+from cluster import nodes, paths
+from cluster.errors import BrokerIdTaken, Cause, Conflict, MapMissing
+from cluster.nodes import BrokerNode
+from cluster.operations import Create, Delete, Node, Operation
+from cluster.session import Session, SessionState
+from cluster.upkeep import Upkeep
+from cluster.values import BrokerInfo
+
+_EXPIRY_SLACK_S: Final = 4.0  # ZooKeeper ends sessions in steps of its tick, 2 s by default
+
+log = logging.getLogger(__name__)
+
+
+def register(session: Session, info: BrokerInfo) -> None:
+    """Put the broker into the map, for as long as the session lives."""
+    give_up = time.monotonic() + session.timeout_s + _EXPIRY_SLACK_S
+    while True:
+        existing = session.read(paths.broker(info.broker_id))
+        if existing is not None and existing.owner == session.session_id:
+            return
+        operations: list[Operation] = []
+        if existing is not None:
+            found = _read(info.broker_id, existing)
+            if not _is_certainly_ours(found, info):
+                _wait_for_ghost(session, info, found, give_up)
+                continue
+            operations = [Delete(paths.broker(info.broker_id), existing.version)]
+        if _create(session, info, operations):
+            log.info(
+                "broker registered id=%d host=%s port=%d", info.broker_id, info.host, info.port
+            )
+            return
+
+
+def registered(session: Session, broker_id: int) -> BrokerInfo | None:
+    """The live broker of this id."""
+    node = session.read(paths.broker(broker_id))
+    return None if node is None else _read(broker_id, node)
+
+
+class Registration:
+    """Keeps a broker registered: in the next session when one was lost, and if its node is removed.
+
+    `on_taken` is called, on a thread of its own, if another broker took the id meanwhile. This one
+    must stop then, and nothing more is tried.
+    """
+
+    def __init__(
+        self, session: Session, info: BrokerInfo, on_taken: Callable[[BrokerIdTaken], None]
+    ) -> None:
+        self._session = session
+        self._info = info
+        self._on_taken = on_taken
+        self._upkeep = Upkeep("broker registration", self._ensure)
+
+    def start(self) -> None:
+        """Register on this thread, so that what is in the way is raised here; then keep at it."""
+        register(self._session, self._info)
+        self._session.add_listener(self._on_state)
+        self._upkeep.start()
+
+    def close(self) -> None:
+        """Stop keeping it; the node goes when the session is closed."""
+        self._upkeep.stop()
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._upkeep.poke()
+
+    def _on_event(self, _: WatchedEvent) -> None:
+        self._upkeep.poke()
+
+    def _ensure(self) -> None:
+        if self._session.state is not SessionState.CONNECTED:
+            return  # to be poked when it is
+        try:
+            register(self._session, self._info)
+        except BrokerIdTaken as taken:
+            self._upkeep.stop()
+            self._on_taken(taken)
+            return
+        watch = self._session.start_exists(paths.broker(self._info.broker_id), self._on_event)
+        if not watch.get(self._session.timeout_s):  # gone since: nobody will tell us again
+            self._upkeep.poke()
+
+
+def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool:
+    """Create the node; False if the map changed under us and is to be looked at again."""
+    path = paths.broker(info.broker_id)
+    data = nodes.encode(nodes.broker_node(info))
+
+    def done() -> bool:
+        node = session.read(path)
+        return node is not None and node.data == data and node.owner == session.session_id
+
+    try:
+        session.write([*before, Create(path, data, ephemeral=True)], done)
+    except Conflict as conflict:
+        if conflict.cause is Cause.MISSING and not session.exists(paths.BROKER_IDS):
+            raise MapMissing(
+                f"ZooKeeper at {session.address} has no node {paths.BROKER_IDS}: it was wiped or "
+                "replaced; `penstock topics recover` rebuilds the map"
+            ) from None
+        return False
+    return True
+
+
+def _is_certainly_ours(found: BrokerInfo, info: BrokerInfo) -> bool:
+    return found.directory_id == info.directory_id and found.location == info.location
+
+
+def _wait_for_ghost(session: Session, info: BrokerInfo, found: BrokerInfo, give_up: float) -> None:
+    """Wait until the node goes, if that can be hoped for; else raise BrokerIdTaken."""
+    left = give_up - time.monotonic()
+    if found.directory_id == info.directory_id and left > 0:
+        log.info("waiting for the registration of an earlier process to end id=%d", info.broker_id)
+        gone = threading.Event()
+        path = paths.broker(info.broker_id)
+        if not session.start_exists(path, lambda _: gone.set()).get(left) or gone.wait(left):
+            return
+    started = datetime.fromtimestamp(found.started_ms / 1000, UTC).isoformat(timespec="seconds")
+    raise BrokerIdTaken(
+        f"broker id {info.broker_id} is taken: a broker at {found.host}:{found.port}, "
+        f"started {started}, data directory {found.location}, has registered with it at "
+        f"{session.address}. Give this broker another `id`, or stop that one",
+        found,
+    )
+
+
+def _read(broker_id: int, node: Node) -> BrokerInfo:
+    path = paths.broker(broker_id)
+    return nodes.broker_info(broker_id, nodes.decode(path, node.data, BrokerNode))

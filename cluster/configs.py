@@ -1,0 +1,92 @@
+"""Overrides of topics' and brokers' configuration: what differs from the defaults, as text.
+
+Every change is a compare-and-set on the whole node, so two that change different keys at once both
+get through, and neither undoes the other. What the keys mean is the broker's business.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from cluster import nodes, paths
+from cluster.errors import ClusterError, Conflict, UnknownTopic
+from cluster.nodes import ConfigNode
+from cluster.operations import Check, Create, Operation, Set
+from cluster.session import Session
+
+MAX_BYTES: Final = 256 * 1024  # of one node; ZooKeeper refuses requests of 1 MiB
+
+Overrides = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Names the overrides of a topic."""
+
+    topic: str
+
+    @property
+    def path(self) -> str:
+        return paths.topic_config(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Names the overrides of a broker, or with None those that all brokers share."""
+
+    broker_id: int | None
+
+    @property
+    def path(self) -> str:
+        return paths.broker_config(self.broker_id)
+
+
+Resource = TopicConfig | BrokerConfig
+
+
+def get(session: Session, resource: Resource) -> Overrides:
+    return _get(session, resource)[0]
+
+
+def alter(
+    session: Session, resource: Resource, change: Callable[[Overrides], Overrides]
+) -> Overrides:
+    """Replace the overrides by what `change` makes of them. `change` must be pure: it is called
+    anew when somebody else changed them in between."""
+    while True:
+        before, version = _get(session, resource)
+        after = dict(change(before))
+        data = nodes.encode(ConfigNode(config=after))
+        if len(data) > MAX_BYTES:
+            raise ClusterError(f"the overrides for {resource} have {len(data)} bytes: too many")
+        if after == before:
+            return after
+        operations: list[Operation] = []
+        if isinstance(resource, TopicConfig):  # lest a deleted topic's overrides stay behind
+            operations.append(Check(paths.topic(resource.topic)))
+        operations.append(
+            Create(resource.path, data) if version is None else Set(resource.path, data, version)
+        )
+        try:
+            session.write(operations, partial(_is, session, resource, after))
+        except Conflict as conflict:
+            if isinstance(resource, TopicConfig) and conflict.path == paths.topic(resource.topic):
+                raise UnknownTopic(f"there is no topic {resource.topic!r}") from None
+        else:
+            return after
+
+
+def replace(session: Session, resource: Resource, overrides: Overrides) -> Overrides:
+    return alter(session, resource, lambda _: overrides)
+
+
+def _is(session: Session, resource: Resource, overrides: Overrides) -> bool:
+    return _get(session, resource)[0] == overrides
+
+
+def _get(session: Session, resource: Resource) -> tuple[Overrides, int | None]:
+    node = session.read(resource.path)
+    if node is None:
+        return {}, None
+    return nodes.decode(resource.path, node.data, ConfigNode).config, node.version

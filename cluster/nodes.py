@@ -1,0 +1,166 @@
+"""What stands in the nodes: JSON, versioned.
+
+A field may be added without a new version, so a reader passes over fields it does not know. A new
+version means that older releases must not read the node; they say so instead of guessing.
+"""
+
+from typing import Final, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from cluster.errors import Unreadable
+from cluster.values import BrokerInfo, Endpoint, PartitionInfo, TopicInfo
+
+VERSION: Final = 1
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    version: int
+
+
+class BrokerNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/brokers/ids/{id}; the id itself is the node's name."""
+
+    version: int = VERSION
+    host: str
+    port: int
+    directory_id: UUID
+    location: str
+    started_ms: int
+    rack: str | None = None
+    http_port: int | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+class TopicNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/brokers/topics/{topic}. `replicas` is None while the topic is still being created."""
+
+    version: int = VERSION
+    topic_id: UUID
+    replicas: tuple[tuple[int, ...], ...] | None
+
+
+class StateNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/brokers/topics/{topic}/partitions/{p}/state"""
+
+    version: int = VERSION
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+class ControllerNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/controller"""
+
+    version: int = VERSION
+    broker_id: int
+
+
+class EpochNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/controller_epoch"""
+
+    version: int = VERSION
+    epoch: int
+
+
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/cluster/id"""
+
+    version: int = VERSION
+    cluster_id: str
+
+
+class ProducerIdsNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/producer_ids: the first id that nobody has been given yet"""
+
+    version: int = VERSION
+    next_id: int
+
+
+class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/config/topics/{topic}, /config/brokers/{id}"""
+
+    version: int = VERSION
+    config: dict[str, str]
+
+
+class DeletionNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/admin/delete_topics/{topic}: which topic of that name is to go"""
+
+    version: int = VERSION
+    topic_id: UUID
+
+
+N = TypeVar("N", bound=msgspec.Struct)
+
+
+def encode(node: msgspec.Struct) -> bytes:
+    return msgspec.json.encode(node)
+
+
+def decode(path: str, data: bytes, kind: type[N]) -> N:
+    """Read a node's data, or raise Unreadable naming the node."""
+    try:
+        version = msgspec.json.decode(data, type=_Versioned).version
+        if version > VERSION:
+            raise Unreadable(
+                f"ZooKeeper node {path} has version {version}, this release reads up to {VERSION}: "
+                "it was written by a newer Penstock"
+            )
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        shown = data[:100].decode("utf-8", "replace")
+        raise Unreadable(f"ZooKeeper node {path} cannot be read: {error}: {shown!r}") from None
+
+
+def broker_node(info: BrokerInfo) -> BrokerNode:
+    return BrokerNode(
+        host=info.host,
+        port=info.port,
+        directory_id=info.directory_id,
+        location=info.location,
+        started_ms=info.started_ms,
+        rack=info.rack,
+        http_port=info.http_port,
+        endpoints=info.endpoints,
+    )
+
+
+def broker_info(broker_id: int, node: BrokerNode) -> BrokerInfo:
+    return BrokerInfo(
+        broker_id=broker_id,
+        host=node.host,
+        port=node.port,
+        directory_id=node.directory_id,
+        location=node.location,
+        started_ms=node.started_ms,
+        rack=node.rack,
+        http_port=node.http_port,
+        endpoints=node.endpoints,
+    )
+
+
+def topic_node(topic: TopicInfo) -> TopicNode:
+    replicas = tuple(partition.replicas for partition in topic.partitions)
+    return TopicNode(topic_id=topic.topic_id, replicas=replicas)
+
+
+def state_node(partition: PartitionInfo) -> StateNode:
+    return StateNode(
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=partition.isr,
+        controller_epoch=partition.controller_epoch,
+    )
+
+
+def partition_info(replicas: tuple[int, ...], state: StateNode) -> PartitionInfo:
+    return PartitionInfo(
+        replicas=replicas,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        controller_epoch=state.controller_epoch,
+    )

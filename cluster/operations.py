@@ -1,0 +1,70 @@
+"""The parts of a ZooKeeper transaction, as values. All of a transaction happens, or none of it.
+
+ZooKeeper refuses a request of more than 1 MiB (its `jute.maxbuffer`), so what may be larger is cut
+into several transactions, in an order of which every beginning makes sense.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+ANY_VERSION: Final = -1  # ZooKeeper's: the node must exist, whatever its version
+MAX_BYTES: Final = 768 * 1024  # of one transaction, by the estimate below
+_OVERHEAD: Final = 160  # of an operation: headers, the access list with its digest, the chroot
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Fail the transaction unless the node exists and has this version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    path: str
+    version: int = ANY_VERSION
+
+
+Operation = Check | Create | Set | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it was read."""
+
+    data: bytes
+    version: int
+    owner: int  # the session that an ephemeral node ends with; 0 for a persistent one
+
+
+def in_transactions(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    """Cut a sequence of operations, in order, into pieces that ZooKeeper takes."""
+    piece: list[Operation] = []
+    size = 0
+    for operation in operations:
+        more = len(operation.path) + _OVERHEAD
+        if isinstance(operation, Create | Set):
+            more += len(operation.data)
+        if piece and size + more > MAX_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(operation)
+        size += more
+    if piece:
+        yield piece

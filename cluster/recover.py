@@ -1,0 +1,167 @@
+"""Rebuilding the map from partition directories, after ZooKeeper and its data were lost.
+
+Each broker adds what its own directory holds; the order does not matter and repeating it changes
+nothing. First everything is compared, and a single disagreement stops it before anything is
+written. What the directories do not know is not brought back: configuration overrides, users, and
+partitions whose every replica is gone, which stay without a leader.
+
+A recovered partition gets a leader epoch above all in its log, so that epochs never run backwards.
+Of several replicas the one with the newest epoch leads.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from cluster import identity, nodes, paths
+from cluster.controller import current_epoch, write_fenced
+from cluster.errors import MapDisagrees
+from cluster.names import check_topic_name
+from cluster.operations import Operation, Set, in_transactions
+from cluster.session import Session
+from cluster.topics import add_partitions, create_topic, list_topics, read_topic
+from cluster.values import NO_EPOCH, NO_LEADER, ControllerEpoch, PartitionInfo, TopicInfo
+
+_NOWHERE: Final = PartitionInfo(
+    replicas=(), leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=NO_EPOCH
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPartition:
+    """A partition's directory; `leader_epoch` is the newest in its log, NO_EPOCH if it has none."""
+
+    topic: str
+    index: int
+    topic_id: UUID
+    leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What `recover` did."""
+
+    cluster_id: str
+    topics_created: tuple[str, ...]
+    topics_completed: tuple[str, ...]  # were there, without all that this broker holds
+    topics_unchanged: tuple[str, ...]
+    without_replica: tuple[tuple[str, int], ...]  # partitions that no broker has brought yet
+
+
+def recover(
+    session: Session, *, broker_id: int, cluster_id: str, found: Iterable[FoundPartition]
+) -> Recovered:
+    """Add a broker's partitions to the map. The broker itself must not be running."""
+    found = tuple(found)
+    epoch = current_epoch(session)
+    names = {partition.topic for partition in found}
+    known = {name: topic for name in list_topics(session) if (topic := read_topic(session, name))}
+    _compare(identity.find_cluster_id(session), cluster_id, known, found)
+    wanted = with_partitions(known, broker_id, found, epoch.epoch)
+
+    identity.claim_cluster_id(session, cluster_id)
+    for name in sorted(names):
+        before = known.get(name)
+        if before is None:
+            create_topic(session, epoch, wanted[name], {})
+        elif before != wanted[name]:
+            _complete(session, epoch, before, wanted[name])
+    return Recovered(
+        cluster_id=cluster_id,
+        topics_created=tuple(sorted(names - known.keys())),
+        topics_completed=tuple(
+            sorted(name for name in names & known.keys() if known[name] != wanted[name])
+        ),
+        topics_unchanged=tuple(
+            sorted(name for name in names & known.keys() if known[name] == wanted[name])
+        ),
+        without_replica=tuple(
+            (name, index)
+            for name in sorted(names)
+            for index, partition in enumerate(wanted[name].partitions)
+            if not partition.replicas
+        ),
+    )
+
+
+def with_partitions(
+    known: Mapping[str, TopicInfo],
+    broker_id: int,
+    found: Iterable[FoundPartition],
+    controller_epoch: int,
+) -> dict[str, TopicInfo]:
+    """The found topics as they are to be: what is known of them, with the found partitions."""
+    by_topic: dict[str, list[FoundPartition]] = defaultdict(list)
+    for partition in found:
+        by_topic[partition.topic].append(partition)
+    wanted = {}
+    for name, directories in by_topic.items():
+        partitions = list(known[name].partitions) if name in known else []
+        count = max(directory.index for directory in directories) + 1
+        partitions += [_NOWHERE] * (count - len(partitions))
+        for directory in directories:
+            partitions[directory.index] = _with_replica(
+                partitions[directory.index], broker_id, directory.leader_epoch, controller_epoch
+            )
+        wanted[name] = TopicInfo(
+            name=name, topic_id=directories[0].topic_id, partitions=tuple(partitions)
+        )
+    return wanted
+
+
+def _with_replica(
+    partition: PartitionInfo, broker_id: int, newest_epoch: int, controller_epoch: int
+) -> PartitionInfo:
+    if broker_id not in partition.replicas:
+        partition = replace(partition, replicas=(*partition.replicas, broker_id))
+    if partition.leader != NO_LEADER and newest_epoch < partition.leader_epoch:
+        return partition
+    return replace(
+        partition,
+        leader=broker_id,
+        leader_epoch=newest_epoch + 1,
+        isr=(broker_id,),
+        controller_epoch=controller_epoch,
+    )
+
+
+def _compare(
+    known_cluster: str | None,
+    cluster_id: str,
+    known: Mapping[str, TopicInfo],
+    found: Iterable[FoundPartition],
+) -> None:
+    """Raise MapDisagrees, naming all there is to name, or return."""
+    wrong = []
+    if known_cluster not in {None, cluster_id}:
+        wrong.append(f"the map is cluster {known_cluster}'s, the directory cluster {cluster_id}'s")
+    ids = {name: topic.topic_id for name, topic in known.items()}
+    for partition in found:
+        check_topic_name(partition.topic)
+        expected = ids.setdefault(partition.topic, partition.topic_id)
+        if partition.topic_id != expected:
+            wrong.append(
+                f"{partition.topic}-{partition.index} has topic id {partition.topic_id}, "
+                f"the topic has {expected}"
+            )
+    if wrong:
+        raise MapDisagrees("nothing was recovered: " + "; ".join(wrong))
+
+
+def _complete(
+    session: Session, epoch: ControllerEpoch, before: TopicInfo, wanted: TopicInfo
+) -> None:
+    """Write what `wanted` has and `before` lacks; a crash in between is made good by a new run."""
+    count = len(before.partitions)
+    if len(wanted.partitions) > count:
+        add_partitions(session, epoch, wanted.name, count, wanted.partitions[count:])
+    operations: list[Operation] = [
+        Set(paths.partition_state(wanted.name, index), nodes.encode(nodes.state_node(partition)))
+        for index, partition in enumerate(wanted.partitions[:count])
+        if partition != before.partitions[index]
+    ]
+    operations.append(Set(paths.topic(wanted.name), nodes.encode(nodes.topic_node(wanted))))
+    for piece in in_transactions(operations):
+        write_fenced(session, epoch, piece)

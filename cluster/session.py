@@ -1,0 +1,281 @@
+"""One session with ZooKeeper: reads, transactions, and the news of its state.
+
+A session ends when ZooKeeper has not heard of us for the session's timeout; its ephemeral nodes go
+with it. kazoo then opens the next one by itself: CONNECTED → SUSPENDED → LOST → CONNECTED. Watches
+are gone after every SUSPENDED; whoever has set some sets them again on CONNECTED.
+
+Reads are tried again until `timeout_s` is over. A write whose answer is lost may have happened or
+not; `write` then asks its caller, who can tell, instead of guessing. Everything blocks, so none of
+it belongs on an event loop or on a thread of kazoo's.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import Any, Final, TypeVar, assert_never
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import Callback, KazooState, WatchedEvent
+from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_acl
+
+from cluster import answers, paths
+from cluster.addresses import Address, parse_address
+from cluster.answers import Pending
+from cluster.errors import Cause, ClusterError, Conflict, Unanswered, Unavailable
+from cluster.operations import Check, Create, Delete, Node, Operation, Set
+
+USER: Final = "penstock"  # ZooKeeper's digest scheme wants a user; there is one
+_PAUSE_S: Final = 0.05  # before something is tried again
+
+OnChange = Callable[[WatchedEvent], None]  # called on kazoo's callback thread: it must not block
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+_kazoo_log = logging.getLogger("cluster.kazoo")
+_kazoo_log.setLevel(logging.CRITICAL)  # it warns at every attempt; our log says each state once
+
+
+class SessionState(Enum):
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"  # no connection; the session may still live
+    LOST = "lost"  # the session is over, its ephemeral nodes are gone
+
+
+_STATES: Final = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.LOST,
+}
+
+
+class Session:
+    """A session below a chroot. Safe to use from several threads."""
+
+    def __init__(
+        self, client: KazooClient, address: Address, secret: str | None, timeout_s: float
+    ) -> None:
+        self.client = client
+        self.address = address
+        self.timeout_s = timeout_s
+        self._closed = False
+        self._private: list[Any] = OPEN_ACL_UNSAFE  # Any: kazoo's ACL
+        self._public: list[Any] = OPEN_ACL_UNSAFE
+        if secret is not None:
+            self._private = [make_digest_acl(USER, secret, all=True)]
+            self._public = self._private + READ_ACL_UNSAFE
+        self.add_listener(self._log_state)
+
+    @classmethod
+    def connect(
+        cls,
+        hosts: str,
+        *,
+        secret: str | None,
+        timeout_s: float = 18.0,
+        connect_timeout_s: float = 10.0,
+    ) -> "Session":
+        """Open a session; create the chroot, and in it the nodes that every cluster has."""
+        address = parse_address(hosts)
+        client = KazooClient(
+            ",".join(address.hosts),
+            timeout=timeout_s,
+            handler=_Handler(timeout_s / (len(address.hosts) + 1)),
+            auth_data=[] if secret is None else [("digest", f"{USER}:{secret}")],
+            connection_retry={"max_tries": -1, "delay": _PAUSE_S, "max_delay": 1.0},
+            logger=_kazoo_log,
+        )
+        session = cls(client, address, secret, timeout_s)
+        if not client.start_async().wait(connect_timeout_s):
+            session.close()
+            raise Unavailable(
+                f"no ZooKeeper answers at {', '.join(address.hosts)} "
+                f"(waited {connect_timeout_s:g} s): is it running, is the address right?"
+            )
+        try:
+            session._lay_out()
+        except ClusterError:
+            session.close()
+            raise
+        return session
+
+    @property
+    def state(self) -> SessionState:
+        return _STATES[self.client.state]
+
+    @property
+    def session_id(self) -> int | None:
+        """What the ephemeral nodes of this session name as their owner; None if not connected."""
+        identity: tuple[int, bytes] | None = self.client.client_id
+        return identity[0] if identity else None
+
+    def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
+        """Call `on_state` at every change, on kazoo's connection thread: it must not block."""
+
+        def listener(state: str) -> None:
+            on_state(_STATES[state])
+
+        self.client.add_listener(listener)
+
+    def acl(self, public: bool) -> list[Any]:
+        """What a new node allows: all to who has the secret; to the world, reading if public."""
+        return self._public if public else self._private
+
+    def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        self._closed = True
+        try:
+            self.client.stop()
+        except WriterNotClosedException:  # caught in a connection attempt; its thread is a daemon
+            log.warning("zookeeper connection did not end in time address=%s", self.address)
+        else:
+            self.client.close()
+
+    # Reading
+
+    def read(self, path: str) -> Node | None:
+        return self._patiently(lambda: self.start_read(path))
+
+    def children(self, path: str) -> tuple[str, ...] | None:
+        return self._patiently(lambda: self.start_children(path))
+
+    def exists(self, path: str) -> bool:
+        return self._patiently(lambda: self.start_exists(path))
+
+    def start_read(self, path: str, on_change: OnChange | None = None) -> Pending[Node | None]:
+        """Ask for a node and go on; `on_change` is called once, when it changes or goes."""
+        return self._pending(path, self.client.get_async(path, watch=on_change), answers.node)
+
+    def start_children(
+        self, path: str, on_change: OnChange | None = None
+    ) -> Pending[tuple[str, ...] | None]:
+        result = self.client.get_children_async(path, watch=on_change)
+        return self._pending(path, result, answers.names)
+
+    def start_exists(self, path: str, on_change: OnChange | None = None) -> Pending[bool]:
+        """Needs no right to read the node; its watch is set also where there is no node yet."""
+        result = self.client.exists_async(path, watch=on_change)
+        return self._pending(path, result, answers.is_there)
+
+    def sync(self) -> None:
+        """Wait until the server we are connected to knows all that was written before now, and
+        until every watch this sets off has been called."""
+        self._patiently(
+            lambda: self._pending("/", self.client.sync_async("/"), answers.is_there),
+        )
+        called = self.client.handler.event_object()
+        self.client.handler.dispatch_callback(Callback("watch", called.set, ()))
+        if not called.wait(self.timeout_s):
+            raise answers.silent(self.address, "/")
+
+    # Writing
+
+    def write(
+        self, operations: Iterable[Operation], done: Callable[[], bool] | None = None
+    ) -> None:
+        """Do all of `operations` in one transaction, or raise Conflict and do none.
+
+        When the answer is lost, `done` is asked, once the connection is back, whether the write
+        has happened; if not, it is tried again. Without `done`, Unanswered is raised.
+        """
+        operations = tuple(operations)
+        deadline = time.monotonic() + self.timeout_s
+        unsure = False
+        while True:
+            try:
+                return self._commit(operations, deadline - time.monotonic())
+            except Conflict:
+                if unsure and done is not None and _answer(done):
+                    return None
+                raise
+            except Unanswered:
+                if done is None or self._closed or time.monotonic() >= deadline:
+                    raise
+                unsure = True
+                if _answer(done):
+                    return None
+            except Unavailable:  # the session had ended: nothing was sent
+                if self._closed or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
+        transaction = self.client.transaction()
+        for operation in operations:
+            self._add(transaction, operation)
+        results = self._pending(operations[0].path, transaction.commit_async(), tuple)
+        failed = answers.failed_operation(operations, results.get(timeout_s))
+        if failed is not None:
+            operation, error = failed
+            raise answers.translated(error, self.address, operation.path)
+
+    def _add(self, transaction: TransactionRequest, operation: Operation) -> None:
+        match operation:
+            case Check(path, version):
+                transaction.check(path, version)
+            case Create(path, data, ephemeral):
+                acl = self.acl(public=path not in paths.PRIVATE)
+                transaction.create(path, data, acl=acl, ephemeral=ephemeral)
+            case Set(path, data, version):
+                transaction.set_data(path, data, version)
+            case Delete(path, version):
+                transaction.delete(path, version)
+            case _:
+                assert_never(operation)
+
+    def _lay_out(self) -> None:
+        parts = self.address.chroot.split("/")[1:]
+        self._create_missing(["/" + "/".join(parts[: n + 1]) for n in range(len(parts))])
+        self.client.chroot = self.address.chroot  # kazoo itself cannot create a nested chroot
+        self._create_missing(paths.SKELETON)
+
+    def _create_missing(self, nodes: Sequence[str]) -> None:
+        while missing := [node for node in nodes if not self.exists(node)]:
+            try:
+                self.write([Create(node) for node in missing], done=lambda: False)
+            except Conflict as conflict:
+                if conflict.cause is not Cause.EXISTS:  # else somebody does the same just now
+                    raise
+
+    def _pending(self, path: str, result: Any, convert: Callable[[Any], T]) -> Pending[T]:
+        return Pending(self.address, path, result, convert)
+
+    def _patiently(self, start: Callable[[], Pending[T]]) -> T:
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                return start().get(deadline - time.monotonic())
+            except Unavailable:
+                if self._closed or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _log_state(self, state: SessionState) -> None:
+        if not self._closed:
+            level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
+            log.log(level, "zookeeper session %s address=%s", state.value, self.address)
+
+
+def _answer(done: Callable[[], bool]) -> bool:
+    """What `done` says; where it cannot say, the fate of the write stays open."""
+    try:
+        return done()
+    except Unavailable as error:
+        raise Unanswered(str(error)) from None
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads, with a cap on the time that one dead host may cost.
+
+    kazoo would let a single TCP connection attempt take a whole session timeout; with one member
+    of an ensemble unreachable, the session would end before the next member is tried.
+    """
+
+    def __init__(self, connect_timeout_s: float) -> None:
+        super().__init__()
+        self._connect_timeout_s = connect_timeout_s
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        return super().create_connection(*args, **kwargs | {"timeout": self._connect_timeout_s})

@@ -1,0 +1,236 @@
+"""Topics in the map: created, grown, marked for deletion, removed. Only the controller writes them.
+
+Every transaction checks the controller's epoch. A topic that fits into one transaction, thousands
+of partitions do, appears at once. A larger one is written in several: its node says `replicas:
+null` until the last, and until then it is no topic to anybody; one that a crash left so is cleared
+away when the name is used again. New partitions count from the moment that the topic's node names
+them. A deletion is finished from its marker in `/admin/delete_topics`, however often it is begun.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from cluster import nodes, paths
+from cluster.controller import write_fenced
+from cluster.errors import Cause, Conflict, TopicExists, UnknownTopic
+from cluster.nodes import ConfigNode, DeletionNode, StateNode, TopicNode
+from cluster.operations import Check, Create, Delete, Operation, Set, in_transactions
+from cluster.session import Session
+from cluster.values import NO_EPOCH, NO_LEADER, ControllerEpoch, PartitionInfo, TopicInfo
+
+_NO_STATE: Final = StateNode(
+    leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=NO_EPOCH
+)
+
+# The controller is one process; in it, one topic at a time is written, so that what is half there
+# can only be what a crash left.
+_writing = threading.Lock()
+
+
+def create_topic(
+    session: Session, epoch: ControllerEpoch, topic: TopicInfo, config: Mapping[str, str]
+) -> None:
+    """Raises TopicExists also while a topic of that name is being deleted.
+
+    Calling it again with the same topic id, after an open end, is no error.
+    """
+    path = paths.topic(topic.name)
+    operations: list[Operation] = [
+        Create(path, nodes.encode(TopicNode(topic_id=topic.topic_id, replicas=None))),
+        Create(paths.partitions(topic.name)),
+        *_creations(topic.name, enumerate(topic.partitions)),
+    ]
+    if config:
+        overrides = ConfigNode(config=dict(config))
+        operations.append(Create(paths.topic_config(topic.name), nodes.encode(overrides)))
+    operations.append(Set(path, nodes.encode(nodes.topic_node(topic))))
+    with _writing:
+        while True:
+            try:
+                return _write_all(session, epoch, operations)
+            except Conflict as conflict:
+                if not _make_way(session, epoch, topic, conflict):
+                    return None
+
+
+def add_partitions(
+    session: Session,
+    epoch: ControllerEpoch,
+    name: str,
+    first: int,
+    added: Sequence[PartitionInfo],
+) -> None:
+    """Add partitions from number `first` on; Conflict if that is not the next one."""
+    path = paths.topic(name)
+    with _writing:
+        topic, version = _existing(session, name)
+        replicas = topic.replicas or ()
+        if session.exists(paths.deletion(name)):
+            raise UnknownTopic(f"topic {name!r} is being deleted")
+        if len(replicas) != first:
+            raise Conflict(
+                f"topic {name!r} has {len(replicas)} partitions by now: number {first} is not next",
+                path,
+                Cause.CHANGED,
+            )
+        grown = TopicNode(
+            topic_id=topic.topic_id, replicas=replicas + tuple(new.replicas for new in added)
+        )
+        left_behind = [index for index in _partitions_of(session, name) if index >= first]
+        _write_all(
+            session,
+            epoch,
+            [
+                *_deletions(session, name, left_behind),
+                *_creations(name, enumerate(added, first)),
+                Set(path, nodes.encode(grown), version),
+            ],
+        )
+
+
+def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
+    """From here on the topic is to go; that it is marked already is no error."""
+    with _writing:
+        topic, version = _existing(session, name)
+        if session.exists(paths.deletion(name)):
+            return
+        marker = nodes.encode(DeletionNode(topic_id=topic.topic_id))
+        _write_all(
+            session,
+            epoch,
+            [Check(paths.topic(name), version), Create(paths.deletion(name), marker)],
+        )
+
+
+def finish_deletion(session: Session, epoch: ControllerEpoch, name: str) -> None:
+    """Remove a marked topic with its overrides and, last, its marker. Without one, do nothing."""
+    with _writing:
+        marker = session.read(paths.deletion(name))
+        if marker is None:
+            return
+        wanted = nodes.decode(paths.deletion(name), marker.data, DeletionNode).topic_id
+        node = session.read(paths.topic(name))
+        operations: list[Operation] = []
+        if node is not None:
+            found = nodes.decode(paths.topic(name), node.data, TopicNode).topic_id
+            if found == wanted:
+                operations = _removal(session, name)
+        _write_all(session, epoch, [*operations, Delete(paths.deletion(name))])
+
+
+def list_topics(session: Session) -> tuple[str, ...]:
+    """Names of all topics, those that are being deleted included."""
+    return tuple(sorted(session.children(paths.TOPICS) or ()))
+
+
+def read_topic(session: Session, name: str) -> TopicInfo | None:
+    """A topic as it stands in ZooKeeper now; None also while it is being created."""
+    node = session.read(paths.topic(name))
+    if node is None:
+        return None
+    topic = nodes.decode(paths.topic(name), node.data, TopicNode)
+    if topic.replicas is None:
+        return None
+    pending = [
+        session.start_read(paths.partition_state(name, index))
+        for index in range(len(topic.replicas))
+    ]
+    states = [state.get(session.timeout_s) for state in pending]
+    return TopicInfo(
+        name=name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            nodes.partition_info(
+                replicas,
+                nodes.decode(paths.partition_state(name, index), state.data, StateNode)
+                if state
+                else _NO_STATE,
+            )
+            for index, (replicas, state) in enumerate(zip(topic.replicas, states, strict=True))
+        ),
+    )
+
+
+def _creations(name: str, partitions: Iterable[tuple[int, PartitionInfo]]) -> list[Operation]:
+    return [
+        operation
+        for index, partition in partitions
+        for operation in (
+            Create(paths.partition(name, index)),
+            Create(paths.partition_state(name, index), nodes.encode(nodes.state_node(partition))),
+        )
+    ]
+
+
+def _existing(session: Session, name: str) -> tuple[TopicNode, int]:
+    node = session.read(paths.topic(name))
+    if node is not None:
+        topic = nodes.decode(paths.topic(name), node.data, TopicNode)
+        if topic.replicas is not None:
+            return topic, node.version
+    raise UnknownTopic(f"there is no topic {name!r}")
+
+
+def _make_way(
+    session: Session, epoch: ControllerEpoch, topic: TopicInfo, conflict: Conflict
+) -> bool:
+    """Clear away what a crash left where `topic` is to be. False if it is there already."""
+    if conflict.path == paths.topic_config(topic.name):  # overrides of no topic
+        _write_all(session, epoch, [Delete(conflict.path)])
+        return True
+    node = session.read(paths.topic(topic.name))
+    if node is None or conflict.path != paths.topic(topic.name):
+        raise conflict
+    found = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
+    if found.replicas is None:
+        _write_all(session, epoch, _removal(session, topic.name))
+        return True
+    if session.exists(paths.deletion(topic.name)):
+        raise TopicExists(f"topic {topic.name!r} is being deleted")
+    if found.topic_id != topic.topic_id:
+        raise TopicExists(f"topic {topic.name!r} exists already")
+    return False
+
+
+def _removal(session: Session, name: str) -> list[Operation]:
+    operations = _deletions(session, name, _partitions_of(session, name))
+    if session.exists(paths.partitions(name)):
+        operations.append(Delete(paths.partitions(name)))
+    if session.exists(paths.topic_config(name)):
+        operations.append(Delete(paths.topic_config(name)))
+    operations.append(Delete(paths.topic(name)))
+    return operations
+
+
+def _partitions_of(session: Session, name: str) -> list[int]:
+    """Partitions that have nodes, whether the topic's node names them or not."""
+    return sorted(int(index) for index in session.children(paths.partitions(name)) or ())
+
+
+def _deletions(session: Session, name: str, partitions: Sequence[int]) -> list[Operation]:
+    pending = [session.start_children(paths.partition(name, index)) for index in partitions]
+    operations: list[Operation] = []
+    for index, children in zip(partitions, pending, strict=True):
+        path = paths.partition(name, index)
+        operations += [Delete(f"{path}/{child}") for child in children.get(session.timeout_s) or ()]
+        operations.append(Delete(path))
+    return operations
+
+
+def _write_all(session: Session, epoch: ControllerEpoch, operations: Iterable[Operation]) -> None:
+    for piece in in_transactions(operations):
+        write_fenced(session, epoch, piece, partial(_has_happened, session, piece[-1]))
+
+
+def _has_happened(session: Session, operation: Operation) -> bool:
+    """Whether the last operation of a transaction, and so all of it, has been done."""
+    node = session.read(operation.path)
+    match operation:
+        case Create(_, data) | Set(_, data):
+            return node is not None and node.data == data
+        case Delete():
+            return node is None
+        case Check():
+            return False

@@ -1,0 +1,64 @@
+"""Keeping something in ZooKeeper as it should be, for as long as the process lives.
+
+`act` runs on a thread of its own: at the start, after every poke, and again after a failure, with
+pauses that grow to MAX_PAUSE_S. Pokes that come while it runs are one more run. So `act` is written
+to look at what is there and put right what is not, and need not know why it was called.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from cluster.errors import ClusterError
+
+FIRST_PAUSE_S: Final = 0.1
+MAX_PAUSE_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    def __init__(self, name: str, act: Callable[[], None]) -> None:
+        self._name = name
+        self._act = act
+        self._poked = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._poked.set()
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Never blocks: may be called on any thread, kazoo's too."""
+        self._poked.set()
+
+    def stop(self) -> None:
+        """Return once `act` runs no more; called by `act` itself, it only lets it be the last."""
+        self._stopping = True
+        self._poked.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        pause: float | None = None
+        while True:
+            self._poked.wait(pause)
+            self._poked.clear()
+            if self._stopping:
+                return
+            pause = self._attempt(pause)
+
+    def _attempt(self, pause: float | None) -> float | None:
+        """Run `act`; how long to wait before it is tried again, None until the next poke."""
+        try:
+            self._act()
+        except ClusterError as error:
+            if not self._stopping:
+                log.warning("%s failed, trying again error=%r", self._name, str(error))
+        except Exception:  # a bug: shown with its trace, and no reason to let the rest go stale
+            log.exception("%s failed, trying again", self._name)
+        else:
+            return None
+        return min(2 * pause, MAX_PAUSE_S) if pause else FIRST_PAUSE_S
