@@ -18,6 +18,10 @@ from bench.requests import message
 _PATIENCE = 300.0
 
 
+class Incomplete(Exception):
+    """Messages that a producer believed delivered, or should have, are not there."""
+
+
 class KcatMissing(Exception):
     """kcat is not installed (Debian: `apt install kcat`)."""
 
@@ -27,9 +31,7 @@ def _kcat(*arguments: str) -> float:
     if kcat is None:
         raise KcatMissing("kcat is not installed (Debian: apt install kcat)")
     started = time.perf_counter()
-    subprocess.run(
-        [kcat, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=_PATIENCE
-    )
+    subprocess.run([kcat, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=_PATIENCE)
     return time.perf_counter() - started
 
 
@@ -53,8 +55,9 @@ def kcat_produce(
 
 
 def kcat_consume(port: int, topic: str, messages: int) -> Load:
+    """Ends with the last message, and does not wait for an empty answer after it."""
     broker = ["-b", f"127.0.0.1:{port}", "-t", topic]
-    return Load(messages, _kcat("-C", "-q", "-e", "-o", "beginning", *broker))
+    return Load(messages, _kcat("-C", "-q", "-e", "-c", str(messages), "-o", "beginning", *broker))
 
 
 def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) -> Load:
@@ -81,5 +84,5 @@ def produce(port: int, topic: str, messages: int, options: Mapping[str, str]) ->
     left = producer.flush(_PATIENCE)
     elapsed = time.perf_counter() - started
     if left or failed:
-        raise RuntimeError(f"{left} messages not delivered {failed}")
+        raise Incomplete(f"{left} messages not delivered {failed}")
     return Load(messages, elapsed)

@@ -97,6 +97,11 @@ class _Connection:
         self.answered += count
 
     @property
+    def wants_more(self) -> bool:
+        """Whether half of the window is free."""
+        return not self.answers or self.in_flight <= self.window // 2
+
+    @property
     def in_flight(self) -> int:
         return self.sent // self.requests.request_size - self.answered
 
@@ -156,10 +161,7 @@ def _run(opened: Sequence[_Connection], until: float, limit: int) -> None:
                 each = key.data
                 if each.answers:
                     each.receive()
-                if each.answers and each.in_flight > each.window // 2:
-                    full = False
-                else:
-                    full = each.send()
+                full = each.wants_more and each.send()
                 wanted = both if full else selectors.EVENT_READ
                 if wanted != key.events:
                     selector.modify(key.fileobj, wanted, each)

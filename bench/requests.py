@@ -10,10 +10,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.default_records import (  # type: ignore[import-untyped]
+    DefaultRecordBatchBuilder,
+)
 
 CLIENT = b"bench"
 MESSAGE_SIZE = 200
+MEGABYTE_BATCH = 4_750  # messages; with their framing just under 1,000,000 bytes
 _PRODUCE, _FETCH, _LIST_OFFSETS, _API_VERSIONS = 0, 1, 2, 18
 LATEST = -1
 

@@ -16,6 +16,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.requests import AnswerError, end_offsets, end_offsets_request
 
+_PATIENCE = 60.0
+
 
 def ask(port: int, request: bytes, *, within: float = 30.0) -> bytes:
     """One request on a connection of its own; the answer without its length prefix."""
@@ -34,17 +36,13 @@ def ends(port: int, topics: Mapping[str, int]) -> dict[tuple[str, int], int]:
     return end_offsets(ask(port, end_offsets_request(topics.items())))
 
 
-def wait_served(port: int, topics: Mapping[str, int], *, within: float) -> None:
-    """Returns once every partition answers; polls every 5 ms."""
-    deadline = time.monotonic() + within
-    while True:
-        try:
-            ends(port, topics)
-            return
-        except (AnswerError, OSError, struct.error):
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.005)
+def is_served(port: int, topics: Mapping[str, int]) -> bool:
+    """Whether every partition of the topics answers."""
+    try:
+        ends(port, topics)
+    except (AnswerError, OSError, struct.error):
+        return False
+    return True
 
 
 def _admin(port: int) -> AdminClient:
@@ -54,9 +52,13 @@ def _admin(port: int) -> AdminClient:
 def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     admin = _admin(port)
     wanted = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
-    for created in admin.create_topics(wanted, operation_timeout=60).values():
-        created.result(60)
-    wait_served(port, topics, within=60)
+    for created in admin.create_topics(wanted, operation_timeout=_PATIENCE).values():
+        created.result(_PATIENCE)
+    deadline = time.monotonic() + _PATIENCE
+    while not is_served(port, topics):
+        if time.monotonic() > deadline:
+            raise AnswerError(f"topics not served {_PATIENCE:g} s after their creation")
+        time.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -70,5 +72,5 @@ def topic(
         yield name
     finally:
         admin = _admin(port)
-        for deleted in admin.delete_topics([name], operation_timeout=60).values():
-            deleted.result(60)
+        for deleted in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
+            deleted.result(_PATIENCE)

@@ -1,0 +1,81 @@
+"""The brokers under test, started the way a user starts them and otherwise left at their defaults.
+
+Every broker lives in a directory of the caller's and leaves nothing else behind. ZooKeeper, which
+Penstock's broker needs, is a process of its own and not counted into the broker's figures; Apache
+Kafka runs as a KRaft node, its controller inside.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bench.topics import is_served
+from tests.apache_kafka import VERSION as KAFKA_VERSION
+from tests.apache_kafka import ApacheKafka, KafkaUnavailable, kafka_classpath, why_no_kafka
+from tests.server_process import ServerFailed, ServerProcess
+
+PENSTOCK = "Penstock"
+APACHE_KAFKA = "Apache Kafka"
+_RESTART_PATIENCE = 600.0
+
+
+class Server(Protocol):
+    port: int
+    process: ServerProcess
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A started broker."""
+
+    name: str
+    server: Server
+    durable: Mapping[str, str]  # topic configuration under which acks=all waits for the disk
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def pid(self) -> int:
+        return self.server.process.pid
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.server.process.kill()
+
+    def seconds_until_served(self, topics: Mapping[str, int]) -> float:
+        """Starts the ended broker again; how long until every partition answers."""
+        started = time.perf_counter()
+        self.server.process.spawn()
+        while not is_served(self.port, topics):
+            if not self.server.process.alive:
+                raise ServerFailed(f"ended at start\n{self.server.process.last_words()}")
+            if time.perf_counter() - started > _RESTART_PATIENCE:
+                raise ServerFailed(f"not up after {_RESTART_PATIENCE:g} s")
+            time.sleep(0.005)
+        return time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def _apache_kafka(directory: Path) -> Iterator[Broker]:
+    if kafka_classpath() is None:
+        raise KafkaUnavailable(why_no_kafka())
+    # The one departure from the defaults frees the disk of a finished run sooner.
+    server = ApacheKafka(directory, settings={"log.segment.delete.delay.ms": "1000"}, heap="1G")
+    server.process.command.insert(1, "-Xms1G")  # as kafka-server-start.sh does
+    with server:
+        yield Broker(APACHE_KAFKA, server, {"flush.messages": "1"})
+
+
+Kind = Callable[[Path], contextlib.AbstractContextManager[Broker]]
+KINDS: Mapping[str, Kind] = {
+    APACHE_KAFKA: _apache_kafka,
+}
+VERSIONS: Mapping[str, str] = {APACHE_KAFKA: KAFKA_VERSION}

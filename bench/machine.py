@@ -1,0 +1,48 @@
+"""What the figures were measured on."""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _memory() -> str:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{pages / 2**30:.0f} GiB"
+
+
+def _first_line(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        return "none"
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return (run.stdout + run.stderr).strip().partition("\n")[0]
+
+
+def _commit() -> str:
+    repository = Path(__file__).resolve().parent.parent
+    return _first_line("git", "-C", str(repository), "log", "-1", "--format=%h of %cs")
+
+
+def description(directory: Path) -> dict[str, str]:
+    """Cores, memory, kernel, file system and versions; each a short text."""
+    system = _first_line(
+        "findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(directory)
+    )
+    return {
+        "cores": f"{os.cpu_count()} ({_cpu()})",
+        "memory": _memory(),
+        "kernel": platform.release(),
+        "file system": system,
+        "Python": platform.python_version(),
+        "Java": _first_line("java", "-version"),
+        "commit": _commit(),
+        "load at start": f"{os.getloadavg()[0]:.2f}",
+    }

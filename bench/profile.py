@@ -1,0 +1,93 @@
+"""What a profile is made of, and how much of everything it takes.
+
+A case is run once a round on every broker and gives a sample: one number for each of its figures.
+All cases of a profile share the brokers, which are started for the profile and thrown away after.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.brokers import Broker
+from bench.measurement import Goal, Outcome, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of everything a run takes."""
+
+    seconds: float  # of raw producing
+    messages: int  # through kcat, and in the log that consumers read
+    slow_messages: int  # the same, in batches of one
+    latency_seconds: float
+    warm_up_seconds: float  # of a latency run, not counted
+    idle_connections: int
+    partitions: int
+    recovery_bytes: int
+
+    def for_warming_up(self) -> "Scale":
+        """A round that is not counted, in which a virtual machine compiles its code."""
+        return replace(
+            self,
+            seconds=min(self.seconds, 3.0),
+            latency_seconds=min(self.latency_seconds, 3.0),
+        )
+
+
+FULL = Scale(
+    seconds=5.0,
+    messages=5_000_000,
+    slow_messages=500_000,
+    latency_seconds=15.0,
+    warm_up_seconds=2.0,
+    idle_connections=10_000,
+    partitions=1_000,
+    recovery_bytes=10_000_000_000,
+)
+QUICK = Scale(
+    seconds=0.3,
+    messages=50_000,
+    slow_messages=2_000,
+    latency_seconds=0.5,
+    warm_up_seconds=0.2,
+    idle_connections=100,
+    partitions=20,
+    recovery_bytes=20_000_000,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a case runs: a started broker, how much, and files that all cases share."""
+
+    broker: Broker
+    scale: Scale
+    files: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    run: Callable[[Place], Sample]
+    goals: tuple[Goal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Cases that run on the same started brokers."""
+
+    name: str
+    about: str
+    cases: tuple[Case, ...]
+    prepare: Callable[[Place], None] | None = None
+    once: bool = False  # a single round, without warm-up, one broker at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All outcomes of a profile's cases, by case and broker."""
+
+    profile: Profile
+    cases: tuple[Case, ...]
+    brokers: tuple[str, ...]
+    outcomes: Mapping[tuple[str, str], Outcome]

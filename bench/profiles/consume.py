@@ -1,0 +1,95 @@
+"""Consuming from the beginning of a log that the page cache holds.
+
+The raw consumer looks at batch headers only, as the paper's broker measurement does; kcat unpacks
+every message and writes it to /dev/null. Both read what the raw producer wrote before the rounds.
+"""
+
+from functools import partial
+
+from bench import librdkafka
+from bench.measurement import CPU_PER_GB, RATE, Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.raw_consumer import consume
+from bench.raw_producer import produce
+from bench.requests import MEGABYTE_BATCH
+from bench.throughput import SMALL, metered
+from bench.topics import create, ends
+
+_READS = 3  # of the whole log: processor time is counted in hundredths of a second
+_MEBIBYTE = 2**20
+_PATIENCE = 600.0
+
+
+def _name(batch: int) -> str:
+    return f"log-of-{batch}"
+
+
+def _prepare(place: Place) -> None:
+    for batch, window in ((1, 64), (50, 64), (MEGABYTE_BATCH, 4)):
+        create(place.broker.port, {_name(batch): 1})
+        produce(
+            place.broker.port,
+            _name(batch),
+            batch=batch,
+            acks=1,
+            window=window,
+            seconds=_PATIENCE,
+            limit=place.scale.slow_messages if batch == 1 else place.scale.messages,
+        )
+
+
+def _raw(place: Place, *, batch: int, max_bytes: int) -> Sample:
+    port, name = place.broker.port, _name(batch)
+    end = ends(port, {name: 1})[name, 0]
+    return metered(
+        place.broker,
+        lambda: consume(port, name, end=end, max_bytes=max_bytes, times=_READS),
+    )
+
+
+def _kcat(place: Place, *, batch: int) -> Sample:
+    port, name = place.broker.port, _name(batch)
+    end = ends(port, {name: 1})[name, 0]
+    return metered(place.broker, lambda: librdkafka.kcat_consume(port, name, end))
+
+
+_AHEAD = Goal(RATE, at_least=22_000, ahead=True)
+_ENOUGH = Goal(RATE, at_least=22_000)
+_CHEAP = Goal(CPU_PER_GB, at_most=0.2, ahead=True)
+_CHEAPER = Goal(CPU_PER_GB, ahead=True)
+
+PROFILES = (
+    Profile(
+        "consume",
+        "reading a log of 200-byte messages; the paper's consumer: 22,000 a second",
+        (
+            Case(
+                "raw, batches of 50, fetches of 1 MB",
+                partial(_raw, batch=50, max_bytes=_MEBIBYTE),
+                (_AHEAD, _CHEAP, SMALL),
+            ),
+            Case(
+                "raw, batches of 1 MB, fetches of 1 MB",
+                partial(_raw, batch=MEGABYTE_BATCH, max_bytes=_MEBIBYTE),
+                (_AHEAD, _CHEAP, SMALL),
+            ),
+            Case(
+                "raw, batches of 1 MB, fetches of 50 MB",
+                partial(_raw, batch=MEGABYTE_BATCH, max_bytes=50 * _MEBIBYTE),
+                (_AHEAD, _CHEAP, SMALL),
+            ),
+            Case(
+                "raw, batches of 1, fetches of 1 MB",
+                partial(_raw, batch=1, max_bytes=_MEBIBYTE),
+                (_ENOUGH, _CHEAPER, SMALL),
+            ),
+            Case("kcat, batches of 50", partial(_kcat, batch=50), (_AHEAD, _CHEAP, SMALL)),
+            Case(
+                "kcat, batches of 1 MB",
+                partial(_kcat, batch=MEGABYTE_BATCH),
+                (_AHEAD, _CHEAP, SMALL),
+            ),
+        ),
+        prepare=_prepare,
+    ),
+)

@@ -1,0 +1,40 @@
+"""What an fdatasync before each acks=all answer costs at librdkafka's default batching.
+
+One sample is two runs of kcat, one right after the other: acks=1, then acks=all. Apache Kafka
+answers acks=all from memory unless told to flush every append; so it is here, for comparison.
+"""
+
+from bench import librdkafka
+from bench.measurement import Figure, Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.profiles.produce import lines_of
+from bench.topics import topic
+
+_UNFLUSHED = Figure("messages/s with acks=1", more_is_better=True)
+_DURABLE = Figure("messages/s with acks=all", more_is_better=True)
+_RATIO = Figure("acks=all / acks=1", 2, more_is_better=True)
+
+
+def _both(place: Place) -> Sample:
+    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
+    with topic(port) as name:
+        unflushed = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "1"})
+    with topic(port, config=place.broker.durable) as name:
+        durable = librdkafka.kcat_produce(port, name, lines, messages, {"acks": "all"})
+    return {
+        _UNFLUSHED: unflushed.rate,
+        _DURABLE: durable.rate,
+        _RATIO: durable.rate / unflushed.rate,
+    }
+
+
+def _prepare(place: Place) -> None:
+    lines_of(place)
+
+
+PROFILE = Profile(
+    "durability",
+    "kcat with acks=all, every answer after fdatasync, against acks=1",
+    (Case("kcat", _both, (Goal(_DURABLE, ahead=True), Goal(_RATIO, at_least=0.7))),),
+    prepare=_prepare,
+)

@@ -1,0 +1,49 @@
+"""From produce to consume at a steady 10,000 messages a second, librdkafka on both sides."""
+
+from functools import partial
+
+from bench.measurement import Figure, Sample
+from bench.profile import Case, Place, Profile
+from bench.steady_load import produce_to_consume
+from bench.topics import topic
+
+_RATE = 10_000
+P50 = Figure("p50, ms", 2)
+P99 = Figure("p99, ms", 2)
+P999 = Figure("p99.9, ms", 2)
+LARGEST = Figure("largest, ms", 2)
+LATE = Figure("sent late by the client: p99.9, ms", 2)
+
+
+def _run(place: Place, *, options: dict[str, str]) -> Sample:
+    with topic(place.broker.port) as name:
+        latencies, late = produce_to_consume(
+            place.broker.port,
+            name,
+            rate=_RATE,
+            seconds=place.scale.latency_seconds,
+            warm_up=place.scale.warm_up_seconds,
+            options=options,
+        )
+    return {
+        P50: latencies.milliseconds(0.5),
+        P99: latencies.milliseconds(0.99),
+        P999: latencies.milliseconds(0.999),
+        LARGEST: latencies.milliseconds(1),
+        LATE: late.milliseconds(0.999),
+    }
+
+
+PROFILE = Profile(
+    "latency",
+    f"produce to consume at {_RATE:,} messages a second (librdkafka)",
+    tuple(
+        Case(name, partial(_run, options=options))
+        for name, options in (
+            ("acks=1", {"acks": "1"}),
+            ("acks=1, linger.ms=0", {"acks": "1", "linger.ms": "0"}),
+            ("acks=all", {"acks": "all"}),
+            ("acks=all, linger.ms=0", {"acks": "all", "linger.ms": "0"}),
+        )
+    ),
+)

@@ -1,0 +1,48 @@
+"""SIGKILL right after the last acknowledgement of a 10 GB log, and the time until it is served.
+
+The page cache survives the process, so nothing acknowledged may be missing; that is checked.
+"""
+
+from bench.measurement import Figure, Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.raw_producer import produce
+from bench.requests import MEGABYTE_BATCH, MESSAGE_SIZE, AnswerError
+from bench.topics import create, ends
+
+_SECONDS = Figure("seconds until served", 2)
+_WRITTEN = Figure("GB in the log", 2)
+_RATE = Figure("MB/s while it was written")
+_TOPIC = "recovered"
+_PATIENCE = 600.0
+
+
+def _run(place: Place) -> Sample:
+    broker = place.broker
+    create(broker.port, {_TOPIC: 1})
+    load = produce(
+        broker.port,
+        _TOPIC,
+        batch=MEGABYTE_BATCH,
+        acks=1,
+        window=4,
+        seconds=_PATIENCE,
+        limit=place.scale.recovery_bytes // MESSAGE_SIZE,
+    )
+    broker.kill()
+    seconds = broker.seconds_until_served({_TOPIC: 1})
+    kept = ends(broker.port, {_TOPIC: 1})[_TOPIC, 0]
+    if kept != load.messages:
+        raise AnswerError(f"{load.messages} messages were acknowledged, {kept} are there")
+    return {
+        _SECONDS: seconds,
+        _WRITTEN: load.bytes / 1e9,
+        _RATE: load.bytes / load.seconds / 1e6,
+    }
+
+
+PROFILE = Profile(
+    "recovery",
+    "one partition of 10 GB, SIGKILL, start",
+    (Case("start after SIGKILL", _run, (Goal(_SECONDS, at_most=3),)),),
+    once=True,
+)

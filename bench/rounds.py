@@ -1,0 +1,104 @@
+"""Runs a profile on every broker: A B A B, after a round that is not counted.
+
+The brokers of a profile are all up during it, one of them idle at a time; a profile that runs once
+has one broker up at a time. What was written before is flushed before a run starts, so that no run
+pays for the one before it. A case that fails on one broker is reported and takes no other with it.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from bench.brokers import Broker, Kind
+from bench.librdkafka import Incomplete, KcatMissing
+from bench.measurement import Outcome
+from bench.profile import Case, Place, Profile, Results, Scale
+from bench.requests import AnswerError
+from tests.server_process import ServerFailed
+
+Outcomes = dict[tuple[str, str], Outcome]
+FAILURES = (
+    AnswerError,
+    Incomplete,
+    KafkaException,
+    KcatMissing,
+    OSError,
+    ServerFailed,
+    subprocess.SubprocessError,
+)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None:
+    outcome = outcomes[case.name, place.broker.name]
+    if outcome.failure is not None:
+        return
+    os.sync()
+    try:
+        sample = case.run(place)
+    except FAILURES as error:
+        outcome.failure = f"{type(error).__name__}: {error}"
+        _say(f"    {case.name}, {place.broker.name}: {outcome.failure}")
+        return
+    if counted:
+        outcome.samples.append(sample)
+    figure, value = next(iter(sample.items()))
+    _say(f"    {case.name}, {place.broker.name}: {figure.text(value)} {figure.name}")
+
+
+def measure(
+    profile: Profile,
+    kinds: Mapping[str, Kind],
+    scale: Scale,
+    *,
+    rounds: int,
+    directory: Path,
+    files: Path,
+    only: Sequence[str] = (),
+) -> Results:
+    """All cases of the profile (or those whose names contain a word of `only`) on all brokers."""
+    cases = [case for case in profile.cases if not only or any(word in case.name for word in only)]
+    outcomes: Outcomes = {(case.name, kind): Outcome() for case in cases for kind in kinds}
+    groups = [[name] for name in kinds] if profile.once else [list(kinds)]
+    for group in groups:
+        with contextlib.ExitStack() as stack:
+            places = []
+            for name in group:
+                _say(f"  starting {name}")
+                home = stack.enter_context(tempfile.TemporaryDirectory(dir=directory))
+                broker: Broker = stack.enter_context(kinds[name](Path(home)))
+                places.append(Place(broker, scale, files))
+            for place in places:
+                if profile.prepare is not None:
+                    profile.prepare(place)
+            _rounds(profile, cases, places, outcomes, rounds)
+    return Results(profile, tuple(cases), tuple(kinds), outcomes)
+
+
+def _rounds(
+    profile: Profile,
+    cases: Sequence[Case],
+    places: Sequence[Place],
+    outcomes: Outcomes,
+    rounds: int,
+) -> None:
+    if not profile.once:
+        _say("  warming up")
+        for case in cases:
+            for place in places:
+                warm = Place(place.broker, place.scale.for_warming_up(), place.files)
+                _run(case, warm, outcomes, counted=False)
+    for number in range(1 if profile.once else rounds):
+        _say(f"  round {number + 1}")
+        for case in cases:
+            for place in places:
+                _run(case, place, outcomes, counted=True)

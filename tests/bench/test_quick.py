@@ -1,0 +1,74 @@
+"""The benchmarks run from end to end in seconds, on the real brokers, and leave nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.brokers import APACHE_KAFKA
+from tests.apache_kafka import kafka_classpath, why_no_kafka
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def _bench(directory: Path, *arguments: str) -> dict[str, dict[str, object]]:
+    """The profiles of the JSON that a quick run writes."""
+    written = directory.parent / "samples.json"
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "bench", "--quick"),
+            *("--json", str(written), "--directory", str(directory)),
+            *arguments,
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(directory.iterdir()) == []
+    profiles = json.loads(written.read_text())["profiles"]
+    assert isinstance(profiles, dict)
+    return profiles
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    made = tmp_path / "disk"
+    made.mkdir()
+    return made
+
+
+def _nothing_failed(profiles: dict[str, dict[str, object]], broker: str) -> None:
+    for name, profile in profiles.items():
+        cases = profile["cases"]
+        assert isinstance(cases, dict)
+        for case in cases.values():
+            assert case[broker]["failure"] is None, name
+            assert len(case[broker]["samples"]) == 1, name
+            assert all(value >= 0 for value in case[broker]["samples"][0].values()), name
+
+
+@pytest.mark.slow
+def test_apache_kafka_can_be_measured(directory: Path) -> None:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    profiles = _bench(directory, "produce-50", "latency", "--broker", APACHE_KAFKA)
+    assert list(profiles) == ["produce-50", "latency"]
+    _nothing_failed(profiles, APACHE_KAFKA)
+
+
+def test_an_unknown_profile_is_named_with_those_there_are() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "produce-2"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert "no profile 'produce-2'; there are produce-1, produce-50" in run.stderr
