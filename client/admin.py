@@ -1,0 +1,147 @@
+"""What is done to topics: list, create, enlarge, configure, delete.
+
+Changes go to the controller, once each: a request whose answer is lost may have been served.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from client.brokers import Brokers
+from client.errors import ErrorCode, Refused, check
+from client.metadata import Metadata, Topic
+from wire.messages import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_configs,
+    incremental_alter_configs,
+)
+from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from wire.messages.describe_configs import (
+    ConfigSource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    ResourceType,
+)
+from wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    IncrementalAlterConfigsRequest,
+)
+
+DEFAULT: Final = -1  # partitions or replicas as the broker has them by default
+_TIMEOUT_MS: Final = 25_000
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config of a topic; `is_default` if the topic does not set it."""
+
+    name: str
+    value: str | None
+    is_default: bool
+
+
+def all_topics(brokers: Brokers) -> Metadata:
+    """The cluster with all its topics."""
+    return brokers.persist(lambda: brokers.refresh(None))
+
+
+def create_topic(
+    brokers: Brokers,
+    name: str,
+    *,
+    partitions: int = DEFAULT,
+    replication_factor: int = DEFAULT,
+    configs: Mapping[str, str] | None = None,
+) -> Topic:
+    """Creates a topic; returns once it can be written to."""
+    wanted = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=tuple(
+            CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+        ),
+    )
+    request = CreateTopicsRequest(topics=(wanted,), timeout=_TIMEOUT_MS)
+    for each in brokers.call_controller(create_topics.API, request).topics:
+        check(each.error_code, f"topic {each.name}", each.error_message)
+    return _once_there(brokers, name, 1)
+
+
+def add_partitions(brokers: Brokers, name: str, count: int) -> Topic:
+    """Enlarges a topic to `count` partitions; returns once they can be written to."""
+    request = CreatePartitionsRequest(
+        topics=(CreatePartitionsTopic(name=name, count=count),), timeout=_TIMEOUT_MS
+    )
+    for each in brokers.call_controller(create_partitions.API, request).results:
+        check(each.error_code, f"topic {each.name}", each.error_message)
+    return _once_there(brokers, name, count)
+
+
+def delete_topic(brokers: Brokers, name: str) -> None:
+    """Deletes a topic and all it holds."""
+    request = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name=name),), topic_names=(name,), timeout=_TIMEOUT_MS
+    )
+    for each in brokers.call_controller(delete_topics.API, request).responses:
+        check(each.error_code, f"topic {each.name}", each.error_message)
+
+
+def topic_configs(brokers: Brokers, name: str) -> tuple[Config, ...]:
+    """All configs of a topic, by name."""
+    resource = DescribeConfigsResource(
+        resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
+    )
+    answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=(resource,)))
+    found = []
+    for result in answer.results:
+        check(result.error_code, f"topic {name}", result.error_message)
+        found += [
+            Config(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
+            for each in result.configs
+        ]
+    return tuple(sorted(found, key=lambda config: config.name))
+
+
+def alter_topic(brokers: Brokers, name: str, configs: Mapping[str, str | None]) -> None:
+    """Sets configs of a topic; None takes one back to its default."""
+    changes = tuple(
+        AlterableConfig(
+            name=key,
+            config_operation=ConfigOperation.DELETE if value is None else ConfigOperation.SET,
+            value=value,
+        )
+        for key, value in configs.items()
+    )
+    resource = AlterConfigsResource(
+        resource_type=ResourceType.TOPIC, resource_name=name, configs=changes
+    )
+    answer = brokers.call_controller(
+        incremental_alter_configs.API, IncrementalAlterConfigsRequest(resources=(resource,))
+    )
+    for each in answer.responses:
+        check(each.error_code, f"topic {name}", each.error_message)
+
+
+def _once_there(brokers: Brokers, name: str, partitions: int) -> Topic:
+    """The topic as soon as brokers show it with that many partitions, all of them led."""
+
+    def attempt() -> Topic:
+        found = brokers.refresh([name]).topic(name)
+        if len(found.partitions) < partitions:
+            raise Refused(f"topic {name}", ErrorCode.leader_not_available)
+        for partition in found.partitions:
+            found.partition(partition.index)
+        return found
+
+    return brokers.persist(attempt)

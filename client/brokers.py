@@ -1,0 +1,153 @@
+"""The brokers of a cluster, as a client knows them: who they are, who leads what, connections.
+
+What is known is the last metadata; whoever learns from an error that it is out of date asks again.
+At most one connection to each broker is kept, opened when it is first needed. One thread at a time.
+"""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from client.addresses import Address
+from client.connection import REQUEST_SECONDS, Connection
+from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
+from client.metadata import Metadata, Topic, metadata_of
+from client.patience import Patience
+from wire.codec import Api
+from wire.messages import metadata as metadata_api
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Result = TypeVar("Result")
+
+
+class Brokers:
+    """A cluster, reached through the addresses of some of its brokers."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "penstock",
+        patience_seconds: float = REQUEST_SECONDS,
+    ) -> None:
+        """Connects to one of them; raises the last error if none can be reached."""
+        self.bootstrap = tuple(bootstrap)
+        self.patience_seconds = patience_seconds
+        self.known = Metadata()
+        self._client_id = client_id
+        self._connections: dict[Address, Connection] = {}
+        self._any()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def patience(self) -> Patience:
+        return Patience(self.patience_seconds)
+
+    def persist(self, attempt: Callable[[], Result]) -> Result:
+        """The attempt's result, tried again while its errors are passing ones."""
+        patience = self.patience()
+        while True:
+            try:
+                return attempt()
+            except ClientError as error:
+                patience.wait(error)
+
+    def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> Metadata:
+        """Asks any broker for the cluster's brokers and for these topics, or all for None."""
+        wanted = (
+            None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
+        )
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        self.known = metadata_of(self._any().call(metadata_api.API, request))
+        return self.known
+
+    def topic(self, name: str, *, create: bool = False) -> Topic:
+        """The topic, once all its partitions have leaders; `create` asks the broker to make it.
+
+        A topic that nobody asked to create and that does not exist is an error at once.
+        """
+
+        def attempt() -> Topic:
+            known = self.refresh([name], create=create)
+            if not create and not known.has(name):
+                raise UnknownTopic(f"no topic {name}")
+            found = known.topic(name)
+            for partition in found.partitions:
+                found.partition(partition.index)
+            return found
+
+        return self.persist(attempt)
+
+    def call_any(self, api: Api[Request, Response], request: Request) -> Response:
+        """Asks whichever broker answers."""
+        return self.persist(lambda: self._any().call(api, request))
+
+    def call_controller(
+        self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
+    ) -> Response:
+        """Asks the controller, once: what it does may not be safe to ask for twice."""
+
+        def controller() -> Connection:
+            known = self.refresh([])
+            if known.controller not in known.brokers:
+                raise Refused("the cluster", ErrorCode.not_controller, "no broker is controller")
+            return self.broker(known.controller)
+
+        return self.persist(controller).call(api, request, within=within)
+
+    def broker(self, broker_id: int) -> Connection:
+        """A connection to that broker."""
+        broker = self.known.brokers.get(broker_id)
+        if broker is None:
+            raise NotReachable(f"broker {broker_id} is not among the live ones")
+        return self._connect(broker.address)
+
+    def by_leader(self, topic: str, partitions: Iterable[int]) -> dict[Connection, list[int]]:
+        """The partitions by the connection to their leader."""
+        found: dict[Connection, list[int]] = {}
+        for partition in partitions:
+            leader = self.known.topic(topic).partition(partition).leader
+            found.setdefault(self.broker(leader), []).append(partition)
+        return found
+
+    def _any(self) -> Connection:
+        """An open connection, or a new one to a broker that is known or to a bootstrap address."""
+        for connection in list(self._connections.values()):
+            if not connection.closed:
+                return connection
+        known = [broker.address for broker in self.known.brokers.values()]
+        failure: ClientError = NotReachable("no broker to connect to")
+        for address in [*_shuffled(known), *_shuffled(self.bootstrap)]:
+            try:
+                return self._connect(address)
+            except ClientError as error:
+                failure = error
+        raise failure
+
+    def _connect(self, address: Address) -> Connection:
+        connection = self._connections.get(address)
+        if connection is None or connection.closed:
+            connection = self._connections[address] = Connection(address, self._client_id)
+        return connection
+
+
+def _shuffled(addresses: Collection[Address]) -> list[Address]:
+    """In any order, so that clients spread over the brokers."""
+    return random.sample(list(addresses), len(addresses))

@@ -1,0 +1,80 @@
+"""What can go wrong between a client and a cluster, in one tree.
+
+    ClientError
+    ├── BadAddress          `--bootstrap …` cannot be understood
+    ├── NotReachable        no broker takes a connection
+    ├── ConnectionLost      it broke, or no answer came in time: the request may have been served
+    ├── NotKafka            what answers does not speak Kafka's protocol
+    ├── Unsupported         the broker has no version of an API that Penstock speaks
+    ├── UnknownTopic        there is no such topic, and nobody asked to create it
+    ├── Corrupt             a record batch is damaged: its partition and offset are named
+    └── Refused             the broker answered with one of Kafka's error codes: `code`
+
+`retriable` says whether the same request may succeed a moment later. Functions of this package
+raise these and nothing else of their own.
+"""
+
+from wire.errors import ErrorCode
+
+__all__ = [
+    "BadAddress",
+    "ClientError",
+    "ConnectionLost",
+    "Corrupt",
+    "ErrorCode",
+    "NotKafka",
+    "NotReachable",
+    "Refused",
+    "UnknownTopic",
+    "Unsupported",
+]
+
+
+class ClientError(Exception):
+    """Something a client asked for did not happen, or may not have happened."""
+
+    retriable = False
+
+
+class BadAddress(ClientError):
+    pass
+
+
+class NotReachable(ClientError):
+    retriable = True
+
+
+class ConnectionLost(ClientError):
+    retriable = True
+
+
+class NotKafka(ClientError):
+    pass
+
+
+class Unsupported(ClientError):
+    pass
+
+
+class UnknownTopic(ClientError):
+    pass
+
+
+class Corrupt(ClientError):
+    pass
+
+
+class Refused(ClientError):
+    """`code` is what the broker answered; `what` is what it was asked about."""
+
+    def __init__(self, what: str, code: ErrorCode, message: str | None = None) -> None:
+        said = message or code.name.replace("_", " ")
+        super().__init__(f"{what}: {said}")
+        self.code = code
+        self.retriable = code.retriable
+
+
+def check(code: ErrorCode, what: str, message: str | None = None) -> None:
+    """Raise `Refused` unless the code says that all is well."""
+    if code is not ErrorCode.none:
+        raise Refused(what, code, message)

@@ -1,0 +1,169 @@
+"""Record batches of a topic's partitions, as they lie in the log: the raw half of consuming.
+
+One fetch is under way with each leader at any time, so that the next bytes travel while the last
+ones are worked on. A position moves past a batch exactly when the batch is handed out. A partition
+whose leader has moved, or whose broker is gone for a moment, is asked for again after a pause.
+
+A batch's CRC is checked here; its records are not looked at.
+"""
+
+import select
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+from client.brokers import Brokers
+from client.connection import REQUEST_SECONDS, Connection, Pending
+from client.errors import ClientError, ConnectionLost, Corrupt, ErrorCode, Refused, check
+from wire.batch import CRC_START, MAGIC, BatchHeader, headers
+from wire.messages import fetch
+from wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from wire.slices import FileSlice
+
+MAX_WAIT_MS: Final = 500
+MAX_BYTES: Final = 16 * 1024 * 1024
+PARTITION_MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of a partition; its header is read and its CRC right."""
+
+    partition: int
+    header: BatchHeader
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """What is under way on one connection."""
+
+    pending: Pending[FetchResponse]
+    partitions: tuple[int, ...]
+
+
+class Fetcher:
+    """Reads partitions of one topic from their positions on."""
+
+    def __init__(self, brokers: Brokers, topic: str, positions: Mapping[int, int]) -> None:
+        self.topic = topic
+        self.positions = dict(positions)
+        self.ends: dict[int, int] = {}  # high watermarks, as of the last answers
+        self._brokers = brokers
+        self._under_way: dict[Connection, _Fetch] = {}
+        self._patience = brokers.patience()
+        self._leaders_known = False
+        self._turn = 0
+
+    def poll(self, seconds: float) -> list[Batch]:
+        """The batches that arrive next; none if that takes longer than `seconds`."""
+        batches: list[Batch] = []
+        try:
+            self._ask()
+            for connection in self._answered(seconds):
+                self._receive(connection, batches)
+            # Before the caller works on these, the next ones are on their way.
+            self._ask()
+        except ClientError as error:
+            self._leaders_known = False
+            self._under_way = {
+                connection: waiting
+                for connection, waiting in self._under_way.items()
+                if not connection.closed
+            }
+            # A final error comes back with the next poll, after what came before it.
+            if not batches:
+                self._patience.wait(error)
+        return batches
+
+    def forget(self, partition: int) -> None:
+        """Wants nothing more of this partition."""
+        self.positions.pop(partition, None)
+
+    def _ask(self) -> None:
+        """Puts a fetch on its way to every leader that has none."""
+        asked = {partition for each in self._under_way.values() for partition in each.partitions}
+        idle = [partition for partition in self.positions if partition not in asked]
+        if not idle:
+            return
+        if not self._leaders_known:
+            self._brokers.refresh([self.topic])
+            self._leaders_known = True
+        for connection, led in self._brokers.by_leader(self.topic, idle).items():
+            if connection not in self._under_way:
+                # The first partition may fill the answer: each is the first in its turn.
+                self._turn += 1
+                first = self._turn % len(led)
+                partitions = (*led[first:], *led[:first])
+                pending = connection.send(fetch.API, self._request(partitions))
+                self._under_way[connection] = _Fetch(pending, partitions)
+
+    def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
+        wanted = tuple(
+            FetchPartition(
+                partition=partition,
+                fetch_offset=self.positions[partition],
+                partition_max_bytes=PARTITION_MAX_BYTES,
+            )
+            for partition in partitions
+        )
+        return FetchRequest(
+            max_wait=MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=MAX_BYTES,
+            topics=(FetchTopic(topic=self.topic, partitions=wanted),),
+        )
+
+    def _answered(self, seconds: float) -> list[Connection]:
+        """The connections on which an answer begins to arrive within this time."""
+        ready, _, _ = select.select(list(self._under_way), [], [], seconds)
+        now = time.monotonic()
+        for connection, waiting in self._under_way.items():
+            if connection not in ready and now > waiting.pending.deadline:
+                connection.close()
+                raise ConnectionLost(f"{connection.address}: no answer in {REQUEST_SECONDS:g} s")
+        return list(ready)
+
+    def _receive(self, connection: Connection, batches: list[Batch]) -> None:
+        under_way = self._under_way.pop(connection)
+        answer = connection.receive(under_way.pending)
+        check(answer.error_code, f"fetch from {connection.address}")
+        for data in (part for topic in answer.responses for part in topic.partitions):
+            if data.partition_index in self.positions:
+                first = data.partition_index == under_way.partitions[0]
+                self._take(data, batches, must_have_one=first)
+        self._patience.reset()
+
+    def _take(self, data: PartitionData, batches: list[Batch], *, must_have_one: bool) -> None:
+        partition = data.partition_index
+        name = f"{self.topic}-{partition}"
+        position = self.positions[partition]
+        if data.error_code is ErrorCode.offset_out_of_range:
+            raise Refused(name, data.error_code, f"offset {position} is not there (any more)")
+        check(data.error_code, name)
+        self.ends[partition] = data.high_watermark
+        assert not isinstance(data.records, FileSlice)  # those only leave
+        view = memoryview(data.records or b"")
+        found = False
+        for start, header in headers(view):
+            found = True
+            batch = view[start : start + header.size]
+            if header.magic != MAGIC:
+                raise Corrupt(f"{name}, offset {header.base_offset}: format {header.magic}")
+            if crc32c(batch[CRC_START:]) != header.crc:
+                raise Corrupt(f"{name}, offset {header.base_offset}: the CRC does not match")
+            if header.next_offset > position:
+                batches.append(Batch(partition, header, batch))
+                self.positions[partition] = position = header.next_offset
+        # An answer may break off within a batch, but not within its very first one.
+        if view and must_have_one and not found:
+            raise Corrupt(f"{name}, offset {position}: no whole record batch")

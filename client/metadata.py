@@ -1,0 +1,109 @@
+"""What a cluster says of itself: its brokers, its topics, and who leads each partition."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from client.addresses import Address
+from client.errors import ErrorCode, Refused
+from wire.messages.metadata import MetadataResponse
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    id: int
+    address: Address
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition; `leader` is a broker's id, or -1 while there is none."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    id: uuid.UUID | None
+    partitions: tuple[Partition, ...]
+    internal: bool = False
+    error: ErrorCode = ErrorCode.none
+
+    def partition(self, index: int) -> Partition:
+        """The partition, which has a leader."""
+        if not 0 <= index < len(self.partitions):
+            raise Refused(
+                f"topic {self.name}",
+                ErrorCode.invalid_partitions,
+                f"it has no partition {index}, only 0 to {len(self.partitions) - 1}",
+            )
+        found = self.partitions[index]
+        if found.leader == NO_LEADER:
+            raise Refused(f"{self.name}-{index}", ErrorCode.leader_not_available)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One answer: all live brokers, and the topics that were asked for."""
+
+    cluster_id: str | None = None
+    controller: int = -1
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    def has(self, name: str) -> bool:
+        """Whether the topic exists, as far as the broker knows."""
+        found = self.topics.get(name)
+        return found is not None and found.error is not ErrorCode.unknown_topic_or_partition
+
+    def topic(self, name: str) -> Topic:
+        """The topic, which exists; its absence may be a passing one."""
+        found = self.topics.get(name)
+        if found is None:
+            raise Refused(f"topic {name}", ErrorCode.unknown_topic_or_partition)
+        if found.error is not ErrorCode.none:
+            raise Refused(f"topic {name}", found.error)
+        return found
+
+
+def metadata_of(response: MetadataResponse) -> Metadata:
+    """The response as values of ours; partitions in the order of their numbers."""
+    return Metadata(
+        cluster_id=response.cluster_id,
+        controller=response.controller_id,
+        brokers={
+            each.node_id: Broker(each.node_id, Address(each.host, each.port), each.rack)
+            for each in response.brokers
+        },
+        topics={
+            each.name: Topic(
+                name=each.name,
+                id=each.topic_id,
+                partitions=tuple(
+                    Partition(
+                        index=partition.partition_index,
+                        leader=partition.leader_id,
+                        leader_epoch=partition.leader_epoch,
+                        replicas=partition.replica_nodes,
+                        in_sync=partition.isr_nodes,
+                        error=partition.error_code,
+                    )
+                    for partition in sorted(each.partitions, key=lambda each: each.partition_index)
+                ),
+                internal=each.is_internal,
+                error=each.error_code,
+            )
+            for each in response.topics
+            if each.name is not None
+        },
+    )
