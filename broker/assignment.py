@@ -30,6 +30,12 @@ def assign(
     )
 
 
+def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
+    """The `start` that a topic was assigned with whose first partition has this leader."""
+    brokers = _alternating(racks)
+    return brokers.index(first_leader) if first_leader in brokers else 0
+
+
 def _replicas(
     brokers: Sequence[int], racks: Mapping[int, str | None], turn: int, count: int
 ) -> tuple[int, ...]:

@@ -1,0 +1,78 @@
+"""AlterConfigs (key 33), versions 0–2.
+
+Replaces all overrides of a topic by those given, so what is not given returns to its default. Every
+value is checked first: either all of a resource's configs are set, or none.
+
+Not here: brokers, whose configs are set in their file and read-only over the wire; broker loggers.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.errors import ErrorCode
+from wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from wire.messages.describe_configs import ResourceType
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: "Broker", request: AlterConfigsRequest, _caller: Caller
+) -> AlterConfigsResponse:
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+
+    async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
+        try:
+            check_resource(resource.resource_type, resource.resource_name, times)
+            await broker.topics.set_configs(
+                resource.resource_name, _overrides(resource), validate_only=request.validate_only
+            )
+        except ApiError as error:
+            return AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        return AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+
+    return AlterConfigsResponse(responses=tuple([await alter(each) for each in request.resources]))
+
+
+def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]]) -> None:
+    """Raise unless the resource is one whose configs can be altered, and stands there once."""
+    if resource_type == ResourceType.BROKER:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            "a broker's configs are set in its configuration file and take effect on restart",
+        )
+    if resource_type != ResourceType.TOPIC:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"resource type {resource_type} has no configs here: topics (2) have",
+        )
+    if times[resource_type, name] > 1:
+        raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
+
+
+def _overrides(resource: AlterConfigsResource) -> dict[str, str]:
+    overrides: dict[str, str] = {}
+    for config in resource.configs:
+        if config.value is None:
+            raise ApiError(
+                ErrorCode.invalid_request, f"Null value not supported for {config.name[:100]}"
+            )
+        if config.name in overrides:
+            raise ApiError(ErrorCode.invalid_request, f"{config.name[:100]} is set twice")
+        overrides[config.name] = config.value
+    return overrides

@@ -1,0 +1,53 @@
+"""CreatePartitions (key 37), versions 0–3.
+
+More partitions for topics that exist, up to a new total; only the controller does it. Where the
+client does not say which brokers take the new ones, they go on round the brokers where the topic's
+earlier partitions stopped.
+
+Not here: quotas. Fewer partitions: Kafka has no such thing.
+"""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.errors import ErrorCode
+from wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: "Broker", request: CreatePartitionsRequest, _caller: Caller
+) -> CreatePartitionsResponse:
+    times = Counter(topic.name for topic in request.topics)
+
+    async def extend(topic: CreatePartitionsTopic) -> CreatePartitionsTopicResult:
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
+            await broker.topics.add_partitions(
+                topic.name,
+                topic.count,
+                None
+                if topic.assignments is None
+                else tuple(each.broker_ids for each in topic.assignments),
+                timeout_ms=request.timeout,
+                validate_only=request.validate_only,
+            )
+        except ApiError as error:
+            return CreatePartitionsTopicResult(
+                name=topic.name, error_code=error.code, error_message=error.message
+            )
+        return CreatePartitionsTopicResult(name=topic.name)
+
+    results = await asyncio.gather(*(extend(topic) for topic in request.topics))
+    return CreatePartitionsResponse(results=tuple(results))

@@ -1,0 +1,112 @@
+"""CreateTopics (key 19), versions 2–7.
+
+Topics with their partitions, replicas and configs, by count or by explicit assignment; only the
+controller does it. A topic is answered when this broker serves its partitions, or with
+REQUEST_TIMED_OUT when that takes longer than the client waits: it exists all the same, as in Kafka.
+A topic that is refused does not spoil the others of its request, but a request for more than
+`MOST_PARTITIONS` is refused as a whole, before anything is made for it.
+
+Not here: quotas.
+"""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.config_entries import topic_entries
+from broker.errors import ApiError
+from broker.topic_rules import MOST_PARTITIONS, NewTopic
+from broker.topics import CreatedTopic
+from wire.errors import ErrorCode
+from wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: "Broker", request: CreateTopicsRequest, _caller: Caller
+) -> CreateTopicsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    wanted = sum(_partitions(broker, topic) for topic in request.topics)
+
+    async def create(topic: CreatableTopic) -> CreatableTopicResult:
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+            if wanted > MOST_PARTITIONS:
+                raise ApiError(
+                    ErrorCode.invalid_partitions,
+                    f"{wanted} partitions in one request, {MOST_PARTITIONS} are allowed",
+                )
+            created = await broker.topics.create(
+                _new_topic(topic), timeout_ms=request.timeout, validate_only=request.validate_only
+            )
+        except ApiError as error:
+            return CreatableTopicResult(
+                name=topic.name, error_code=error.code, error_message=error.message
+            )
+        return _result(broker, topic.name, created)
+
+    results = await asyncio.gather(*(create(topic) for topic in request.topics))
+    return CreateTopicsResponse(topics=tuple(results))
+
+
+def _partitions(broker: "Broker", topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return max(topic.num_partitions, broker.topics.defaults.partitions)
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    given = topic.num_partitions != -1 or topic.replication_factor != -1
+    if given and topic.assignments:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        )
+    assignment = {each.partition_index: each.broker_ids for each in topic.assignments}
+    if len(assignment) < len(topic.assignments):
+        raise ApiError(ErrorCode.invalid_replica_assignment, "a partition is assigned twice")
+    configs: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"Null value not supported for topic configs : {config.name}",
+            )
+        configs[config.name] = config.value
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment=assignment or None,
+        configs=configs,
+    )
+
+
+def _result(broker: "Broker", name: str, created: CreatedTopic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        topic_id=created.topic_id,
+        num_partitions=created.partitions,
+        replication_factor=created.replication_factor,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.config_source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in topic_entries(created.config, broker.topics.defaults)
+        ),
+    )

@@ -1,0 +1,65 @@
+"""DeleteTopics (key 20), versions 1–6.
+
+Topics by name, or from version 6 on by id; only the controller does it. A deleted topic is gone
+from the map at once; its files are removed behind that. A topic is answered when it is gone from
+the map, or with REQUEST_TIMED_OUT when that takes longer than the client waits.
+"""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.errors import ErrorCode
+from wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: "Broker", request: DeleteTopicsRequest, _caller: Caller
+) -> DeleteTopicsResponse:
+    named = (DeleteTopicState(name=name) for name in request.topic_names)
+    topics = (*request.topics, *named)
+    snapshot = broker.cluster.snapshot
+    names = [
+        snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
+        for topic in topics
+    ]
+    times = Counter(names)
+
+    async def delete(topic: DeleteTopicState, name: str | None) -> DeletableTopicResult:
+        try:
+            if topic.topic_id and topic.name is not None:
+                raise ApiError(
+                    ErrorCode.invalid_request, "a topic is named by name or by id, not by both"
+                )
+            if name is None:
+                raise _unknown(topic)
+            if times[name] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+            await broker.topics.delete(name, topic.topic_id, timeout_ms=request.timeout)
+        except ApiError as error:
+            return DeletableTopicResult(
+                name=topic.name if name is None else name,
+                topic_id=topic.topic_id,
+                error_code=error.code,
+                error_message=error.message,
+            )
+        return DeletableTopicResult(name=name, topic_id=topic.topic_id)
+
+    results = await asyncio.gather(*(delete(*each) for each in zip(topics, names, strict=True)))
+    return DeleteTopicsResponse(responses=tuple(results))
+
+
+def _unknown(topic: DeleteTopicState) -> ApiError:
+    if topic.topic_id is None:
+        return ApiError(ErrorCode.invalid_request, "neither a name nor an id was given")
+    return ApiError(ErrorCode.unknown_topic_id, f"no topic has the id {topic.topic_id}")

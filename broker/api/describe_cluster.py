@@ -1,0 +1,44 @@
+"""DescribeCluster (key 60), versions 0–1.
+
+The cluster's id, its controller and the brokers that are registered now.
+
+Not here: authorized operations (left at "not asked for"), KRaft controllers as endpoints.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from wire.errors import ErrorCode
+from wire.messages.describe_cluster import (
+    BROKERS,
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+def handle(
+    broker: "Broker", request: DescribeClusterRequest, _caller: Caller
+) -> DescribeClusterResponse:
+    snapshot = broker.cluster.snapshot
+    cluster_id = snapshot.cluster_id or ""
+    if request.endpoint_type != BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.unsupported_endpoint_type,
+            error_message=f"endpoint type {request.endpoint_type} is not known, only brokers are",
+            cluster_id=cluster_id,
+            brokers=(),
+        )
+    return DescribeClusterResponse(
+        cluster_id=cluster_id,
+        controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
+            )
+            for each in snapshot.brokers.values()
+        ),
+    )

@@ -1,0 +1,70 @@
+"""IncrementalAlterConfigs (key 44), versions 0–1.
+
+Sets, unsets, extends or shortens single configs of a topic; the others stay. The result is checked
+as a whole: either all changes of a resource are made, or none.
+
+Not here: brokers, whose configs are set in their file and read-only over the wire; broker loggers.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.api.alter_configs import check_resource
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.topic_config import ConfigChange
+from wire.errors import ErrorCode
+from wire.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    ConfigOperation,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+async def handle(
+    broker: "Broker", request: IncrementalAlterConfigsRequest, _caller: Caller
+) -> IncrementalAlterConfigsResponse:
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+
+    async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
+        try:
+            check_resource(resource.resource_type, resource.resource_name, times)
+            await broker.topics.change_configs(
+                resource.resource_name, _changes(resource), validate_only=request.validate_only
+            )
+        except ApiError as error:
+            return AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        return AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+
+    return IncrementalAlterConfigsResponse(
+        responses=tuple([await alter(each) for each in request.resources])
+    )
+
+
+def _changes(resource: AlterConfigsResource) -> list[ConfigChange]:
+    times = Counter(config.name for config in resource.configs)
+    if twice := [name for name, count in times.items() if count > 1]:
+        raise ApiError(ErrorCode.invalid_request, f"{twice[0][:100]} is changed twice")
+    changes = []
+    for config in resource.configs:
+        try:
+            operation = ConfigOperation(config.config_operation)
+        except ValueError:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"operation {config.config_operation} on {config.name[:100]} is not known",
+            ) from None
+        changes.append(ConfigChange(config.name, operation, config.value))
+    return changes

@@ -1,0 +1,206 @@
+"""What a broker says of its configs and of its topics', in the form that DescribeConfigs has.
+
+Each value is told with its source and, on request, with its synonyms: the places where it could be
+set, the one that counts first. A topic's config is set for the topic (TOPIC_CONFIG), or in the
+broker's file under `topic_defaults` (STATIC_BROKER_CONFIG, shown under the name that it has for
+Kafka's brokers), or nowhere (DEFAULT_CONFIG).
+
+A broker's own configs carry Kafka's names, since Kafka's tools read them; all are read-only.
+"""
+
+from dataclasses import replace
+
+from broker.config import BrokerConfig
+from broker.config_values import text_of
+from broker.topic_config import TopicConfig, TopicDefaults
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, TopicConfigKey
+from wire.messages.describe_configs import (
+    ConfigSource,
+    ConfigType,
+    DescribeConfigsResourceResult,
+    DescribeConfigsSynonym,
+)
+
+PROTOCOL_VERSION = "3.2-IV0"  # the profile of APIs that is served, in the words kafka-ui looks for
+
+_BOOLEAN, _STRING, _INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
+_LONG, _LIST = ConfigType.LONG, ConfigType.LIST
+
+
+def topic_entries(
+    config: TopicConfig, defaults: TopicDefaults
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """All configs of one topic, with synonyms and documentation."""
+    return tuple(
+        _entry(
+            key.name,
+            text_of(config.values[key.name]),
+            key.type.kind,
+            key.documentation,
+            _topic_synonyms(key, config, defaults),
+        )
+        for key in TOPIC_CONFIG_KEYS.values()
+    )
+
+
+def broker_entries(
+    config: BrokerConfig, defaults: TopicDefaults, *, listener: str, advertised: str
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """All configs of one broker, which listens at one address and tells clients another."""
+    entries = [
+        _entry(
+            name,
+            value,
+            kind,
+            documentation,
+            (DescribeConfigsSynonym(name=name, value=value, source=source),),
+            read_only=True,
+        )
+        for name, value, kind, source, documentation in _own(config, defaults, listener, advertised)
+    ]
+    for key in TOPIC_CONFIG_KEYS.values():
+        if key.broker_name:
+            synonyms = _broker_synonyms(key, defaults)
+            entries.append(
+                _entry(
+                    key.broker_name,
+                    synonyms[0].value,
+                    key.type.kind,
+                    f"What {key.name} is for topics that do not set it. {key.documentation}",
+                    synonyms,
+                    read_only=True,
+                )
+            )
+    return tuple(sorted(entries, key=lambda entry: entry.name))
+
+
+def without(
+    entry: DescribeConfigsResourceResult, *, synonyms: bool, documentation: bool
+) -> DescribeConfigsResourceResult:
+    """`entry` less what was not asked for."""
+    return replace(
+        entry,
+        synonyms=entry.synonyms if synonyms else (),
+        documentation=entry.documentation if documentation else None,
+    )
+
+
+def _entry(
+    name: str,
+    value: str | None,
+    kind: ConfigType,
+    documentation: str,
+    synonyms: tuple[DescribeConfigsSynonym, ...],
+    *,
+    read_only: bool = False,
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=read_only,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+        synonyms=synonyms,
+        config_type=kind,
+        documentation=documentation,
+    )
+
+
+def _topic_synonyms(
+    key: TopicConfigKey, config: TopicConfig, defaults: TopicDefaults
+) -> tuple[DescribeConfigsSynonym, ...]:
+    inherited = _broker_synonyms(key, defaults) if key.broker_name else ()
+    if key.name not in config.overrides:
+        return inherited
+    own = DescribeConfigsSynonym(
+        name=key.name, value=config.overrides[key.name], source=ConfigSource.TOPIC_CONFIG
+    )
+    return (own, *inherited)
+
+
+def _broker_synonyms(
+    key: TopicConfigKey, defaults: TopicDefaults
+) -> tuple[DescribeConfigsSynonym, ...]:
+    built_in = DescribeConfigsSynonym(
+        name=key.broker_name, value=key.default, source=ConfigSource.DEFAULT_CONFIG
+    )
+    if key.name not in defaults.configs:
+        return (built_in,)
+    static = DescribeConfigsSynonym(
+        name=key.broker_name,
+        value=key.canonical(defaults.configs[key.name]),
+        source=ConfigSource.STATIC_BROKER_CONFIG,
+    )
+    return (static, built_in)
+
+
+def _own(
+    config: BrokerConfig, defaults: TopicDefaults, listener: str, advertised: str
+) -> list[tuple[str, str | None, ConfigType, ConfigSource, str]]:
+    """Name, value, type, source and meaning of what concerns the broker itself."""
+    static, built_in = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
+    limits = config.limits
+    return [
+        ("broker.id", str(config.id), _INT, static, "This broker's number (`id`)."),
+        ("broker.rack", config.rack or None, _STRING, static, "What it must not share (`rack`)."),
+        ("log.dirs", config.data_dir, _STRING, static, "Where logs are (`data_dir`)."),
+        ("listeners", listener, _LIST, static, "Where it listens."),
+        ("advertised.listeners", advertised, _LIST, static, "Where clients are told to reach it."),
+        ("zookeeper.connect", config.zookeeper, _STRING, static, "The ensemble (`zookeeper`)."),
+        (
+            "inter.broker.protocol.version",
+            PROTOCOL_VERSION,
+            _STRING,
+            built_in,
+            "The release of Kafka whose protocol is spoken.",
+        ),
+        (
+            "auto.create.topics.enable",
+            text_of(config.auto_create_topics),
+            _BOOLEAN,
+            static,
+            "Whether a topic is created when a client first asks for it (`auto_create_topics`).",
+        ),
+        ("delete.topic.enable", "true", _BOOLEAN, built_in, "Topics can be deleted."),
+        (
+            "num.partitions",
+            str(defaults.partitions),
+            _INT,
+            static,
+            "Partitions of a new topic that does not say (`topic_defaults`).",
+        ),
+        (
+            "default.replication.factor",
+            str(defaults.replication_factor),
+            _INT,
+            static,
+            "Replicas of a new topic that does not say (`topic_defaults`).",
+        ),
+        (
+            "socket.request.max.bytes",
+            str(limits.request_bytes),
+            _INT,
+            static,
+            "The largest request (`limits.request_bytes`).",
+        ),
+        (
+            "max.connections",
+            str(limits.connections),
+            _INT,
+            static,
+            "How many clients may be connected (`limits.connections`).",
+        ),
+        (
+            "connections.max.idle.ms",
+            str(int(limits.idle_connection_seconds * 1000)),
+            _LONG,
+            static,
+            "When an idle connection is closed (`limits.idle_connection_seconds`).",
+        ),
+        (
+            "log.retention.check.interval.ms",
+            str(int(config.intervals.retention * 1000)),
+            _LONG,
+            static,
+            "How often retention looks at the logs (`intervals.retention`).",
+        ),
+    ]

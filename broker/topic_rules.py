@@ -1,0 +1,163 @@
+"""What clients may ask for when they create or extend a topic, and where its partitions then go.
+
+Pure: a request, one snapshot of the map and a bit of chance give an assignment, or an `ApiError`
+with the code and the sentence that Kafka's tools expect. Counts are held against their caps before
+anything is made of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker.assignment import Assignment, assign, start_of
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config import NOTHING, TopicDefaults
+from cluster.errors import InvalidTopicName
+from cluster.names import check_topic_name, colliding
+from cluster.values import ClusterSnapshot, TopicInfo
+
+MOST_PARTITIONS = 10_000  # of one request
+UNSAID = -1  # Kafka's word for "as the broker's defaults are"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic as a client wants it: by numbers, or by the brokers of each partition."""
+
+    name: str
+    partitions: int = UNSAID
+    replication_factor: int = UNSAID
+    assignment: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+
+
+def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
+    try:
+        check_topic_name(name)
+    except InvalidTopicName as error:
+        raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from None
+    if name in snapshot.deleting:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' is marked for deletion.")
+    if name in snapshot.topics:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    if other := colliding(name, snapshot.topics):
+        raise ApiError(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topics: {other}",
+        )
+
+
+def placement(
+    topic: NewTopic, defaults: TopicDefaults, snapshot: ClusterSnapshot, chance: float
+) -> Assignment:
+    """The brokers of each partition of a new topic; `chance`, from 0 to 1, picks the first."""
+    if topic.assignment is not None:
+        return _given(topic.assignment, snapshot)
+    partitions, factor = topic.partitions, topic.replication_factor
+    if partitions == UNSAID:
+        partitions = defaults.partitions
+    if factor == UNSAID:
+        factor = defaults.replication_factor
+    _check_count(partitions)
+    _check_factor(factor, len(snapshot.brokers))
+    start = int(chance * len(snapshot.brokers))
+    return assign(_racks(snapshot), partitions, factor, start=start)
+
+
+def extension(
+    info: TopicInfo,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    snapshot: ClusterSnapshot,
+) -> Assignment:
+    """The replicas of the partitions that a topic is to get in addition."""
+    present = len(info.partitions)
+    if count == present:
+        raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partitions.")
+    if count < present:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Topic currently has {present} partitions, "
+            f"which is higher than the requested {count}.",
+        )
+    more = count - present
+    _check_count(more)
+    first = info.partitions[0].replicas
+    if assignments is not None:
+        if len(assignments) != more:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Increasing the number of partitions by {more} "
+                f"but {len(assignments)} assignments provided.",
+            )
+        return _checked(assignments, len(first), snapshot)
+    _check_factor(len(first), len(snapshot.brokers))
+    racks = _racks(snapshot)
+    return assign(racks, more, len(first), start=start_of(racks, first[0]), first_partition=present)
+
+
+def _check_count(partitions: int) -> None:
+    if partitions < 1:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Number of partitions must be larger than 0, not {partitions}.",
+        )
+    if partitions > MOST_PARTITIONS:
+        raise ApiError(
+            ErrorCode.invalid_partitions,
+            f"Number of partitions must be at most {MOST_PARTITIONS}, not {partitions}.",
+        )
+
+
+def _check_factor(factor: int, brokers: int) -> None:
+    if factor < 1:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"Replication factor must be larger than 0, not {factor}.",
+        )
+    if factor > brokers:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"Replication factor: {factor} larger than available brokers: {brokers}.",
+        )
+
+
+def _given(assignment: Mapping[int, Sequence[int]], snapshot: ClusterSnapshot) -> Assignment:
+    """A new topic's assignment as a client gave it, checked."""
+    _check_count(len(assignment))
+    if sorted(assignment) != list(range(len(assignment))):
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    factor = len(assignment[0])
+    return _checked([assignment[index] for index in range(len(assignment))], factor, snapshot)
+
+
+def _checked(
+    replicas: Sequence[Sequence[int]], factor: int, snapshot: ClusterSnapshot
+) -> Assignment:
+    for brokers in replicas:
+        if not brokers or len(brokers) != factor:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                "All partitions should have the same number of replicas, at least one.",
+            )
+        if len(set(brokers)) < len(brokers):
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Duplicate brokers not allowed in replica assignment: {_listed(brokers)}.",
+            )
+        if unknown := set(brokers) - snapshot.brokers.keys():
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"Unknown broker(s) in replica assignment: {_listed(sorted(unknown))}.",
+            )
+    return tuple(tuple(brokers) for brokers in replicas)
+
+
+def _racks(snapshot: ClusterSnapshot) -> dict[int, str | None]:
+    return {each.broker_id: each.rack for each in snapshot.brokers.values()}
+
+
+def _listed(brokers: Sequence[int]) -> str:
+    return ", ".join(str(broker) for broker in brokers[:20])

@@ -1,0 +1,258 @@
+"""What clients may change about topics: create, delete, extend, configure.
+
+Everything is decided here, against one snapshot of the map, before anything is written; a refusal
+is an `ApiError` with Kafka's code and a sentence for the person who asked. What is written goes to
+ZooKeeper in one transaction each, in a worker thread. Whoever asked is answered when this broker
+has followed the change, or told REQUEST_TIMED_OUT when that takes longer than they wait: then the
+change stands, or may stand, all the same.
+
+Creating, deleting and extending is the controller's. Configs may be altered through any broker.
+
+A crash between write and answer leaves a change that is complete: the broker finds it in the map
+when it starts.
+"""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from uuid import UUID
+
+from broker.assignment import Assignment
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config import NOTHING, ConfigChange, TopicConfig, changed
+from broker.topic_config_table import TOPIC_CONFIG_KEYS
+from broker.topic_rules import NewTopic, check_new_name, extension, placement
+from cluster import configs, topics
+from cluster.errors import (
+    ClusterError,
+    Fenced,
+    InvalidTopicName,
+    TopicExists,
+    Unavailable,
+    UnknownTopic,
+)
+from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_AUTO_CREATE_MS = 5_000
+_CONFIGS_SEEN_SECONDS = 5.0
+_GLANCE_SECONDS = 0.01
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic as it was made; without an id if it was only validated."""
+
+    topic_id: UUID | None
+    partitions: int
+    replication_factor: int
+    config: TopicConfig
+
+
+class TopicAdmin:
+    """Topics as clients change them, on one broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self.defaults = broker.defaults
+        self._broker = broker
+        self._session = broker.session
+        self._view = broker.cluster
+        self._partitions = broker.partitions
+
+    # Topics
+
+    async def create(
+        self, topic: NewTopic, *, timeout_ms: int, validate_only: bool = False
+    ) -> CreatedTopic:
+        epoch = self._epoch()
+        snapshot = self._view.snapshot
+        check_new_name(topic.name, snapshot)
+        chance = random.random()  # noqa: S311  # spreads load, guards nothing
+        assignment = placement(topic, self.defaults, snapshot, chance)
+        config = TopicConfig.parse(topic.configs, self.defaults.configs)
+        if validate_only:
+            return CreatedTopic(None, len(assignment), len(assignment[0]), config)
+        info = TopicInfo(
+            name=topic.name,
+            topic_id=uuid.uuid4(),
+            partitions=_beginnings(assignment, snapshot, epoch),
+        )
+        await _in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
+        indexes = range(len(assignment))
+        settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
+        await _within(timeout_ms, settled)
+        return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
+
+    async def auto_create(self, name: str) -> None:
+        """Create a topic that a client asked about, with the broker's defaults."""
+        try:
+            await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS)
+        except ApiError as error:
+            if error.code is ErrorCode.topic_already_exists:
+                return  # somebody else was faster
+            if error.code in {ErrorCode.not_controller, ErrorCode.request_timed_out}:
+                raise ApiError(ErrorCode.leader_not_available, error.message) from None
+            raise
+
+    async def delete(self, name: str, topic_id: UUID | None, *, timeout_ms: int) -> None:
+        """Delete a topic; with an id, only if the topic of that name is still that one."""
+        epoch = self._epoch()
+        info = self._existing(name)
+        if topic_id is not None and info.topic_id != topic_id:
+            raise ApiError(ErrorCode.unknown_topic_id, f"no topic has the id {topic_id}")
+        await _in_thread(topics.mark_deleted, self._session, epoch, name)
+
+        def is_gone(snapshot: ClusterSnapshot) -> bool:
+            known = snapshot.topics.get(name)
+            return known is None or known.topic_id != info.topic_id
+
+        await _within(timeout_ms, self._seen(is_gone))
+
+    async def add_partitions(
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+    ) -> None:
+        """Extend a topic to `count` partitions, the new ones on the brokers of `assignments`."""
+        epoch = self._epoch()
+        info = self._existing(name)
+        snapshot = self._view.snapshot
+        first = len(info.partitions)
+        assignment = extension(info, count, assignments, snapshot)
+        if validate_only:
+            return
+        added = _beginnings(assignment, snapshot, epoch)
+        await _in_thread(topics.add_partitions, self._session, epoch, name, first, added)
+        indexes = range(first, count)
+        await _within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
+
+    # Configs
+
+    async def set_configs(
+        self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
+    ) -> None:
+        """Replace all overrides of a topic."""
+        self._existing(name)
+        config = TopicConfig.parse(overrides, self.defaults.configs)
+        await self._alter(name, lambda _: config.overrides, validate_only)
+
+    async def change_configs(
+        self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
+    ) -> None:
+        """Change some overrides of a topic and leave the others."""
+        self._existing(name)
+        steps = tuple(changes)
+
+        def change(before: Mapping[str, str]) -> Mapping[str, str]:
+            after = changed(before, steps, self.defaults.configs)
+            # What another release wrote is none of our business, but stays.
+            foreign = {key: text for key, text in after.items() if key not in TOPIC_CONFIG_KEYS}
+            ours = {key: text for key, text in after.items() if key not in foreign}
+            return {**foreign, **TopicConfig.parse(ours, self.defaults.configs).overrides}
+
+        await self._alter(name, change, validate_only)
+
+    async def _alter(
+        self,
+        name: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        validate_only: bool,
+    ) -> None:
+        if validate_only:
+            change(self._view.snapshot.topic_configs.get(name, NOTHING))
+            return
+        resource = configs.TopicConfig(name)
+        after = await _in_thread(configs.alter, self._session, resource, change)
+        try:
+            async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
+                await self._seen(lambda map_: map_.topic_configs.get(name, NOTHING) == after)
+        except TimeoutError:
+            pass  # it is written, and perhaps already overwritten
+
+    # What it goes by
+
+    def _epoch(self) -> ControllerEpoch:
+        epoch = self._broker.candidate.epoch
+        if epoch is None:
+            known = self._view.snapshot.controller_id
+            hint = "there is none at the moment" if known is None else f"broker {known} is"
+            raise ApiError(
+                ErrorCode.not_controller,
+                f"broker {self._broker.config.id} is not the controller: {hint}",
+            )
+        return epoch
+
+    def _existing(self, name: str) -> TopicInfo:
+        snapshot = self._view.snapshot
+        info = snapshot.topics.get(name)
+        if info is None or name in snapshot.deleting:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition, f"The topic '{name[:250]}' does not exist."
+            )
+        return info
+
+    async def _seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
+        """Return when the view shows it. A wait in the view would hold a thread for each of us."""
+        while not predicate(self._view.snapshot):  # noqa: ASYNC110
+            await asyncio.sleep(_GLANCE_SECONDS)
+
+
+def _beginnings(
+    assignment: Assignment, snapshot: ClusterSnapshot, epoch: ControllerEpoch
+) -> tuple[PartitionInfo, ...]:
+    """New partitions: led by their first live replica, which alone is in sync; others catch up."""
+    infos = []
+    for replicas in assignment:
+        leader = next((each for each in replicas if each in snapshot.brokers), NO_LEADER)
+        infos.append(
+            PartitionInfo(
+                replicas=replicas,
+                leader=leader,
+                leader_epoch=0,
+                isr=() if leader == NO_LEADER else (leader,),
+                controller_epoch=epoch.epoch,
+            )
+        )
+    return tuple(infos)
+
+
+async def _in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run what blocks on ZooKeeper in a worker thread; its errors in Kafka's words."""
+    try:
+        return await asyncio.to_thread(act, *args, **kwargs)
+    except TopicExists as error:
+        raise ApiError(ErrorCode.topic_already_exists, str(error)) from error
+    except UnknownTopic as error:
+        raise ApiError(ErrorCode.unknown_topic_or_partition, str(error)) from error
+    except InvalidTopicName as error:
+        raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from error
+    except Fenced as error:
+        raise ApiError(ErrorCode.not_controller, str(error)) from error
+    except Unavailable as error:  # it may have happened
+        raise ApiError(ErrorCode.request_timed_out, str(error)) from error
+    except ClusterError as error:
+        raise ApiError(ErrorCode.unknown_server_error, str(error)) from error
+
+
+async def _within(timeout_ms: int, done: Awaitable[None]) -> None:
+    """Wait for what follows from a write, as long as the client does."""
+    try:
+        async with asyncio.timeout(max(timeout_ms, 0) / 1000):
+            await done
+    except TimeoutError:
+        raise ApiError(
+            ErrorCode.request_timed_out,
+            f"written, and not yet in effect after {timeout_ms} ms",
+        ) from None
