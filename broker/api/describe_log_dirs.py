@@ -1,0 +1,65 @@
+"""DescribeLogDirs (key 35), versions 1–4.
+
+The one data directory, the size of each partition in it (or of those asked about), and from version
+4 on the size of its file system and what is free there. Partitions that are not here are left out,
+as in Kafka; so are those that are offline.
+
+Not here: several directories, and replicas on the move between them.
+"""
+
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_UNKNOWN = -1
+
+
+def handle(
+    broker: "Broker", request: DescribeLogDirsRequest, _caller: Caller
+) -> DescribeLogDirsResponse:
+    asked = None
+    if request.topics is not None:
+        asked = {(each.topic, index) for each in request.topics for index in each.partitions}
+    sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    for partition in broker.partitions:
+        wanted = asked is None or (partition.topic, partition.index) in asked
+        if wanted and not partition.offline_reason:
+            sizes[partition.topic].append(
+                DescribeLogDirsPartition(
+                    partition_index=partition.index, partition_size=partition.log.size
+                )
+            )
+    directory = Path(broker.config.data_dir).absolute()
+    total, usable = _space(directory)
+    result = DescribeLogDirsResult(
+        log_dir=str(directory),
+        topics=tuple(
+            DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
+            for name, partitions in sizes.items()
+        ),
+        total_bytes=total,
+        usable_bytes=usable,
+    )
+    return DescribeLogDirsResponse(results=(result,))
+
+
+def _space(directory: Path) -> tuple[int, int]:
+    """Bytes of the file system, and those of it that this process may still use."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return _UNKNOWN, _UNKNOWN
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -1,0 +1,65 @@
+"""DescribeProducers (key 61), version 0.
+
+The idempotent producers that a partition remembers, each with its epoch, its last sequence and when
+that was appended: how a producer that lost an answer finds out what became of its batch. The time
+is that of append, not the record's. Any number of them is returned, so a partition that is asked
+about twice in a request is answered once.
+
+Not here: transactions (their fields are -1).
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.errors import ErrorCode
+from wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+def handle(
+    broker: "Broker", request: DescribeProducersRequest, _caller: Caller
+) -> DescribeProducersResponse:
+    described: set[tuple[str, int]] = set()
+
+    def describe(topic: str, index: int) -> PartitionResponse:
+        try:
+            if (topic, index) in described:
+                raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
+            described.add((topic, index))
+            partition = broker.partitions.find(topic, index)
+            partition.check_leader()
+        except ApiError as error:
+            return PartitionResponse(
+                partition_index=index, error_code=error.code, error_message=error.message
+            )
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=tuple(
+                ProducerState(
+                    producer_id=each.producer_id,
+                    producer_epoch=each.epoch,
+                    last_sequence=each.last_sequence,
+                    last_timestamp=each.last_timestamp,
+                )
+                for each in partition.log.producers.describe()
+            ),
+        )
+
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(describe(topic.name, index) for index in topic.partition_indexes),
+            )
+            for topic in request.topics
+        )
+    )

@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch (key 23), versions 2–4.
+
+Where a leader's epoch ended in this log, so that a consumer or follower learns how far its history
+and this one are the same. An epoch above all that are known has no answer (-1, -1); for one that
+left nothing here, the nearest below it answers.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+def handle(
+    broker: "Broker", request: OffsetForLeaderEpochRequest, _caller: Caller
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_find(broker, topic.topic, each) for each in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _find(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.partitions.find(topic, asked.partition)
+        partition.check_leader(asked.current_leader_epoch)
+    except ApiError as error:
+        return EpochEndOffset(error_code=error.code, partition=asked.partition)
+    log = partition.log
+    epoch, end_offset = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
