@@ -1,0 +1,72 @@
+"""Finding Java and ZooKeeper's jars on this machine.
+
+PySpark's distribution carries ZooKeeper; so does Debian's `libzookeeper-java`. Only the jars that
+the server needs are put on the class path: with all of Spark's, Java would take longer to start.
+"""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from cluster.errors import NoJars, NoJava
+
+DEBIAN_JARS: Final = Path("/usr/share/java")
+
+# Both ZooKeepers log through SLF4J: PySpark's to Log4j 2, Debian's to Log4j 1.
+_NEEDED: Final = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+_LOGGING: Final = (("log4j-api", "log4j-core", "log4j-slf4j2-impl"), ("slf4j-log4j12", "log4j-1.2"))
+
+
+def find_java() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
+    if found is None:
+        raise NoJava(
+            "an embedded ZooKeeper needs Java, and there is none on the PATH nor in JAVA_HOME: "
+            "apt install openjdk-17-jre-headless"
+        )
+    return Path(found).absolute()
+
+
+def find_class_path(jars: Path | None = None) -> str:
+    """A class path for ZooKeeper's server: from `jars` if given, else PySpark's, else Debian's."""
+    if jars is not None:
+        if not any(jars.glob("zookeeper*.jar")):
+            raise NoJars(f"{jars} holds no zookeeper*.jar")
+        return _class_path_in(jars.absolute()) or str(jars.absolute() / "*")
+    for directory in (_pyspark_jars(), DEBIAN_JARS):
+        if directory is not None and (class_path := _class_path_in(directory)) is not None:
+            return class_path
+    raise NoJars(
+        "an embedded ZooKeeper needs ZooKeeper's jars, and they are neither in PySpark nor in "
+        f"{DEBIAN_JARS}: pip install pyspark, or apt install zookeeper, or name a running "
+        "ZooKeeper in `zookeeper: host:port`"
+    )
+
+
+def _pyspark_jars() -> Path | None:
+    spec = importlib.util.find_spec("pyspark")  # finds it without importing it
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "jars"
+
+
+def _class_path_in(directory: Path) -> str | None:
+    needed = [_jar(directory, name) for name in _NEEDED]
+    if None in needed:
+        return None
+    for names in _LOGGING:
+        logging = [_jar(directory, name) for name in names]
+        if None not in logging:
+            return ":".join(str(jar) for jar in needed + logging)
+    return None
+
+
+def _jar(directory: Path, name: str) -> Path | None:
+    """`name.jar`, or `name-1.2.3.jar`; not `name-another-1.2.jar`."""
+    plain = directory / f"{name}.jar"
+    if plain.exists():
+        return plain
+    return next(iter(sorted(directory.glob(f"{name}-[0-9]*.jar"), reverse=True)), None)

@@ -1,0 +1,258 @@
+"""A real ZooKeeper as a child of this process, for one machine: `zookeeper: embedded`.
+
+It owns its directory: `zoo.cfg` and the logging files, written anew at every start; `data/`,
+ZooKeeper's own; `secret`, made once, which its nodes are guarded with; `lock`, held by the child
+too, so that no two servers ever share the data. ZooKeeper syncs every transaction to disk before it
+answers, so a kill at any instant loses nothing. The child dies with this process even if that is
+killed: it was started by a thread that waits for it as long as both live (see tether.py).
+"""
+
+import fcntl
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cluster import ports, tether, zookeeper_files
+from cluster.errors import DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
+from cluster.jars import find_class_path, find_java
+
+DEFAULT_PORT: Final = 2181
+MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_START_S: Final = 30.0
+_STOP_S: Final = 10.0
+_LOCK_S: Final = 5.0  # for a server that is just being killed to go
+_LOG_LINES: Final = 5
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddedZooKeeper:
+    """A running server; made by `start`."""
+
+    def __init__(self, directory: Path, host: str, port: int, command: Sequence[str]) -> None:
+        self.directory = directory
+        self.host = host
+        self.port = port
+        self._command = command
+        self._lock = _lock(directory)
+        self.secret = _secret(directory)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = threading.Event()
+
+    @classmethod
+    def start(
+        cls,
+        data_dir: Path,
+        port: int = DEFAULT_PORT,
+        host: str = "127.0.0.1",
+        *,
+        jars: Path | None = None,
+    ) -> "EmbeddedZooKeeper":
+        """Start a server and wait until it answers. Port 0 is any that is free."""
+        options = [*zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path(jars)]
+        command = [str(find_java()), *options, MAIN_CLASS, zookeeper_files.SERVER_CONFIG]
+        directory = data_dir.absolute()
+        try:
+            directory.joinpath(zookeeper_files.DATA).mkdir(parents=True, exist_ok=True)
+            server = cls(directory, host, port or ports.free_port(host), command)
+        except OSError as error:
+            raise _unusable(directory, error) from None
+        try:
+            server._write_files()
+            server._spawn()
+        except EmbeddedError:
+            server.stop()
+            raise
+        return server
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def is_running(self) -> bool:
+        return self._process is not None and not self._ended.is_set()
+
+    def answers(self) -> bool:
+        """Whether the server is up and serves requests."""
+        return answers(self.host, self.port)
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """The server's exit code, once it has ended; None if it still runs after the time-out."""
+        if not self._ended.wait(timeout_s) or self._process is None:
+            return None
+        return self._process.returncode
+
+    def ensure_running(self) -> bool:
+        """Start the server again if it has ended; whether that was needed."""
+        if self.is_running():
+            return False
+        log.warning("embedded zookeeper had ended, starting it again address=%s", self.address)
+        self._spawn()
+        return True
+
+    def stop(self) -> None:
+        """End the server, and with it the right to its directory."""
+        if self._process is not None and not self._ended.is_set():
+            self._process.terminate()
+            if not self._ended.wait(_STOP_S):
+                self._process.kill()
+                self._ended.wait()
+        os.close(self._lock)
+
+    def _write_files(self) -> None:
+        files = zookeeper_files.logging_files()
+        files[zookeeper_files.SERVER_CONFIG] = zookeeper_files.server_config(self.host, self.port)
+        try:
+            for name, text in files.items():
+                self.directory.joinpath(name).write_text(text)
+        except OSError as error:
+            raise _unusable(self.directory, error) from None
+
+    def _spawn(self) -> None:
+        if not _can_listen(self.host, self.port):
+            raise PortTaken(
+                f"ZooKeeper cannot listen on {self.address}: "
+                f"{ports.who_listens(self.port) or 'another process'} does already"
+            )
+        self._ended.clear()
+        self._process = None
+        started = threading.Event()
+        threading.Thread(
+            target=self._mind, args=(started,), name="embedded zookeeper", daemon=True
+        ).start()
+        started.wait()
+        deadline = time.monotonic() + _START_S
+        while not self.answers():
+            if self._ended.wait(0.05) or time.monotonic() > deadline:
+                raise DidNotStart(
+                    f"ZooKeeper did not start in {self.directory}: {self._last_words()}"
+                )
+        log.info("embedded zookeeper started address=%s pid=%s", self.address, self.pid)
+
+    def _mind(self, started: threading.Event) -> None:
+        """Start the child and wait for its end: its life hangs on this very thread."""
+        parent = [sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())]
+        try:
+            with (self.directory / zookeeper_files.CONSOLE).open("wb") as console:
+                self._process = subprocess.Popen(
+                    [*parent, *self._command],
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=console,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=[self._lock],
+                    start_new_session=True,  # Ctrl-C is for us; we tell it
+                )
+            started.set()
+            self._process.wait()
+        finally:
+            self._ended.set()
+            started.set()
+
+    def _last_words(self) -> str:
+        """The end of what the server said, which is all there is to tell why it ended."""
+        if not self._ended.is_set():
+            return f"it does not answer at {self.address} after {_START_S:g} s"
+        for name in (zookeeper_files.LOG, zookeeper_files.CONSOLE):
+            path = self.directory / name
+            lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+            if lines:
+                return f"its {path} ends: " + " | ".join(lines[-_LOG_LINES:])
+        return f"it ended with code {self._process.returncode if self._process else None}"
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether a ZooKeeper there serves requests."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"srvr")
+            return connection.recv(64).startswith(b"Zookeeper version")
+    except OSError:
+        return False
+
+
+def read_secret(data_dir: Path) -> str | None:
+    """The secret of the server whose directory this is, None if there is none."""
+    path = data_dir / "secret"
+    return path.read_text().strip() if path.exists() else None
+
+
+def run_standalone(
+    data_dir: Path, port: int = DEFAULT_PORT, host: str = "127.0.0.1", *, jars: Path | None = None
+) -> int:
+    """Run a server until SIGTERM or SIGINT, or until it ends by itself. Returns an exit code.
+
+    To be called on the main thread.
+    """
+    asked = threading.Event()
+    server = EmbeddedZooKeeper.start(data_dir, port, host, jars=jars)
+    before = {
+        number: signal.signal(number, lambda *_: asked.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        while not asked.wait(0.2):
+            if not server.is_running():
+                log.error("zookeeper ended by itself code=%s", server.wait())
+                return 1
+        return 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        server.stop()
+
+
+def _unusable(directory: Path, error: OSError) -> DirectoryUnusable:
+    return DirectoryUnusable(f"ZooKeeper's directory {directory} cannot be used: {error.strerror}")
+
+
+def _lock(directory: Path) -> int:
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(0.05)
+                continue
+            os.close(descriptor)
+            raise DirectoryUnusable(
+                f"ZooKeeper's directory {directory} is in use by another ZooKeeper"
+            ) from None
+        return descriptor
+
+
+def _secret(directory: Path) -> str:
+    found = read_secret(directory)
+    if found is not None:
+        return found
+    new = secrets.token_urlsafe(32)
+    written = directory / "secret.new"
+    written.unlink(missing_ok=True)
+    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(new + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    written.rename(directory / "secret")
+    return new
+
+
+def _can_listen(host: str, port: int) -> bool:
+    try:
+        return ports.is_free(host, port)
+    except OSError as error:
+        raise DidNotStart(f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}") from None

@@ -1,0 +1,102 @@
+"""The files that a ZooKeeper server is started with, as text. Its paths are relative to them.
+
+The server logs warnings to `zookeeper.log`, at most four files of a megabyte, through whichever
+logging library its jars come with. What `ServerCnxn` has to say is left out: an error with a trace
+each time it is asked, while it starts, whether it is there.
+"""
+
+from typing import Final
+
+DATA: Final = "data"
+LOG: Final = "zookeeper.log"
+CONSOLE: Final = "console.log"  # what the server says before it has a log, or instead
+SERVER_CONFIG: Final = "./zoo.cfg"
+
+_NOISY: Final = "org.apache.zookeeper.server.ServerCnxn"
+_LOG4J2: Final = "log4j2.properties"
+_LOG4J1: Final = "log4j.properties"
+_LOGBACK: Final = "logback.xml"
+
+# A megabyte of heap holds about a thousand nodes; TieredStopAtLevel halves the time to start.
+JAVA_OPTIONS: Final = (
+    "-Xms16m",
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dzookeeper.preAllocSize=1024",  # KiB by which the transaction log's files grow
+    f"-Dlog4j2.configurationFile={_LOG4J2}",
+    f"-Dlog4j.configuration=file:{_LOG4J1}",
+    f"-Dlogback.configurationFile={_LOGBACK}",
+)
+
+
+def server_config(host: str, port: int) -> str:
+    """A zoo.cfg. Sessions may be as short as a second, since this server is near; the tick, which
+    is the step in which they end, is short to match."""
+    settings = {
+        "dataDir": f"./{DATA}",
+        "clientPortAddress": host,
+        "clientPort": str(port),
+        "tickTime": "1000",
+        "minSessionTimeout": "1000",
+        "maxSessionTimeout": "60000",
+        "maxCnxns": "0",  # no limit
+        "maxClientCnxns": "1000",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "ruok,srvr",
+        "autopurge.purgeInterval": "1",
+        "autopurge.snapRetainCount": "3",
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def logging_files() -> dict[str, str]:
+    """File names and contents: one for each logging library that the jars may bring."""
+    return {
+        _LOG4J2: f"""\
+status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {LOG}
+appender.file.filePattern = {LOG}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c{{1}} %m%n
+appender.file.policies.type = SizeBasedTriggeringPolicy
+appender.file.policies.size = 1MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+logger.connection.name = {_NOISY}
+logger.connection.level = off
+""",
+        _LOG4J1: f"""\
+log4j.rootLogger=WARN, file
+log4j.logger.{_NOISY}=OFF
+log4j.appender.file=org.apache.log4j.RollingFileAppender
+log4j.appender.file.File={LOG}
+log4j.appender.file.MaxFileSize=1MB
+log4j.appender.file.MaxBackupIndex=3
+log4j.appender.file.layout=org.apache.log4j.PatternLayout
+log4j.appender.file.layout.ConversionPattern=%d %p %c{{1}} %m%n
+""",
+        _LOGBACK: f"""\
+<configuration>
+  <appender name="file" class="ch.qos.logback.core.rolling.RollingFileAppender">
+    <file>{LOG}</file>
+    <rollingPolicy class="ch.qos.logback.core.rolling.FixedWindowRollingPolicy">
+      <fileNamePattern>{LOG}.%i</fileNamePattern>
+      <maxIndex>3</maxIndex>
+    </rollingPolicy>
+    <triggeringPolicy class="ch.qos.logback.core.rolling.SizeBasedTriggeringPolicy">
+      <maxFileSize>1MB</maxFileSize>
+    </triggeringPolicy>
+    <encoder><pattern>%d %p %c{{0}} %m%n</pattern></encoder>
+  </appender>
+  <logger name="{_NOISY}" level="OFF"/>
+  <root level="WARN"><appender-ref ref="file"/></root>
+</configuration>
+""",
+    }
