@@ -17,12 +17,13 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from uuid import UUID
 
 from broker.assignment import Assignment
 from broker.errors import ApiError, ErrorCode
-from broker.topic_config import NOTHING, ConfigChange, TopicConfig, changed
+from broker.partitions import Partitions
+from broker.topic_config import NOTHING, ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
 from broker.topic_rules import NewTopic, check_new_name, extension, placement
 from cluster import configs, topics
@@ -34,10 +35,9 @@ from cluster.errors import (
     Unavailable,
     UnknownTopic,
 )
+from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
+from cluster.view import ClusterView
 
 _AUTO_CREATE_MS = 5_000
 _CONFIGS_SEEN_SECONDS = 5.0
@@ -60,12 +60,22 @@ class CreatedTopic:
 class TopicAdmin:
     """Topics as clients change them, on one broker."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self.defaults = broker.defaults
-        self._broker = broker
-        self._session = broker.session
-        self._view = broker.cluster
-        self._partitions = broker.partitions
+    def __init__(
+        self,
+        broker_id: int,
+        session: Session,
+        view: ClusterView,
+        partitions: Partitions,
+        defaults: TopicDefaults,
+        *,
+        controller_epoch: Callable[[], ControllerEpoch | None],
+    ) -> None:
+        self.defaults = defaults
+        self._broker_id = broker_id
+        self._session = session
+        self._view = view
+        self._partitions = partitions
+        self._controller_epoch = controller_epoch
 
     # Topics
 
@@ -184,13 +194,13 @@ class TopicAdmin:
     # What it goes by
 
     def _epoch(self) -> ControllerEpoch:
-        epoch = self._broker.candidate.epoch
+        epoch = self._controller_epoch()
         if epoch is None:
             known = self._view.snapshot.controller_id
             hint = "there is none at the moment" if known is None else f"broker {known} is"
             raise ApiError(
                 ErrorCode.not_controller,
-                f"broker {self._broker.config.id} is not the controller: {hint}",
+                f"broker {self._broker_id} is not the controller: {hint}",
             )
         return epoch
 

@@ -102,8 +102,9 @@ def _of_broker(broker: "Broker", name: str) -> tuple[DescribeConfigsResourceResu
         raise ApiError(
             ErrorCode.invalid_request, f"this is broker {broker.config.id}, not {name[:20]!r}"
         )
-    config = broker.config
-    listener = f"PLAINTEXT://{config.host}:{broker.server.port}"
-    known = broker.cluster.snapshot.brokers.get(config.id)
-    advertised = f"PLAINTEXT://{known.host}:{known.port}" if known else listener
-    return broker_entries(config, broker.topics.defaults, listener=listener, advertised=advertised)
+    return broker_entries(
+        broker.config,
+        broker.topics.defaults,
+        listener=f"PLAINTEXT://{broker.config.host}:{broker.server.port}",
+        advertised=broker.listener,
+    )
