@@ -15,6 +15,7 @@ import pytest
 
 from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
+from tests.system.faults import Faults, NoCompiler, compile_faults
 
 
 class Server(Protocol):
@@ -55,3 +56,16 @@ def topic(request: pytest.FixtureRequest) -> str:
     """A name no other test uses, that says whose it is."""
     plain = "".join(each if each.isalnum() else "-" for each in request.node.name)
     return f"{plain[:80]}-{random.SystemRandom().getrandbits(32):08x}"
+
+
+@pytest.fixture(scope="session")
+def faults_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return compile_faults(tmp_path_factory.mktemp("faults"))
+    except NoCompiler as reason:
+        pytest.skip(f"faults cannot be injected: {reason}")
+
+
+@pytest.fixture
+def faults(faults_library: Path, tmp_path: Path) -> Faults:
+    return Faults(faults_library, tmp_path)

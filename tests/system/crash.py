@@ -1,0 +1,280 @@
+"""Writers and a reader that outlive the broker, and what must be true of the log afterwards.
+
+Every value can be told from its writer's name and its number alone, so that nothing needs to be
+kept to compare a log byte for byte. Writers note what was acknowledged; the `Watcher` notes all it
+was ever shown. The broker is killed under them; `check_*` then judge what a fresh client reads.
+"""
+
+import hashlib
+import random
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from tests.system.raw import (
+    PRODUCE,
+    Closed,
+    RawConnection,
+    produce_body,
+    read_produced,
+    record_batch,
+)
+
+PATIENCE = 60.0
+"""How long a client may take to find its broker again."""
+
+QUICK_RETURN = {
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 100,
+    "retry.backoff.ms": 10,
+    "log_level": 2,
+}
+
+
+Values = dict[int, bytes]
+"""What a client reads from one partition, by offset."""
+
+
+class Violated(AssertionError):
+    """A promise of the log does not hold."""
+
+
+def value_of(writer: str, number: int) -> bytes:
+    """The content of a writer's record: its name and number, and 0 to 2,000 further bytes."""
+    digest = hashlib.shake_128(f"{writer}/{number}".encode())
+    size = int.from_bytes(digest.digest(2), "big") % 2000
+    return f"{writer} {number} ".encode() + digest.digest(size)
+
+
+def number_of(value: bytes, writer: str) -> int | None:
+    """The number of a record of this writer; None if another wrote it; fails if it was changed."""
+    name, number, _ = value.split(b" ", 2)
+    if name.decode() != writer:
+        return None
+    if value != value_of(writer, int(number)):
+        raise Violated(f"{writer}: record {int(number)} was changed")
+    return int(number)
+
+
+class Worker(threading.Thread):
+    """A thread that works until it is told to stop, and whose failure is not lost."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.failure: BaseException | None = None
+        self._stop_asked = threading.Event()
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except BaseException as failure:  # noqa: BLE001  raised again in `finish`
+            self.failure = failure
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop_asked.is_set()
+
+    def finish(self) -> None:
+        """Stops it and waits; raises what it failed with."""
+        self._stop_asked.set()
+        self.join(3 * PATIENCE)
+        assert not self.is_alive(), f"{self.name} does not end"
+        if self.failure is not None:
+            raise self.failure
+
+
+class IdempotentWriter(Worker):
+    """librdkafka, idempotent, acks=all, on several partitions.
+
+    When it has finished, all it sent is acknowledged.
+    """
+
+    def __init__(self, name: str, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
+        super().__init__(name)
+        self.topic = topic
+        self.sent = dict.fromkeys(partitions, 0)
+        self.acknowledged = dict.fromkeys(partitions, 0)
+        self._errors: list[str] = []
+        options = {"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 300_000}
+        self._producer = Producer({"bootstrap.servers": bootstrap, **options, **QUICK_RETURN})
+
+    def of(self, partition: int) -> str:
+        return f"{self.name}/{partition}"
+
+    def work(self) -> None:
+        chance = random.Random(self.name)
+        partitions = list(self.sent)
+        while not self.stopping and not self._errors:
+            # In bursts of very different sizes, at some thousands a second.
+            for _ in range(chance.choice([1, 5, 50, 200])):
+                partition = chance.choice(partitions)
+                value = value_of(self.of(partition), self.sent[partition])
+                self._producer.produce(
+                    self.topic, value, partition=partition, on_delivery=self._delivered
+                )
+                self.sent[partition] += 1
+            self._producer.poll(0.02)
+            while len(self._producer) > 1000 and not self._errors:
+                self._producer.poll(0.05)
+        left = self._producer.flush(PATIENCE)
+        if left or self._errors:
+            raise Violated(f"{self.name}: {left} records without an answer; {self._errors[:3]}")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._errors.append(str(error))
+        else:
+            self.acknowledged[message.partition()] += 1
+
+
+class PlainWriter(Worker):
+    """One batch at a time, without idempotence, sent again until it is acknowledged."""
+
+    def __init__(self, name: str, bootstrap: str, topic: str, partition: int, acks: int) -> None:
+        super().__init__(name)
+        self.topic, self.partition, self.acks = topic, partition, acks
+        self.acknowledged = 0
+        self._address = bootstrap
+
+    def work(self) -> None:
+        chance = random.Random(self.name)
+        connection: RawConnection | None = None
+        while not self.stopping:
+            count = chance.choice([1, 3, 20])
+            numbers = range(self.acknowledged, self.acknowledged + count)
+            batch = record_batch([value_of(self.name, number) for number in numbers])
+            body = produce_body(self.topic, self.partition, batch, self.acks)
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                if time.monotonic() > deadline:
+                    raise Violated(f"{self.name}: no acknowledgement within {PATIENCE:g} s")
+                try:
+                    connection = connection or RawConnection(self._address)
+                    error = read_produced(connection.ask(PRODUCE, 7, body, within=10)).error
+                except (OSError, Closed):
+                    if connection is not None:
+                        connection.close()
+                        connection = None
+                    time.sleep(0.01)
+                    continue
+                if error == 0:
+                    break
+                time.sleep(0.01)
+            self.acknowledged += count
+        if connection is not None:
+            connection.close()
+
+
+class Watcher(Worker):
+    """A consumer that reads along and never forgets what it was shown."""
+
+    def __init__(self, name: str, bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
+        super().__init__(name)
+        self.shown: dict[int, dict[int, int]] = {partition: {} for partition in partitions}
+        self._topic = topic
+        # What was exposed is there: an offset out of range is an error, not a reason to jump.
+        options = {"group.id": "none", "auto.offset.reset": "error", "enable.auto.commit": False}
+        options |= {"fetch.wait.max.ms": 50}
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, **options, **QUICK_RETURN})
+
+    def work(self) -> None:
+        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in self.shown])
+        try:
+            while not self.stopping:
+                for message in self._consumer.consume(500, 0.1):
+                    self._note(message)
+        finally:
+            self._consumer.close()
+
+    def _note(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise Violated(f"what was shown is gone: {error}")
+            return
+        seen = self.shown[message.partition()]
+        if message.offset() in seen:
+            raise Violated(f"offset {message.offset()} was shown twice")
+        seen[message.offset()] = zlib.crc32(message.value())
+
+
+def read_all(bootstrap: str, topic: str, partition: int) -> Values:
+    """The whole partition, through a consumer that knows nothing of before."""
+    options = {"group.id": "none", "auto.offset.reset": "error", "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **options, "log_level": 2})
+    values: Values = {}
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for message in consumer.consume(1000, 0.5):
+                error = message.error()
+                if error is None:
+                    values[message.offset()] = message.value()
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return values
+                else:
+                    raise KafkaException(error)
+        raise Violated(f"{topic}-{partition}: no end within {PATIENCE:g} s")
+    finally:
+        consumer.close()
+
+
+def check_dense(values: Values) -> None:
+    """Offsets are 0, 1, 2 … without a hole."""
+    offsets = sorted(values)
+    if offsets != list(range(len(offsets))):
+        hole = next(at for at, offset in enumerate(offsets) if at != offset)
+        raise Violated(f"no record at offset {hole}, the next is at {offsets[hole]}")
+
+
+def check_exactly_once(values: Values, writer: str, sent: int) -> None:
+    """Each of the writer's records once, in order, unchanged."""
+    numbers = list(_numbers(values, writer))
+    if numbers != list(range(sent)):
+        raise Violated(f"{writer}: {_first_difference(numbers, sent)}")
+
+
+def check_at_least_once(values: Values, writer: str, acknowledged: int) -> None:
+    """Each record at least once, their first occurrences in order."""
+    first: dict[int, None] = dict.fromkeys(_numbers(values, writer))
+    numbers = list(first)[:acknowledged]
+    if numbers != list(range(acknowledged)):
+        raise Violated(f"{writer}: {_first_difference(numbers, acknowledged)}")
+
+
+def check_still_there(values: Values, shown: dict[int, int]) -> None:
+    """What was ever shown is still there, at its offset, unchanged."""
+    for offset, crc in shown.items():
+        value = values.get(offset)
+        if value is None:
+            raise Violated(f"offset {offset} was shown and is gone")
+        if zlib.crc32(value) != crc:
+            raise Violated(f"offset {offset} was shown with another value")
+
+
+def _numbers(values: Values, writer: str) -> Iterable[int]:
+    for offset in sorted(values):
+        number = number_of(values[offset], writer)
+        if number is not None:
+            yield number
+
+
+def _first_difference(numbers: Sequence[int], count: int) -> str:
+    for at, number in enumerate(numbers[:count]):
+        if at != number:
+            return f"record {number} where {at} belongs, of {count} (read {len(numbers)})"
+    return f"{len(numbers)} records of {count}"

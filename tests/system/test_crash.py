@@ -1,0 +1,210 @@
+"""The broker is killed at random instants under load, and nothing that it promised is lost.
+
+The instants are drawn from a seed, which a failure prints; PENSTOCK_CRASH_SEED repeats it,
+PENSTOCK_CRASH_ROUNDS changes the number of kills. How far the clients have come at an instant is
+the machine's matter, so that a seed repeats the plan and not every byte.
+"""
+
+import os
+import random
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from tests.broker_process import BrokerProcess
+from tests.system import crash
+from tests.system.clients.stored import stored_batches
+from tests.system.crash import IdempotentWriter, PlainWriter, Violated, Watcher, Worker, value_of
+from tests.system.faults import Faults
+from tests.system.topics import create
+
+TOPIC = "crashed"
+PARTITIONS = (0, 1, 2)
+KILLS_IN_START_UP = 0.25
+# Small segments, so that kills also meet the moment of a new one.
+CONFIGS = {"segment.bytes": str(1 << 20), "index.interval.bytes": "512"}
+
+
+def rounds(in_ci: int) -> int:
+    long = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
+    return int(os.environ.get("PENSTOCK_CRASH_ROUNDS", 2000 if long else in_ci))
+
+
+def seed() -> int:
+    return int(os.environ.get("PENSTOCK_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+
+
+def kill_again_and_again(
+    broker: BrokerProcess,
+    chance: random.Random,
+    *,
+    kills: int,
+    after_kill: Callable[[], None],
+    workers: list[Worker],
+) -> None:
+    """Kills and starts the broker; ends early, with the broker up, when a worker has failed."""
+    for _ in range(kills):
+        time.sleep(chance.uniform(0.05, 0.7))
+        broker.kill()
+        after_kill()
+        while chance.random() < KILLS_IN_START_UP:
+            broker.process.spawn()
+            time.sleep(chance.uniform(0.05, 1.0))
+            broker.kill()
+            after_kill()
+        broker.start()
+        if any(worker.failure for worker in workers):
+            return
+
+
+def finish(workers: list[Worker]) -> None:
+    """All of them end; the first failure is raised once none is left running."""
+    failures = []
+    for worker in workers:
+        try:
+            worker.finish()
+        except BaseException as failure:  # noqa: BLE001  raised below
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.timeout(0 if os.environ.get("PENSTOCK_CRASH_ROUNDS") else 300)
+def test_killed_at_random_instants_under_load(chroot: str, tmp_path: Path) -> None:
+    chosen = seed()
+    print(f"PENSTOCK_CRASH_SEED={chosen}")
+    with BrokerProcess(tmp_path / "broker", zookeeper=chroot) as broker:
+        create(broker.bootstrap, TOPIC, partitions=len(PARTITIONS), configs=CONFIGS)
+        idempotent = [
+            IdempotentWriter(f"idempotent-{each}", broker.bootstrap, TOPIC, PARTITIONS)
+            for each in range(2)
+        ]
+        plain = [PlainWriter(f"acks={acks}", broker.bootstrap, TOPIC, 0, acks) for acks in (1, -1)]
+        watcher = Watcher("watcher", broker.bootstrap, TOPIC, PARTITIONS)
+        workers: list[Worker] = [*idempotent, *plain, watcher]
+        for worker in workers:
+            worker.start()
+        try:
+            kill_again_and_again(
+                broker,
+                random.Random(chosen),
+                kills=rounds(30),
+                after_kill=lambda: None,
+                workers=workers,
+            )
+        finally:
+            finish(workers)
+        read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
+        judge(read, idempotent, watcher)
+        for writer in plain:
+            crash.check_at_least_once(read[0], writer.name, writer.acknowledged)
+        assert broker.terminate() == 0, broker.process.last_words()
+    no_complaint_from_kafka(broker, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.timeout(0 if os.environ.get("PENSTOCK_CRASH_ROUNDS") else 300)
+def test_power_lost_at_random_instants_under_load(
+    chroot: str, tmp_path: Path, faults: Faults
+) -> None:
+    """What was not synced may be gone. What was acknowledged with acks=all, or shown, may not."""
+    chosen = seed()
+    print(f"PENSTOCK_CRASH_SEED={chosen}")
+    chance = random.Random(chosen)
+    directory = tmp_path / "broker"
+    with BrokerProcess(directory, zookeeper=chroot, environment=faults.environment) as broker:
+        create(broker.bootstrap, TOPIC, partitions=len(PARTITIONS), configs=CONFIGS)
+        idempotent = [IdempotentWriter("idempotent", broker.bootstrap, TOPIC, PARTITIONS)]
+        durable = PlainWriter("acks=all", broker.bootstrap, TOPIC, 0, -1)
+        fleeting = PlainWriter("acks=1", broker.bootstrap, TOPIC, 1, 1)
+        watcher = Watcher("watcher", broker.bootstrap, TOPIC, PARTITIONS)
+        workers: list[Worker] = [*idempotent, durable, fleeting, watcher]
+        for worker in workers:
+            worker.start()
+        try:
+            kill_again_and_again(
+                broker,
+                chance,
+                kills=rounds(15),
+                after_kill=lambda: faults.lose_power(broker.data_dir, chance),
+                workers=workers,
+            )
+        finally:
+            finish(workers)
+        read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
+        judge(read, idempotent, watcher)
+        crash.check_at_least_once(read[0], durable.name, durable.acknowledged)
+        assert broker.terminate() == 0, broker.process.last_words()
+    no_complaint_from_kafka(broker, tmp_path)
+
+
+def judge(
+    read: dict[int, crash.Values], idempotent: list[IdempotentWriter], watcher: Watcher
+) -> None:
+    for partition in PARTITIONS:
+        crash.check_dense(read[partition])
+        crash.check_still_there(read[partition], watcher.shown[partition])
+        for writer in idempotent:
+            sent = writer.sent[partition]
+            assert sent > 0
+            assert writer.acknowledged[partition] == sent
+            crash.check_exactly_once(read[partition], writer.of(partition), sent)
+
+
+def no_complaint_from_kafka(broker: BrokerProcess, directory: Path) -> None:
+    """Apache Kafka's own tool reads segments, indexes and producer states, and finds no fault."""
+    if kafka_classpath() is None:
+        pytest.skip(f"all else holds, but Apache Kafka cannot be had: {why_no_kafka()}")
+    for partition in PARTITIONS:
+        here = broker.partition_dir(TOPIC, partition)
+        files = [
+            each
+            for kind in ("log", "index", "timeindex", "snapshot")
+            for each in here.glob(f"*.{kind}")
+        ]
+        said = dump_log(sorted(files), directory=directory, deep=False)
+        batches = sum(1 for _ in stored_batches(here))
+        assert said.count("isvalid: true") == batches > 0
+        # So it begins every complaint: invalid bytes, mismatches, offsets out of order.
+        complaints = ("isvalid: false", "Found ", "Mismatches", "Non-consecutive", "Exception")
+        found = [line for line in said.splitlines() if any(each in line for each in complaints)]
+        assert not found, found[:10]
+
+
+def test_the_judge_sees_what_is_wrong() -> None:
+    """The checks above can fail: each kind of damage is found."""
+    good = {offset: value_of("w", offset) for offset in range(10)}
+    crash.check_exactly_once(good, "w", 10)
+    crash.check_dense(good)
+
+    lost = {offset: value for offset, value in good.items() if offset != 4}
+    with pytest.raises(Violated, match="no record at offset 4"):
+        crash.check_dense(lost)
+    with pytest.raises(Violated, match="record 5 where 4 belongs"):
+        crash.check_exactly_once(lost, "w", 10)
+    with pytest.raises(Violated, match="10 records of 11"):
+        crash.check_exactly_once(good, "w", 11)
+    twice = good | {10: value_of("w", 9)}
+    with pytest.raises(Violated, match="11 records of 10"):
+        crash.check_exactly_once(twice, "w", 10)
+    crash.check_at_least_once(twice, "w", 10)
+    swapped = good | {2: good[3], 3: good[2]}
+    with pytest.raises(Violated, match="record 3 where 2 belongs"):
+        crash.check_at_least_once(swapped, "w", 10)
+    changed = good | {7: good[7][:-1] + b"?"}
+    with pytest.raises(Violated, match="record 7 was changed"):
+        crash.check_exactly_once(changed, "w", 10)
+
+    shown = {offset: zlib.crc32(value) for offset, value in good.items()}
+    crash.check_still_there(good, shown)
+    with pytest.raises(Violated, match="offset 4 was shown and is gone"):
+        crash.check_still_there(lost, shown)
+    with pytest.raises(Violated, match="offset 2 was shown with another value"):
+        crash.check_still_there(swapped, shown)
