@@ -104,10 +104,13 @@ class TopicAdmin:
     async def auto_create(self, name: str) -> None:
         """Create a topic that a client asked about, with the broker's defaults."""
         try:
-            await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS)
+            try:
+                await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS)
+            except ApiError as error:
+                if error.code is not ErrorCode.topic_already_exists:
+                    raise
+                await _within(_AUTO_CREATE_MS, self._appears(name))  # somebody else was faster
         except ApiError as error:
-            if error.code is ErrorCode.topic_already_exists:
-                return  # somebody else was faster
             if error.code in {ErrorCode.not_controller, ErrorCode.request_timed_out}:
                 raise ApiError(ErrorCode.leader_not_available, error.message) from None
             raise
@@ -212,6 +215,12 @@ class TopicAdmin:
                 ErrorCode.unknown_topic_or_partition, f"The topic '{name[:250]}' does not exist."
             )
         return info
+
+    async def _appears(self, name: str) -> None:
+        await self._seen(lambda map_: name in map_.topics)
+        info = self._view.snapshot.topics[name]
+        indexes = range(len(info.partitions))
+        await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def _seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
         """Return when the view shows it. A wait in the view would hold a thread for each of us."""

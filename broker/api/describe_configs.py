@@ -88,7 +88,7 @@ def _of_topic(broker: "Broker", name: str) -> tuple[DescribeConfigsResourceResul
     except InvalidTopicName as error:
         raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from None
     snapshot = broker.cluster.snapshot
-    if name not in snapshot.topics:
+    if name not in snapshot.topics or name in snapshot.deleting:
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     defaults = broker.topics.defaults
     config, _ = TopicConfig.salvage(snapshot.topic_configs.get(name, {}), defaults.configs)

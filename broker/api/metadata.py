@@ -3,7 +3,8 @@
 Brokers, the controller, and of each topic asked for its partitions, leaders and replicas: all from
 one snapshot of the map, so that no answer contradicts itself. A topic that does not exist is
 created where both this broker (`auto_create_topics`) and the client allow it, and then described;
-one request creates at most `_MOST_NEW_TOPICS`, the client will ask for the others again.
+one request creates at most `_MOST_NEW_TOPICS`, the client will ask for the others again. A topic
+that is being deleted does not exist any more.
 
 A partition without a leader, or whose log this broker cannot serve, is listed with
 LEADER_NOT_AVAILABLE: clients then wait and ask again.
@@ -41,7 +42,8 @@ def handle(
     broker: "Broker", request: MetadataRequest, _caller: Caller
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     if request.allow_auto_topic_creation and broker.config.auto_create_topics:
-        known = broker.cluster.snapshot.topics
+        snapshot = broker.cluster.snapshot
+        known = snapshot.topics.keys() | snapshot.deleting
         named = dict.fromkeys(topic.name for topic in request.topics or () if not topic.topic_id)
         missing = [name for name in named if name is not None and name not in known]
         if missing:
@@ -67,7 +69,11 @@ def _describe(
     """The answer; `refused` says why topics could not be created."""
     snapshot = broker.cluster.snapshot
     if request.topics is None:
-        topics = [_topic(broker, snapshot, info) for info in snapshot.topics.values()]
+        topics = [
+            _topic(broker, snapshot, info)
+            for name, info in snapshot.topics.items()
+            if name not in snapshot.deleting
+        ]
     else:
         topics = [
             _asked_for(broker, snapshot, topic, refused) for topic in dict.fromkeys(request.topics)
@@ -96,7 +102,7 @@ def _asked_for(
         return MetadataResponseTopic(
             error_code=ErrorCode.unknown_topic_id, name=None, topic_id=topic.topic_id
         )
-    if name in snapshot.topics:
+    if name in snapshot.topics and name not in snapshot.deleting:
         return _topic(broker, snapshot, snapshot.topics[name])
     return MetadataResponseTopic(error_code=refused.get(name) or _absence(name), name=name)
 
