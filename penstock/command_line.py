@@ -1,0 +1,80 @@
+"""`penstock`: the commands, and how each of them ends.
+
+A command's module is imported when it is called, so that help is there at once and an agent host
+needs nothing of what only a broker needs. Results go to stdout, everything else to stderr, and an
+error is one line.
+
+    exit code   0   done
+                1   not done; the line on stderr says why
+                2   wrong usage, or a wrong configuration
+              130   interrupted (Ctrl-C)
+              141   whoever read the output went away
+"""
+
+import os
+import sys
+from typing import Final
+
+import click
+
+from penstock import __version__
+from penstock.lazy_group import Lazy, LazyGroup
+
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+NO_READER: Final = 141
+
+COMMANDS: Final = {
+    "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
+    "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
+    "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
+    "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),
+    "consume": Lazy("penstock.commands.consume", "Read a topic."),
+    "check-config": Lazy("penstock.commands.check_config", "Validate a configuration file."),
+    "demo": Lazy("penstock.commands.demo", "Show a broker at work on this machine.", "broker"),
+}
+
+
+@click.group(cls=LazyGroup, table=COMMANDS)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def penstock() -> None:
+    """Penstock carries logs from files to Hadoop and proves that every line arrived.
+
+    \b
+    Example:
+        penstock broker --config broker.yaml
+        tail -F app.log | penstock produce app_logs
+        penstock consume app_logs --from beginning
+    """
+
+
+def main() -> None:
+    """Runs the command that the arguments name, and exits."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        result = penstock.main(prog_name="penstock", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return WRONG_USAGE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "penstock"
+        return _say(f"{command}: {error.format_message()} (see {command} --help)", WRONG_USAGE)
+    except click.ClickException as error:
+        return _say(f"penstock: {error.format_message()}", error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered would fail again when Python flushes it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str, code: int) -> int:
+    print(" ".join(message.split()), file=sys.stderr)
+    return code

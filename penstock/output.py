@@ -1,0 +1,60 @@
+"""Tables for people, JSON for programs.
+
+On a terminal a table is drawn and fitted to its width; anywhere else it is plain aligned text,
+never shortened, one line a row.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]  # what json can write
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """The rows' values for these columns, under their names."""
+    cells = [[_text(row[column]) for column in columns] for row in rows]
+    titles = [column.replace("_", " ") for column in columns]
+    numeric = [
+        bool(rows) and all(type(row[column]) in {int, float} for row in rows) for column in columns
+    ]
+    if sys.stdout.isatty():
+        _draw(titles, cells, numeric)
+        return
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    for line in [titles, *cells]:
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        print("  ".join(padded).rstrip())
+
+
+def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+    # Only a terminal waits for rich to be imported.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for title, right in zip(titles, numeric, strict=True):
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
