@@ -26,7 +26,7 @@ from broker.errors import ApiError, ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigKey:
-    """One config: its type, its default, and the name under which a broker sets that default."""
+    """One config: its type, its default, and the name that brokers have for that, if any."""
 
     name: str
     type: ValueType
@@ -105,7 +105,7 @@ _KEYS = (
         "follower.replication.throttled.replicas",
         words(),
         "",
-        "follower.replication.throttled.replicas",
+        "",
         "Replicas whose fetching is throttled, as partition:broker or '*'." + _UNUSED,
     ),
     TopicConfigKey(
@@ -119,7 +119,7 @@ _KEYS = (
         "leader.replication.throttled.replicas",
         words(),
         "",
-        "leader.replication.throttled.replicas",
+        "",
         "Replicas that are served throttled, as partition:broker or '*'." + _UNUSED,
     ),
     TopicConfigKey(

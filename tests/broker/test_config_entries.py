@@ -1,0 +1,88 @@
+"""What a broker says of configs: values, and where each comes from."""
+
+from broker.config import BrokerConfig
+from broker.config_entries import broker_entries, topic_entries, without
+from broker.topic_config import TopicConfig, TopicDefaults
+from broker.topic_config_table import TOPIC_CONFIG_KEYS
+from wire.messages.describe_configs import (
+    ConfigSource,
+    ConfigType,
+    DescribeConfigsResourceResult,
+    DescribeConfigsSynonym,
+)
+
+DEFAULTS = TopicDefaults.from_settings({"partitions": 8, "retention.ms": 1000})
+
+
+def of_topic(**overrides: str) -> dict[str, DescribeConfigsResourceResult]:
+    texts = {name.replace("_", "."): text for name, text in overrides.items()}
+    config = TopicConfig.parse(texts, DEFAULTS.configs)
+    return {entry.name: entry for entry in topic_entries(config, DEFAULTS)}
+
+
+def of_broker() -> dict[str, DescribeConfigsResourceResult]:
+    config = BrokerConfig(id=7, data_dir="/data", zookeeper="zk:2181")
+    entries = broker_entries(
+        config, DEFAULTS, listener="PLAINTEXT://a:1", advertised="PLAINTEXT://b:2"
+    )
+    assert len({entry.name for entry in entries}) == len(entries)
+    return {entry.name: entry for entry in entries}
+
+
+def test_a_topic_tells_all_configs() -> None:
+    assert of_topic().keys() == TOPIC_CONFIG_KEYS.keys()
+    assert not any(entry.read_only for entry in of_topic().values())
+
+
+def test_where_a_topics_values_come_from() -> None:
+    plain, set_ = of_topic(), of_topic(retention_ms="5", segment_bytes="100")
+    retention = DescribeConfigsSynonym(
+        name="log.retention.ms", value="1000", source=ConfigSource.STATIC_BROKER_CONFIG
+    )
+    built_in = DescribeConfigsSynonym(
+        name="log.retention.ms", value="604800000", source=ConfigSource.DEFAULT_CONFIG
+    )
+    own = DescribeConfigsSynonym(name="retention.ms", value="5", source=ConfigSource.TOPIC_CONFIG)
+
+    assert plain["segment.bytes"].config_source == ConfigSource.DEFAULT_CONFIG
+    assert plain["retention.ms"].value == "1000"
+    assert plain["retention.ms"].config_source == ConfigSource.STATIC_BROKER_CONFIG
+    assert plain["retention.ms"].synonyms == (retention, built_in)
+    assert set_["retention.ms"].value == "5"
+    assert set_["retention.ms"].config_source == ConfigSource.TOPIC_CONFIG
+    assert set_["retention.ms"].synonyms == (own, retention, built_in)
+    assert set_["segment.bytes"].config_source == ConfigSource.TOPIC_CONFIG
+    assert plain["leader.replication.throttled.replicas"].synonyms == ()
+
+
+def test_types_are_told() -> None:
+    topic = of_topic()
+    assert topic["segment.bytes"].config_type == ConfigType.INT
+    assert topic["retention.ms"].config_type == ConfigType.LONG
+    assert topic["cleanup.policy"].config_type == ConfigType.LIST
+    assert topic["preallocate"].config_type == ConfigType.BOOLEAN
+    assert topic["min.cleanable.dirty.ratio"].config_type == ConfigType.DOUBLE
+    assert topic["compression.type"].config_type == ConfigType.STRING
+
+
+def test_a_broker_tells_what_tools_look_for() -> None:
+    broker = of_broker()
+    assert broker["broker.id"].value == "7"
+    assert broker["inter.broker.protocol.version"].value == "3.2-IV0"
+    assert broker["log.dirs"].value == "/data"
+    assert broker["listeners"].value == "PLAINTEXT://a:1"
+    assert broker["advertised.listeners"].value == "PLAINTEXT://b:2"
+    assert broker["num.partitions"].value == "8"
+    assert broker["log.retention.ms"].value == "1000"
+    assert broker["log.retention.ms"].config_source == ConfigSource.STATIC_BROKER_CONFIG
+    assert broker["log.segment.bytes"].value == "1073741824"
+    assert broker["log.segment.bytes"].config_source == ConfigSource.DEFAULT_CONFIG
+    assert all(entry.read_only for entry in broker.values())
+    assert all(entry.documentation for entry in broker.values())
+
+
+def test_what_is_not_asked_for_is_left_out() -> None:
+    entry = of_topic(retention_ms="5")["retention.ms"]
+    short = without(entry, synonyms=False, documentation=False)
+    assert (short.synonyms, short.documentation) == ((), None)
+    assert without(entry, synonyms=True, documentation=True) == entry
