@@ -42,7 +42,6 @@ def server_config(host: str, port: int) -> str:
         "tickTime": "1000",
         "minSessionTimeout": "1000",
         "maxSessionTimeout": "60000",
-        "maxCnxns": "0",  # no limit
         "maxClientCnxns": "1000",
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "ruok,srvr",

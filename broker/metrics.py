@@ -1,0 +1,192 @@
+"""What a broker counts, and how Prometheus gets to see it.
+
+Counting is on the hot path and costs as little as it can: plain integers and lists, written by the
+event loop alone. What Prometheus calls them is decided when it asks, on the thread that asks; it
+may catch a histogram between its count and its sum, which no one can tell. A restart begins at
+zero, as Prometheus expects of counters.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from wire.errors import ErrorCode
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+_LIMITS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
+_PREFIX: Final = "penstock_broker_"
+
+
+class TopicTraffic:
+    """What has gone in and out of one topic; whoever moves it adds to it."""
+
+    __slots__ = ("bytes_in", "bytes_out", "messages_in")
+
+    def __init__(self) -> None:
+        self.bytes_in = 0
+        self.messages_in = 0
+        self.bytes_out = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionGauge:
+    """How one partition stands; an offline one has no offsets to speak of."""
+
+    topic: str
+    partition: int
+    online: bool
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    exposed_offset: int = 0
+    log_bytes: int = 0
+
+
+class BrokerMetrics:
+    """All counters of a broker. `partitions` is called at every scrape, on the scraping thread."""
+
+    def __init__(self, partitions: Callable[[], Iterable[PartitionGauge]]) -> None:
+        self.connections = 0
+        self.open_requests = 0
+        self._partitions = partitions
+        self._topics: dict[str, TopicTraffic] = {}
+        self._requests: dict[str, _Histogram] = {}
+        self._flushes = _Histogram()
+        self._rejected: dict[ErrorCode, int] = {}
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_BrokerCollector(self))
+        ProcessCollector(registry=self._registry)
+
+    def topic(self, name: str) -> TopicTraffic:
+        """The counters of a topic, to be kept by whoever counts."""
+        traffic = self._topics.get(name)
+        if traffic is None:
+            traffic = self._topics[name] = TopicTraffic()
+        return traffic
+
+    def forget_topic(self, name: str) -> None:
+        """Stop reporting a topic that is gone."""
+        self._topics.pop(name, None)
+
+    def request(self, api_name: str, seconds: float) -> None:
+        """A request has been answered, `seconds` after it was there."""
+        histogram = self._requests.get(api_name)
+        if histogram is None:
+            histogram = self._requests[api_name] = _Histogram()
+        histogram.observe(seconds)
+
+    def flush(self, seconds: float) -> None:
+        """An fdatasync has returned."""
+        self._flushes.observe(seconds)
+
+    def rejected(self, error: ErrorCode) -> None:
+        """A batch was refused."""
+        self._rejected[error] = self._rejected.get(error, 0) + 1
+
+    def exposition(self) -> bytes:
+        """Everything, in Prometheus's text format: CONTENT_TYPE."""
+        return generate_latest(self._registry)
+
+    def families(self) -> Iterator[Metric]:
+        yield from self._topic_families()
+        yield from self._partition_families()
+        requests = HistogramMetricFamily(
+            _PREFIX + "request_seconds", "From a request received to its answer.", labels=["api"]
+        )
+        for api, histogram in tuple(self._requests.items()):
+            histogram.add_to(requests, [api])
+        yield requests
+        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "What an fdatasync takes.")
+        self._flushes.add_to(flushes, [])
+        yield flushes
+        rejected = CounterMetricFamily(
+            _PREFIX + "rejected_batches", "Batches refused, by Kafka's error.", labels=["error"]
+        )
+        for error, count in tuple(self._rejected.items()):
+            rejected.add_metric([error.name.upper()], count)
+        yield rejected
+        yield GaugeMetricFamily(
+            _PREFIX + "connections", "Connections of clients.", value=self.connections
+        )
+        yield GaugeMetricFamily(
+            _PREFIX + "open_requests", "Requests not answered yet.", value=self.open_requests
+        )
+
+    def _topic_families(self) -> Iterator[Metric]:
+        topics = tuple(self._topics.items())
+        for name, documentation in (
+            ("bytes_in", "Bytes of batches appended."),
+            ("messages_in", "Messages appended."),
+            ("bytes_out", "Bytes of batches sent to consumers."),
+        ):
+            family = CounterMetricFamily(f"{_PREFIX}topic_{name}", documentation, labels=["topic"])
+            for topic, traffic in topics:
+                family.add_metric([topic], getattr(traffic, name))
+            yield family
+
+    def _partition_families(self) -> Iterator[Metric]:
+        labels = ["topic", "partition"]
+        online = GaugeMetricFamily(
+            _PREFIX + "partition_online", "1 while a partition serves, 0 offline.", labels=labels
+        )
+        families = {
+            name: GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
+            for name, documentation in (
+                ("log_start_offset", "First offset that is still there."),
+                ("log_end_offset", "Offset of the next message to be appended."),
+                ("exposed_offset", "First offset that consumers do not get yet."),
+                ("log_bytes", "Size of the log's segments."),
+            )
+        }
+        for gauge in self._partitions():
+            values = [gauge.topic, str(gauge.partition)]
+            online.add_metric(values, gauge.online)
+            if gauge.online:
+                for name, family in families.items():
+                    family.add_metric(values, getattr(gauge, name))
+        yield online
+        yield from families.values()
+
+
+class _Histogram:
+    """Counts of durations between fixed bounds, and their sum."""
+
+    __slots__ = ("_counts", "_sum")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_SECONDS) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(_SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
+        total = 0
+        buckets: list[tuple[str, float]] = []
+        for limit, count in zip(_LIMITS, tuple(self._counts), strict=True):
+            total += count
+            buckets.append((limit, total))
+        family.add_metric(labels, buckets, self._sum)
+
+
+class _BrokerCollector(Collector):
+    def __init__(self, metrics: BrokerMetrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return self._metrics.families()
