@@ -1,16 +1,17 @@
 """What can go wrong with a partition's log. Each error carries the code that a client is told.
 
-    StorageError
-    ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
-    ├── SequenceError           an idempotent producer's batch does not follow its last one
-    ├── DiskFull                no room: nothing was changed, the next append simply tries again
-    ├── LogOffline              the log failed for good and takes part in nothing until a restart
-    ├── Unreadable              the disk did not give the bytes back: this read failed, no more
-    ├── CorruptLog              bytes that should be a batch are none, and more follows: an operator decides
-    ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
-    ├── BadCheckpoint           a checkpoint file is damaged: what it held is found again in the log
-    ├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
-    └── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
+StorageError
+├── OffsetOutOfRange        nothing is stored at this offset, or not yet
+├── SequenceError           an idempotent producer's batch does not follow its last one
+├── DiskFull                no room: nothing was changed, the next append simply tries again
+├── LogOffline              the log failed for good and takes part in nothing until a restart
+├── Unreadable              the disk did not give the bytes back: this read failed, no more
+├── CorruptLog              bytes that should be a batch are none, and more follows: an operator decides
+├── InvalidBatch            where a batch should begin there is none: recovery decides what that means
+├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
+├── BadCheckpoint           a checkpoint file is damaged: what it held is found again in the log
+├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
+└── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
 """
 
 from wire.errors import ErrorCode
@@ -50,6 +51,16 @@ class Unreadable(StorageError):
 
 class CorruptLog(StorageError):
     """Stored bytes are damaged where truncating them would lose what follows."""
+
+
+class InvalidBatch(StorageError):
+    """What is stored at `position` is no batch; `offset` is the one expected there."""
+
+    def __init__(self, position: int, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.offset = offset
+        self.reason = reason
 
 
 class BadSnapshot(StorageError):

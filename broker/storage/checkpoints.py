@@ -1,0 +1,49 @@
+"""Offsets per partition in one text file of the data directory, in Kafka's format.
+
+    recovery-point-offset-checkpoint     below it, everything of the partition is on disk
+    log-start-offset-checkpoint          records below it were deleted
+
+    0                       the format's version
+    2                       how many entries follow
+    page_views 0 51200
+    page_views 1 49003
+
+Replaced as a whole, so that a crash leaves the old file or the new. An entry is true of one partition
+only, not of its namesakes: whoever creates a partition whose name is in a checkpoint removes the
+entry first.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from broker.storage.errors import BadCheckpoint
+from broker.storage.files import write_atomically
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+START_OFFSETS: Final = "log-start-offset-checkpoint"
+_VERSION: Final = 0
+
+Offsets = Mapping[tuple[str, int], int]  # by topic and partition
+
+
+def write_offsets(path: Path, offsets: Offsets) -> None:
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    write_atomically(path, "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode())
+
+
+def read_offsets(path: Path) -> dict[tuple[str, int], int]:
+    """Nothing if there is no such file. Raises `BadCheckpoint`."""
+    try:
+        text = path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return {}
+    try:
+        version, count, *lines = text.splitlines()
+        entries = [line.split() for line in lines]
+        offsets = {(topic, int(index)): int(offset) for topic, index, offset in entries}
+        if int(version) == _VERSION and int(count) == len(lines) == len(offsets):
+            return offsets
+    except ValueError as error:
+        raise BadCheckpoint(f"{path}: {error}") from error
+    raise BadCheckpoint(f"{path}: not {count} offsets in version {_VERSION} of its format")

@@ -1,0 +1,57 @@
+"""Files that close when nobody holds them, and writes that a crash sees whole or not at all.
+
+An `OpenFile` has no `close`: a segment may be deleted, or replaced by its compacted successor, while
+a slice of it still waits in some connection's send queue. The last holder to let go closes it.
+"""
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+class OpenFile:
+    """An open file; closed with its last reference, on whichever thread that is."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: Path | str, flags: int = os.O_RDONLY) -> None:
+        self.path = path
+        self.fd = -1
+        self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+def sync_directory(directory: Path | str) -> None:
+    """Make created, renamed and removed names in `directory` survive a power loss."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace the file at `path`: after a crash it holds the old content or the new."""
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

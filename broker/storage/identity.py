@@ -1,0 +1,109 @@
+"""Whose data this is: `meta.properties`, `partition.metadata` and the mark of a clean stop.
+
+All in Kafka's formats. A data directory belongs to one broker of one cluster, a partition's
+directory to one topic id: what belongs to another is never adopted. `.kafka_cleanshutdown` is there
+only while no broker runs on the directory: it is taken away before anything is opened, so that a
+crash always finds it missing.
+"""
+
+import base64
+import binascii
+import json
+from pathlib import Path
+from typing import Final, NamedTuple
+from uuid import UUID, uuid4
+
+from broker.storage.errors import ForeignDataDirectory
+from broker.storage.files import sync_directory, write_atomically
+
+META_PROPERTIES: Final = "meta.properties"
+PARTITION_METADATA: Final = "partition.metadata"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+NEW_SUFFIX: Final = "-new"
+_VERSION: Final = 0
+
+
+class Owner(NamedTuple):
+    """The broker that a data directory belongs to."""
+
+    cluster_id: str
+    broker_id: int
+
+
+def claim(data_dir: Path, owner: Owner) -> None:
+    """Make sure that `data_dir` is this broker's; a new one becomes it."""
+    path = data_dir / META_PROPERTIES
+    found = read_owner(data_dir)
+    if found is None:
+        lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
+        write_atomically(path, lines.encode())
+        return
+    if found.cluster_id != owner.cluster_id:
+        raise ForeignDataDirectory(
+            f"{path}: the data is of cluster {found.cluster_id}, this is cluster "
+            f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
+        )
+    if found.broker_id != owner.broker_id:
+        raise ForeignDataDirectory(
+            f"{path}: the data is of broker {found.broker_id}, this is broker "
+            f"{owner.broker_id}: use another data_dir, or the id it belongs to"
+        )
+
+
+def read_owner(data_dir: Path) -> Owner | None:
+    """None if the directory has never been claimed."""
+    path = data_dir / META_PROPERTIES
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    lines = (line.strip() for line in text.splitlines())
+    pairs = dict(line.partition("=")[::2] for line in lines if line and line[0] not in "#!")
+    try:
+        return Owner(pairs["cluster.id"].strip(), int(pairs["broker.id"]))
+    except (KeyError, ValueError) as error:
+        raise ForeignDataDirectory(f"{path}: needs cluster.id and broker.id") from error
+
+
+def create_partition_directory(directory: Path, topic_id: UUID) -> None:
+    """Make the directory with its `partition.metadata`; both appear at once, and last."""
+    staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
+    staged.mkdir()
+    write_topic_id(staged, topic_id)
+    staged.rename(directory)
+    sync_directory(directory.parent)
+
+
+def write_topic_id(directory: Path, topic_id: UUID) -> None:
+    text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    content = f"version: {_VERSION}\ntopic_id: {text}"
+    write_atomically(directory / PARTITION_METADATA, content.encode())
+
+
+def read_topic_id(directory: Path) -> UUID:
+    """Whose partition this is. Raises `ForeignDataDirectory` if the directory does not say."""
+    path = directory / PARTITION_METADATA
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        fields = dict(line.partition(":")[::2] for line in lines)
+        return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"].strip() + "=="))
+    except FileNotFoundError as error:
+        raise ForeignDataDirectory(f"{path} is missing: this is nobody's partition") from error
+    except (KeyError, ValueError, binascii.Error) as error:
+        raise ForeignDataDirectory(f"{path} holds no topic id") from error
+
+
+def mark_clean_shutdown(data_dir: Path) -> None:
+    """Every log of this directory has been closed."""
+    content = json.dumps({"version": _VERSION, "brokerEpoch": -1})
+    write_atomically(data_dir / CLEAN_SHUTDOWN, content.encode())
+
+
+def take_clean_shutdown(data_dir: Path) -> bool:
+    """Whether the last stop was a clean one; the mark is gone when this returns."""
+    try:
+        (data_dir / CLEAN_SHUTDOWN).unlink()
+    except FileNotFoundError:
+        return False
+    sync_directory(data_dir)
+    return True

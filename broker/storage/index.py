@@ -1,0 +1,204 @@
+"""The two sparse indexes of a segment, in Kafka's format: sorted entries of 8 and 12 bytes.
+
+    OffsetIndex   `.index`      offset − base offset i32 | position i32
+                                a batch's last offset, and where that batch begins
+    TimeIndex     `.timeindex`  timestamp i64 | offset − base offset i32
+                                the highest timestamp so far, and the last offset of its batch
+
+An entry of the time index is made together with one of the offset index, if the highest timestamp
+has grown since, and once more when the segment is finished. So the first batch of a time `t` lies
+behind the last offset entry below the first time entry that has reached `t`.
+
+Entries are appended to a short tail in memory and written in one go (`write_through`); they are read
+with `pread`, so that an index at rest costs no memory, and one that was cut short under our hands is
+a `BadIndex`, not a dead process. An index is a hint: its reader checks every position against the
+batch there, and rebuilds the index from the log where they differ. A crash may cost it its tail.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from broker.storage.errors import BadIndex
+from broker.storage.files import OpenFile
+from wire.batch import NO_TIMESTAMP
+
+_WINDOW = 512  # entries read at once, when a search has come this close
+
+
+class OffsetEntry(NamedTuple):
+    """The batch whose last offset this is begins at `position`."""
+
+    last_offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """Up to where this was written, no timestamp was higher; `last_offset` names its batch."""
+
+    timestamp: int
+    last_offset: int
+
+
+class _Index:
+    """Fixed-size entries, each field never falling; a file and the tail that is not yet in it."""
+
+    __slots__ = ("_file", "_stored", "_tail", "base_offset", "path", "unsynced")
+
+    ENTRY: ClassVar[Struct]
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        """The index in the file at `path`; created if there is none. Raises `BadIndex`."""
+        self.path = path
+        self.base_offset = base_offset
+        self._file = OpenFile(path, os.O_RDWR | os.O_CREAT)
+        size = os.fstat(self._file.fd).st_size
+        self._stored, odd = divmod(size, self.ENTRY.size)
+        if odd:
+            raise BadIndex(f"{path} has {size} bytes: no multiple of {self.ENTRY.size}")
+        self._tail = bytearray()
+        self.unsynced = False
+
+    def __len__(self) -> int:
+        return self._stored + len(self._tail) // self.ENTRY.size
+
+    @property
+    def file(self) -> OpenFile:
+        return self._file
+
+    def _append(self, entry: bytes) -> None:
+        self._tail += entry
+        self.unsynced = True
+
+    def write_through(self) -> None:
+        """Bring the tail into the file. Where that fails the tail stays, and is written again."""
+        while self._tail:
+            written = os.pwrite(self._file.fd, self._tail, self._stored * self.ENTRY.size)
+            whole = written // self.ENTRY.size
+            self._stored += whole
+            del self._tail[: whole * self.ENTRY.size]
+
+    def keep(self, entries: int) -> None:
+        """Forget all but the first `entries`."""
+        if entries >= len(self):
+            return
+        if entries >= self._stored:
+            del self._tail[(entries - self._stored) * self.ENTRY.size :]
+            return
+        self._tail.clear()
+        self._stored = entries
+        self.unsynced = True
+        os.ftruncate(self._file.fd, entries * self.ENTRY.size)
+
+    def _fields(self, number: int) -> tuple[int, int]:
+        size = self.ENTRY.size
+        if number >= self._stored:
+            return self._unpacked(self._tail, (number - self._stored) * size)
+        return self._unpacked(os.pread(self._file.fd, size, number * size), 0)
+
+    def _unpacked(self, buffer: bytes | bytearray, position: int) -> tuple[int, int]:
+        if position + self.ENTRY.size > len(buffer):
+            raise BadIndex(f"{self.path} is shorter than it was")
+        first, second = self.ENTRY.unpack_from(buffer, position)
+        return first, second
+
+    def _count_below(self, value: int, field: int) -> int:
+        """How many entries have a smaller `field`: the number of the first that has not."""
+        size = self.ENTRY.size
+        tail = self._tail
+        if tail and self._unpacked(tail, 0)[field] < value:
+            return self._stored + _first_not_below(
+                len(tail) // size, value, lambda at: self._unpacked(tail, at * size)[field]
+            )
+        low, high = 0, self._stored
+        while high - low > _WINDOW:
+            middle = (low + high) // 2
+            if self._fields(middle)[field] < value:
+                low = middle + 1
+            else:
+                high = middle
+        window = os.pread(self._file.fd, (high - low) * size, low * size)
+        return low + _first_not_below(
+            high - low, value, lambda at: self._unpacked(window, at * size)[field]
+        )
+
+
+class OffsetIndex(_Index):
+    """Where in the segment an offset is, to within `index.interval.bytes` and a batch."""
+
+    __slots__ = ()
+
+    ENTRY = Struct(">ii")
+
+    def append(self, last_offset: int, position: int) -> None:
+        self._append(self.ENTRY.pack(last_offset - self.base_offset, position))
+
+    def entry(self, number: int) -> OffsetEntry:
+        relative, position = self._fields(number)
+        return OffsetEntry(self.base_offset + relative, position)
+
+    def last(self) -> OffsetEntry | None:
+        return self.entry(len(self) - 1) if len(self) else None
+
+    def at_or_below_offset(self, offset: int) -> OffsetEntry | None:
+        """The last batch noted whose last offset is not above `offset`."""
+        count = self._count_below(offset - self.base_offset + 1, 0)
+        return self.entry(count - 1) if count else None
+
+    def at_or_below_position(self, position: int) -> OffsetEntry | None:
+        """The last batch noted that begins at or before `position`."""
+        count = self._count_below(position + 1, 1)
+        return self.entry(count - 1) if count else None
+
+    def truncate(self, position: int) -> None:
+        """Forget the batches that begin at `position` or later."""
+        self.keep(self._count_below(position, 1))
+
+
+class TimeIndex(_Index):
+    """From which batch on a timestamp may be found."""
+
+    __slots__ = ("_highest",)
+
+    ENTRY = Struct(">qi")
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        super().__init__(path, base_offset)
+        last = self.last()
+        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+
+    def append(self, timestamp: int, last_offset: int) -> None:
+        """Note the highest timestamp, unless it is no higher than the last one noted."""
+        if timestamp > self._highest:
+            self._highest = timestamp
+            self._append(self.ENTRY.pack(timestamp, last_offset - self.base_offset))
+
+    def entry(self, number: int) -> TimeEntry:
+        timestamp, relative = self._fields(number)
+        return TimeEntry(timestamp, self.base_offset + relative)
+
+    def last(self) -> TimeEntry | None:
+        return self.entry(len(self) - 1) if len(self) else None
+
+    def reaching(self, timestamp: int) -> TimeEntry | None:
+        """The first entry that has reached `timestamp`."""
+        count = self._count_below(timestamp, 0)
+        return self.entry(count) if count < len(self) else None
+
+    def noted_by(self, last_offset: int) -> TimeEntry | None:
+        """The last entry for a batch that ends at `last_offset` or before."""
+        count = self._count_below(last_offset - self.base_offset + 1, 1)
+        return self.entry(count - 1) if count else None
+
+    def truncate(self, offset: int) -> None:
+        """Forget the entries for batches that end at `offset` or later."""
+        self.keep(self._count_below(offset - self.base_offset, 1))
+        last = self.last()
+        self._highest = NO_TIMESTAMP if last is None else last.timestamp
+
+
+def _first_not_below(count: int, value: int, field: Callable[[int], int]) -> int:
+    return bisect_left(range(count), value, key=field)

@@ -1,0 +1,81 @@
+"""The files in a partition's directory, under Kafka's names.
+
+00000000000000000042.log         the batches from offset 42 on
+00000000000000000042.index       where in it an offset is      (hint, see index.py)
+00000000000000000042.timeindex   from which offset on a timestamp may be found (hint)
+00000000000000000042.snapshot    producer states as of just before offset 42
+….cleaned                        compaction's output, unfinished
+….swap                           compaction's output, complete: takes its place after a crash too
+….deleted                        to be removed
+leader-epoch-checkpoint, partition.metadata
+compacted                        there were holes in the offsets once: a gap proves no loss
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+LOG: Final = ".log"
+OFFSET_INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+SNAPSHOT: Final = ".snapshot"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+DELETED: Final = ".deleted"
+SEGMENT_SUFFIXES: Final = (OFFSET_INDEX, TIME_INDEX, LOG)
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+COMPACTED: Final = "compacted"
+_DIGITS: Final = 20
+
+
+def numbered(directory: Path, offset: int, suffix: str) -> Path:
+    """The file of this kind whose name is `offset`."""
+    return directory / f"{offset:0{_DIGITS}d}{suffix}"
+
+
+@dataclass(slots=True)
+class Contents:
+    """What was found in a partition's directory. Sizes by base offset; paths of what is left over."""
+
+    logs: dict[int, os.stat_result] = field(default_factory=dict)
+    offset_indexes: dict[int, int] = field(default_factory=dict)
+    time_indexes: dict[int, int] = field(default_factory=dict)
+    snapshots: list[int] = field(default_factory=list)
+    swaps: set[int] = field(default_factory=set)  # base offsets with a complete `.log.swap`
+    leftovers: list[Path] = field(default_factory=list)
+    compacted: bool = False
+
+
+def scan(directory: Path) -> Contents:
+    """Look at every file once. Files of other names are not ours and stay."""
+    contents = Contents()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 — a thousand directories at start
+            if suffix in (CLEANED, SWAP, DELETED, ".tmp"):
+                _note_leftover(contents, directory, entry.name, stem, suffix)
+            elif len(stem) == _DIGITS and stem.isdecimal():
+                _note_numbered(contents, entry, int(stem), suffix)
+            elif entry.name == COMPACTED:
+                contents.compacted = True
+    contents.snapshots.sort()
+    return contents
+
+
+def _note_numbered(contents: Contents, entry: os.DirEntry[str], offset: int, suffix: str) -> None:
+    if suffix == LOG:
+        contents.logs[offset] = entry.stat()
+    elif suffix == OFFSET_INDEX:
+        contents.offset_indexes[offset] = entry.stat().st_size
+    elif suffix == TIME_INDEX:
+        contents.time_indexes[offset] = entry.stat().st_size
+    elif suffix == SNAPSHOT:
+        contents.snapshots.append(offset)
+
+
+def _note_leftover(contents: Contents, directory: Path, name: str, stem: str, suffix: str) -> None:
+    number = stem[:_DIGITS]
+    if suffix == SWAP and stem[_DIGITS:] == LOG and number.isdecimal():
+        contents.swaps.add(int(number))
+    contents.leftovers.append(directory / name)

@@ -1,0 +1,341 @@
+"""What is true after a stop: which batches a log has, and everything that follows from them.
+
+Only the batches count; indexes, epochs and producer states are hints and are made again from them
+where they do not fit. How much has to be read is bounded by the recovery point, below which
+everything had reached the disk. A snapshot of producer states is written only when that holds for
+all before it, so the snapshots say how far a log once had come, in this life of its directory: a
+recovery point beyond them belongs to an earlier partition of that name and is not believed.
+
+    below the recovery point    each segment's last batches must stand where the index and the next
+                                segment's name say
+    from there on               each batch is read whole: header, CRC, offsets that follow
+    a torn tail                 is cut off: nothing valid follows it, nobody was shown it
+    anything else               is `CorruptLog`: nothing is changed, an operator decides (repair.py)
+
+What was read again is synced before it counts as exposed. A crash during recovery begins it anew.
+"""
+
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+
+from broker.storage import identity, layout, snapshots, swap
+from broker.storage.batches import Located, find_valid, verify
+from broker.storage.config import LogConfig
+from broker.storage.epochs import LeaderEpochs
+from broker.storage.errors import BadCheckpoint, BadIndex, CorruptLog, InvalidBatch
+from broker.storage.files import sync_directory
+from broker.storage.producers import ProducerStates
+from broker.storage.segment import Segment
+from wire.batch import NO_PRODUCER, BatchHeader
+
+_EVERYTHING = 2**63
+_ADVICE = (
+    "restore the partition's directory from a replica or a backup, or give up what is behind the "
+    "damage with `penstock topics repair`"
+)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovered:
+    """All that a log needs to go on. Everything in it is on disk."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates = field(default_factory=ProducerStates)
+    snapshots: list[int] = field(default_factory=list)
+    start_offset: int = 0
+    end_offset: int = 0
+    active_since_ms: float = inf
+
+
+def recover(
+    directory: Path, config: LogConfig, recovery_point: int, start_offset: int, *, clean: bool
+) -> Recovered:
+    """Open what is in `directory`. Raises `CorruptLog`, and has then changed no batch."""
+    return _Recovery(directory, config).run(recovery_point, start_offset, clean=clean)
+
+
+class _Recovery:
+    """One recovery, step by step."""
+
+    def __init__(self, directory: Path, config: LogConfig) -> None:
+        self._directory = directory
+        self._interval = config.index_interval_bytes
+        self._found = layout.scan(directory)
+        if self._found.leftovers:
+            swap.finish(directory, self._found)
+            self._found = layout.scan(directory)
+        self._gaps = config.compact or self._found.compacted
+        self._segments = [
+            Segment(directory, base, stat.st_size, int(stat.st_mtime * 1000))
+            for base, stat in sorted(self._found.logs.items())
+        ]
+        self._producers = ProducerStates()
+        self._proven = (
+            snapshots.load_newest(directory, self._found.snapshots, _EVERYTHING, self._producers)
+            or 0
+        )
+        self._changed = False
+
+    def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> Recovered:
+        self._check_indexes_without_log()
+        if not self._segments:
+            self._begin()
+        self._epochs = self._load_epochs()
+        verify_from = self._proven if clean else min(recovery_point, self._proven)
+        if recovery_point > self._proven:
+            _log.warning(
+                "recovery point not proven by a snapshot directory=%s recovery_point=%d proven=%d",
+                self._directory, recovery_point, self._proven,
+            )  # fmt: skip
+        verify_from = max(verify_from, self._segments[0].base_offset)
+        first = self._holding(verify_from)
+        self._check_sealed(first)
+        self._load_producers(verify_from, first)
+        end_offset = self._verify(first, verify_from)
+        if end_offset < self._proven:
+            raise CorruptLog(
+                f"{self._directory} ends at offset {end_offset}, but had reached the disk up to "
+                f"{self._proven}: {_ADVICE}"
+            )
+        return self._recovered(first, start_offset, end_offset)
+
+    # Before anything is read
+
+    def _check_indexes_without_log(self) -> None:
+        """Indexes whose log is gone: of a segment that was being removed or begun, or lost."""
+        found = self._found
+        orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
+        first = min(found.logs, default=0)
+        for base in sorted(orphans):
+            path = layout.numbered(self._directory, base, layout.LOG)
+            if base > first and found.offset_indexes.get(base):
+                raise CorruptLog(f"{path} is missing, its index is there: {_ADVICE}")
+            _log.warning("removing index without log path=%s", path)
+            Segment(self._directory, base, 0, 0).remove()
+            self._changed = True
+
+    def _begin(self) -> None:
+        """There is no segment: the log was being created. Or all are lost, which `run` notices."""
+        self._segments = [Segment.create(self._directory, 0, self._interval)]
+        self._changed = True
+
+    def _load_epochs(self) -> LeaderEpochs:
+        path = self._directory / layout.LEADER_EPOCHS
+        try:
+            return LeaderEpochs.load(path)
+        except BadCheckpoint as error:
+            _log.warning("rebuilding leader epochs path=%s reason=%r", path, str(error))
+            epochs = LeaderEpochs(path)
+            epochs.rebuild(
+                (located.header.leader_epoch, located.header.base_offset)
+                for located in self._batches_that_can_be_read()
+            )
+            return epochs
+
+    def _batches_that_can_be_read(self) -> Iterator[Located]:
+        for segment in self._segments:
+            try:
+                yield from segment.walk(0, segment.size)
+            except InvalidBatch:
+                return  # what that means is decided when the log is verified
+
+    def _holding(self, offset: int) -> int:
+        """The number of the segment that holds `offset`."""
+        bases = [segment.base_offset for segment in self._segments]
+        return max(bisect_right(bases, offset) - 1, 0)
+
+    # Below the recovery point
+
+    def _check_sealed(self, count: int) -> None:
+        """The first `count` segments: by what stands at their ends, without reading them."""
+        for segment, following in zip(self._segments[:count], self._segments[1:], strict=False):
+            next_offset = self._resume(segment, _EVERYTHING)
+            self._check_follows(next_offset, following)
+            self._save_indexes(segment)
+            segment.cool()
+
+    def _resume(self, segment: Segment, offset: int) -> int:
+        """`Segment.resume`, with an index that may have to be made first."""
+        base, size = segment.base_offset, segment.size
+        try:
+            if size and not (
+                base in self._found.offset_indexes and base in self._found.time_indexes
+            ):
+                raise BadIndex("there is none")
+            return segment.resume(offset, self._interval)
+        except BadIndex as error:
+            _log.warning(
+                "rebuilding index path=%s reason=%r", segment.path(layout.OFFSET_INDEX), str(error)
+            )
+        except InvalidBatch as error:
+            raise self._corrupt(segment, error) from error
+        segment.size = size
+        segment.forget_indexes(self._interval)
+        try:
+            return segment.resume(offset, self._interval)
+        except InvalidBatch as error:
+            raise self._corrupt(segment, error) from error
+
+    def _check_follows(self, next_offset: int, following: Segment) -> None:
+        base = following.base_offset
+        if next_offset == base or (next_offset < base and self._gaps):
+            return
+        path = following.path(layout.LOG)
+        if next_offset < base:
+            raise CorruptLog(
+                f"offsets {next_offset} to {base - 1} are missing before {path}: {_ADVICE}"
+            )
+        raise CorruptLog(f"offsets {base} to {next_offset - 1} stand before {path} too: {_ADVICE}")
+
+    def _save_indexes(self, segment: Segment) -> None:
+        segment.finish()
+        for file in segment.unsynced_indexes():
+            os.fdatasync(file.fd)
+            self._changed = True
+
+    def _corrupt(self, segment: Segment, error: InvalidBatch) -> CorruptLog:
+        return CorruptLog(
+            f"{segment.path(layout.LOG)}, byte {error.position}: {error.reason}, where offset "
+            f"{error.offset} should be, and more follows: {_ADVICE}"
+        )
+
+    def _load_producers(self, until: int, last: int) -> None:
+        """The producers' states just before `until`, from a snapshot and the headers behind it."""
+        offset = self._proven
+        if offset > until:
+            found = [each for each in self._found.snapshots if each <= until]
+            self._producers.clear()
+            offset = snapshots.load_newest(self._directory, found, until, self._producers) or 0
+        if offset >= until:
+            return
+        for segment in self._segments[self._holding(offset) : last + 1]:
+            try:
+                position = segment.position_before(offset, segment.size, self._interval)
+                for located in segment.walk(position, segment.size):
+                    if located.header.base_offset >= until:
+                        break
+                    if located.header.base_offset >= offset:
+                        self._remember(segment, located.header)
+            except InvalidBatch as error:
+                raise self._corrupt(segment, error) from error
+            segment.cool()
+
+    def _remember(self, segment: Segment, header: BatchHeader) -> None:
+        """The time of append is not in the batch; the segment's last one errs on the safe side."""
+        if header.producer_id != NO_PRODUCER:
+            self._producers.record(header, header.base_offset, segment.last_append_ms)
+
+    # From the recovery point on
+
+    def _verify(self, first: int, offset: int) -> int:
+        """Read everything from `offset` on; where the log ends."""
+        for number, segment in enumerate(self._segments[first:], first):
+            size = segment.size
+            if number == first:
+                offset = self._resume(segment, offset)
+            elif size == 0 and offset < segment.base_offset and not self._gaps:
+                self._drop_empty(number)  # its predecessor has lost its unflushed end
+                break
+            else:
+                self._check_follows(offset, segment)
+                segment.size = 0
+                segment.forget_indexes(self._interval)
+                offset = segment.base_offset
+            try:
+                for located in verify(segment.file, segment.size, size, offset, gaps=self._gaps):
+                    self._take(segment, located)
+                    offset = located.header.next_offset
+            except InvalidBatch as error:
+                self._cut_off(number, size, error)
+                break
+        return offset
+
+    def _take(self, segment: Segment, located: Located) -> None:
+        header = located.header
+        segment.take(header, located.position, self._interval)
+        self._remember(segment, header)
+        epoch = header.leader_epoch
+        if epoch >= 0 and epoch != self._epochs.epoch_for(header.base_offset):
+            self._epochs.assign(epoch, header.base_offset)
+        self._changed = True
+
+    def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
+        """The torn tail of the log; or damage in its middle, and then nothing is touched."""
+        segment = self._segments[number]
+        if (
+            error.offset < self._proven
+            or any(following.size for following in self._segments[number + 1 :])
+            or find_valid(segment.file, error.position, size, error.offset)
+        ):
+            raise self._corrupt(segment, error)
+        _log.warning(
+            "truncating torn tail path=%s position=%d bytes=%d next_offset=%d reason=%r",
+            segment.path(layout.LOG), error.position, size - error.position, error.offset,
+            error.reason,
+        )  # fmt: skip
+        segment.truncate(error.position)
+        self._changed = True
+        self._drop_empty(number + 1)
+
+    def _drop_empty(self, number: int) -> None:
+        """Remove the segments from `number` on, which hold nothing."""
+        for segment in self._segments[number:]:
+            _log.warning("removing empty segment path=%s", segment.path(layout.LOG))
+            segment.remove()
+            self._changed = True
+        del self._segments[number:]
+
+    # The end
+
+    def _recovered(self, first: int, start_offset: int, end_offset: int) -> Recovered:
+        segments = self._segments
+        if self._changed:
+            self._sync(first, end_offset)
+        base = segments[0].base_offset
+        if start_offset > end_offset:
+            _log.warning(
+                "start offset not believed directory=%s start_offset=%d end_offset=%d",
+                self._directory, start_offset, end_offset,
+            )  # fmt: skip
+            start_offset = base
+        start_offset = max(start_offset, base)
+        self._epochs.truncate_after(end_offset)
+        self._epochs.drop_before(start_offset)
+        active_since = (
+            segments[-2].last_append_ms
+            if len(segments) > 1
+            else (self._directory / identity.PARTITION_METADATA).stat().st_mtime * 1000
+        )
+        for segment in segments:
+            segment.cool()
+        return Recovered(
+            segments=segments,
+            epochs=self._epochs,
+            producers=self._producers,
+            snapshots=[each for each in self._found.snapshots if each <= end_offset],
+            start_offset=start_offset,
+            end_offset=end_offset,
+            active_since_ms=active_since,
+        )
+
+    def _sync(self, first: int, end_offset: int) -> None:
+        """Bring to disk what was read again or changed, then say so with a snapshot."""
+        for segment in self._segments[first:]:
+            os.fdatasync(segment.file.fd)
+            self._save_indexes(segment)
+            segment.cool()
+        for offset in self._found.snapshots:
+            if offset > end_offset:  # none of them could be loaded
+                layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
+        sync_directory(self._directory)
+        if end_offset > self._segments[0].base_offset:
+            snapshots.write_snapshot(self._directory, end_offset, self._producers)
+            self._found.snapshots = sorted({*self._found.snapshots, end_offset})

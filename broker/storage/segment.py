@@ -1,0 +1,256 @@
+"""One segment of a partition's log: `.log`, `.index` and `.timeindex` with the same base offset.
+
+A segment that is not written to is *sealed*. It keeps no file open until it is read, and `cool` lets
+go of what was opened: slices that are still being sent keep theirs. `size` bytes of the log file
+are whole batches; a crash may leave more, or fewer, and then recovery says what is true.
+
+The indexes are hints: what they say is checked against the batch that stands there, and if they
+are wrong they are built again from the log.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import Final, Self
+
+from broker.storage import layout
+from broker.storage.batches import Located, header_at, walk
+from broker.storage.errors import BadIndex, InvalidBatch
+from broker.storage.files import OpenFile
+from broker.storage.index import OffsetIndex, TimeIndex
+from wire.batch import NO_TIMESTAMP, BatchHeader
+
+MAX_POSITION: Final = 2**31 - 1  # index entries hold positions and relative offsets in 32 bits
+NOT_READ: Final = -2  # the highest timestamp of a sealed segment stands in its time index
+UNPREPARED: Final = -inf
+
+_log = logging.getLogger(__name__)
+
+
+class Segment:
+    """Belongs to the event loop's thread, once its log is open."""
+
+    __slots__ = (
+        "_file", "_offset_index", "_time_index", "base_offset", "directory", "index_due",
+        "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms", "roll_size", "size",
+    )  # fmt: skip
+
+    def __init__(self, directory: Path, base_offset: int, size: int, last_append_ms: int) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.last_append_ms = last_append_ms
+        self.max_timestamp = NOT_READ
+        self.max_timestamp_offset = base_offset  # the last offset of its batch
+        self.index_due = 0  # the first batch beyond this position gets an index entry
+        self.roll_size = 0  # these two are set when the segment is first appended to
+        self.roll_at_ms: float = UNPREPARED
+        self._file: OpenFile | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+
+    @classmethod
+    def create(cls, directory: Path, base_offset: int, index_interval: int) -> Self:
+        """Make the three files, empty. Their names last once the directory is synced."""
+        segment = cls(directory, base_offset, 0, 0)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        segment._file = OpenFile(segment.path(layout.LOG), flags)
+        try:
+            segment.forget_indexes(index_interval)
+        except OSError:
+            for suffix in layout.SEGMENT_SUFFIXES:
+                segment.path(suffix).unlink(missing_ok=True)
+            raise
+        return segment
+
+    def path(self, suffix: str) -> Path:
+        return layout.numbered(self.directory, self.base_offset, suffix)
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.path(layout.LOG)} size={self.size}>"
+
+    # Open files
+
+    @property
+    def file(self) -> OpenFile:
+        if self._file is None:
+            self._file = OpenFile(self.path(layout.LOG), os.O_RDWR | os.O_APPEND)
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex(self.path(layout.OFFSET_INDEX), self.base_offset)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.path(layout.TIME_INDEX), self.base_offset)
+        return self._time_index
+
+    def cool(self) -> None:
+        """Let go of the files. Only for a segment whose indexes are written through."""
+        self._file = self._offset_index = self._time_index = None
+
+    # Writing
+
+    def index_batch(self, last_offset: int, position: int, interval: int) -> None:
+        """Note the batch at `position`, and the highest timestamp up to and with it."""
+        self.offset_index.append(last_offset, position)
+        self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+        self.index_due = position + interval
+
+    def take(self, header: BatchHeader, position: int, interval: int) -> None:
+        """Account for a batch that stands at `position`, as its appending did or should have done."""
+        last_offset = header.last_offset
+        if header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position > self.index_due:
+            self.index_batch(last_offset, position, interval)
+        self.size = position + header.size
+
+    def write_indexes(self) -> None:
+        """Bring what is only in memory into the index files."""
+        if self._offset_index is not None:
+            self._offset_index.write_through()
+        if self._time_index is not None:
+            self._time_index.write_through()
+
+    def finish(self) -> None:
+        """Give the time index its last entry. May be repeated, and appended to after it."""
+        if self.max_timestamp > NO_TIMESTAMP:
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+        self.write_indexes()
+
+    def unsynced_indexes(self) -> list[OpenFile]:
+        """The index files that were written since this was last asked."""
+        files = []
+        for index in (self._offset_index, self._time_index):
+            if index is not None and index.unsynced:
+                index.unsynced = False
+                files.append(index.file)
+        return files
+
+    # The indexes, read and rebuilt
+
+    def forget_indexes(self, interval: int) -> None:
+        """Begin both indexes anew, with nothing in them."""
+        self._offset_index = self._time_index = None
+        for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX):
+            self.path(suffix).unlink(missing_ok=True)
+        self.offset_index.unsynced = self.time_index.unsynced = True
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self.index_due = interval
+
+    def rebuild_indexes(self, interval: int, reason: str) -> None:
+        """Make both indexes from the headers in the log. Raises `InvalidBatch`."""
+        _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
+        size = self.size
+        self.forget_indexes(interval)
+        for located in self.walk(0, size):
+            self.take(located.header, located.position, interval)
+        self.finish()
+
+    def _check(self, last_offset: int, position: int) -> BatchHeader:
+        header = header_at(self.file, position, self.size)
+        if header is None or header.last_offset != last_offset:
+            raise BadIndex(f"offset {last_offset} is not in a batch at {position}")
+        return header
+
+    def resume(self, offset: int, interval: int) -> int:
+        """Become as if only the batches below `offset` had been appended; the next offset.
+
+        Costs one index search and the batches behind the entry found, and completes indexes that
+        miss their last entries. `size` is then where the next batch begins, or should. Raises
+        `BadIndex`, or `InvalidBatch` if the file does not reach `offset` in whole batches.
+        """
+        entry = self.offset_index.at_or_below_offset(offset - 1)
+        position = 0
+        if entry is not None:
+            self._check(entry.last_offset, entry.position)
+            position = entry.position
+        self.offset_index.truncate(position + 1)
+        self.time_index.truncate(offset)
+        last = self.time_index.last()
+        self.max_timestamp, self.max_timestamp_offset = last or (NO_TIMESTAMP, self.base_offset)
+        self.index_due = position + interval
+        end, self.size = self.size, position
+        next_offset = self.base_offset
+        for located in self.walk(position, end):
+            if located.header.next_offset > offset:
+                break
+            self.take(located.header, located.position, interval)
+            next_offset = located.header.next_offset
+        return next_offset
+
+    def truncate(self, position: int) -> None:
+        """Cut the log file off; for the indexes, `take` has been told of no batch behind it."""
+        os.ftruncate(self.file.fd, position)
+        self.size = position
+
+    def remove(self) -> None:
+        """Unlink the three files, the log first."""
+        for suffix in reversed(layout.SEGMENT_SUFFIXES):
+            self.path(suffix).unlink(missing_ok=True)
+
+    @property
+    def index_entries(self) -> int:
+        return max(len(self.offset_index), len(self.time_index))
+
+    # Reading
+
+    def walk(self, position: int, end: int) -> Iterator[Located]:
+        """The batches from `position` to `end`. Raises `InvalidBatch` where one is none."""
+        offset = self.base_offset
+        for located in walk(self.file, position, end):
+            yield located
+            position, offset = located.end, located.header.next_offset
+        if position < end:
+            raise InvalidBatch(position, offset, "no batch header")
+
+    def find(self, offset: int, end: int, interval: int) -> Located | None:
+        """The first batch before `end` whose last offset is `offset` or more. One index search."""
+        for located in self.walk(self.position_before(offset, end, interval), end):
+            if located.header.last_offset >= offset:
+                return located
+        return None
+
+    def position_before(self, offset: int, end: int, interval: int) -> int:
+        """Where a batch begins, before `end`, in front of which every offset is below `offset`."""
+        try:
+            return self._position_before(offset, end)
+        except BadIndex as error:
+            self.rebuild_indexes(interval, str(error))
+            return self._position_before(offset, end)
+
+    def _position_before(self, offset: int, end: int) -> int:
+        entry = self.offset_index.at_or_below_offset(offset)
+        if entry is not None and entry.position >= end:
+            entry = self.offset_index.at_or_below_position(end - 1)
+        if entry is None:
+            return 0
+        self._check(entry.last_offset, entry.position)
+        return entry.position
+
+    def boundary(self, above: int, limit: int, interval: int) -> Located | None:
+        """The last indexed batch that begins above one position and not above the other."""
+        try:
+            entry = self.offset_index.at_or_below_position(limit)
+            if entry is None or entry.position <= above:
+                return None
+            return Located(entry.position, self._check(entry.last_offset, entry.position))
+        except BadIndex as error:
+            self.rebuild_indexes(interval, str(error))
+            return self.boundary(above, limit, interval)
+
+    def highest_timestamp(self) -> tuple[int, int]:
+        """The highest timestamp, and the last offset of its batch."""
+        if self.max_timestamp == NOT_READ:
+            last = self.time_index.last()
+            self.max_timestamp, self.max_timestamp_offset = last or (NO_TIMESTAMP, self.base_offset)
+        return self.max_timestamp, self.max_timestamp_offset

@@ -1,0 +1,86 @@
+"""The snapshots of producer states in a partition's directory: `{offset}.snapshot`.
+
+A snapshot says what was known of the producers just before its offset. It is written only when
+everything before that offset, indexes too, is on disk: so one that lies past the end of a log
+proves that the log has lost something. There is one for the beginning of each segment, and a few
+taken in between; each bounds how far back a recovery must read. A damaged one is passed over.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from broker.storage import layout
+from broker.storage.errors import BadSnapshot
+from broker.storage.files import write_atomically
+from broker.storage.producers import ProducerStates
+
+_BETWEEN: Final = 3  # snapshots kept besides those at the beginning of segments
+
+_log = logging.getLogger(__name__)
+
+
+def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
+    """Any thread; `producers` is a copy that nobody changes."""
+    write_atomically(layout.numbered(directory, offset, layout.SNAPSHOT), producers.encode())
+
+
+def load_newest(
+    directory: Path, offsets: Iterable[int], until: int, producers: ProducerStates
+) -> int | None:
+    """Load the newest good snapshot at or before `until`; its offset, None if there is none."""
+    for offset in sorted(offsets, reverse=True):
+        if offset <= until and load(directory, offset, producers):
+            return offset
+    return None
+
+
+def load(directory: Path, offset: int, producers: ProducerStates) -> bool:
+    """Load one snapshot into `producers`, if it is good; else nothing changes."""
+    path = layout.numbered(directory, offset, layout.SNAPSHOT)
+    try:
+        producers.load(path.read_bytes())
+    except (BadSnapshot, OSError) as error:
+        _log.warning("passing over snapshot path=%s reason=%r", path, str(error))
+        return False
+    return True
+
+
+def superfluous(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
+    """Which snapshots can go, in a log whose segments begin at `bases`."""
+    at_segments = frozenset(bases)
+    first = min(at_segments)
+    between = [offset for offset in sorted(offsets) if offset not in at_segments]
+    kept = {offset for offset in between[-_BETWEEN:] if offset >= first}
+    return [offset for offset in between if offset not in kept]
+
+
+class Snapshots:
+    """Which snapshots a log has, and which are to be written with its next flush."""
+
+    __slots__ = ("_directory", "_due", "_offsets")
+
+    def __init__(self, directory: Path, offsets: Iterable[int]) -> None:
+        self._directory = directory
+        self._offsets = sorted(offsets)
+        self._due: tuple[int, ProducerStates] | None = None
+
+    @property
+    def is_due(self) -> bool:
+        return self._due is not None
+
+    def request(self, offset: int, producers: ProducerStates) -> None:
+        """Have one written, unless there is one for this offset. The latest request counts."""
+        if offset not in self._offsets:
+            self._due = offset, producers.copy()
+
+    def take(self, bases: Iterable[int]) -> tuple[list[tuple[int, ProducerStates]], list[Path]]:
+        """What to write now, and the files that are then superfluous."""
+        if self._due is None:
+            return [], []
+        due, self._due = self._due, None
+        self._offsets.append(due[0])
+        gone = superfluous(self._offsets, bases)
+        self._offsets = [offset for offset in self._offsets if offset not in gone]
+        return [due], [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]

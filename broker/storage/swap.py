@@ -1,0 +1,80 @@
+"""How compaction's output takes the place of segments, at once and for good.
+
+    1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
+    2  indexes, then log, are renamed to .swap, the directory is synced: from here on it has happened
+    3  the old segments are renamed to .deleted
+    4  indexes, then log, lose their .swap
+
+A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.log.swap`, with which
+`finish` goes on. Old segments that the new one covers are those that begin within its offsets.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from broker.storage import layout
+from broker.storage.batches import walk
+from broker.storage.files import OpenFile, sync_directory
+
+_log = logging.getLogger(__name__)
+
+
+def commit(directory: Path, base_offset: int) -> None:
+    """Step 2. Blocks; any thread. The files `.cleaned` are complete and synced."""
+    for suffix in layout.SEGMENT_SUFFIXES:
+        path = layout.numbered(directory, base_offset, suffix)
+        path.with_name(path.name + layout.CLEANED).replace(path.with_name(path.name + layout.SWAP))
+    sync_directory(directory)
+
+
+def retire(directory: Path, base_offset: int) -> list[Path]:
+    """Rename a segment's files to `.deleted`: a crash removes them. What is to be unlinked."""
+    doomed = []
+    for suffix in reversed(layout.SEGMENT_SUFFIXES):
+        path = layout.numbered(directory, base_offset, suffix)
+        deleted = path.with_name(path.name + layout.DELETED)
+        try:
+            path.replace(deleted)
+        except FileNotFoundError:
+            continue
+        doomed.append(deleted)
+    return doomed
+
+
+def take_place(directory: Path, base_offset: int) -> None:
+    """Step 4. What had these names is replaced."""
+    for suffix in layout.SEGMENT_SUFFIXES:
+        path = layout.numbered(directory, base_offset, suffix)
+        swap = path.with_name(path.name + layout.SWAP)
+        if suffix == layout.LOG or swap.exists():
+            swap.replace(path)
+
+
+def discard(directory: Path, base_offset: int) -> list[Path]:
+    """What to unlink of an output that is not wanted any more, before step 2."""
+    paths = (layout.numbered(directory, base_offset, each) for each in layout.SEGMENT_SUFFIXES)
+    return [path.with_name(path.name + layout.CLEANED) for path in paths]
+
+
+def finish(directory: Path, found: layout.Contents) -> None:
+    """After a crash: go on with what was committed, and remove what was not."""
+    for base_offset in sorted(found.swaps):
+        path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
+        _log.info("finishing compaction path=%s", path)
+        for covered in _covered(path, base_offset, found.logs):
+            for doomed in retire(directory, covered):
+                doomed.unlink()
+        take_place(directory, base_offset)
+    for path in found.leftovers:
+        path.unlink(missing_ok=True)
+    sync_directory(directory)
+
+
+def _covered(path: Path, base_offset: int, bases: Iterable[int]) -> list[int]:
+    """The other segments that begin within the new one's offsets."""
+    file = OpenFile(path)
+    last_offset = base_offset
+    for located in walk(file, 0, path.stat().st_size):
+        last_offset = located.header.last_offset
+    return [base for base in sorted(bases) if base_offset < base <= last_offset]
