@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pytest
 
+from cluster.zookeeper import EmbeddedZooKeeper
 from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
 from tests.system.faults import Faults, NoCompiler, compile_faults
@@ -35,10 +36,10 @@ def shared_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKaf
 
 @pytest.fixture(scope="session")
 def shared_broker(
-    tmp_path_factory: pytest.TempPathFactory, session_chroot: str
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
 ) -> Iterator[BrokerProcess]:
     directory = tmp_path_factory.mktemp("penstock")
-    with BrokerProcess(directory, zookeeper=session_chroot) as broker:
+    with BrokerProcess(directory, zookeeper=f"{zookeeper.address}/shared") as broker:
         yield broker
 
 

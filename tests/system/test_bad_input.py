@@ -1,0 +1,253 @@
+"""Bytes that no client should send: an error with Kafka's code, or an end with one log line.
+
+The broker is alive afterwards, has grown by little, and its other clients have noticed nothing.
+Random inputs are drawn from fixed seeds.
+"""
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from tests.broker_process import BrokerProcess
+from tests.server_process import wait_until
+from tests.system.bystander import Bystander
+from tests.system.raw import (
+    API_VERSIONS,
+    CREATE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    Closed,
+    RawConnection,
+    advertised,
+    fetch_body,
+    frame,
+    int16,
+    int32,
+    int64,
+    metadata_body,
+    produce_body,
+    request,
+    string,
+)
+from tests.system.topics import create
+
+GROWTH_ALLOWED = 100 * 1024 * 1024
+MOST = 2**31 - 1
+# From which version on a request's header has tagged fields.
+FLEXIBLE_FROM = {
+    0: 9, 1: 12, 2: 6, 3: 9, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4, 15: 5, 16: 3, 17: 99,
+    18: 3, 19: 5, 20: 4, 21: 2, 22: 2, 23: 4, 29: 2, 30: 2, 31: 2, 32: 4, 33: 2, 35: 2, 36: 2,
+    37: 2, 42: 2, 44: 1, 46: 0, 47: 99, 60: 0, 61: 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, module_chroot: str) -> Iterator[BrokerProcess]:
+    chroot = f"{zookeeper.address}/bad-input"
+    with BrokerProcess(tmp_path_factory.mktemp("bad-input"), zookeeper=chroot) as broker:
+        create(broker.bootstrap, "plain")
+        create(broker.bootstrap, "bystander")
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def others_are_served(broker: BrokerProcess) -> Iterator[None]:
+    """Whatever a test does: the broker lives, is no larger than it may be, and serves others."""
+    before = broker.rss()
+    bystander = Bystander(broker.bootstrap, "bystander")
+    bystander.start()
+    try:
+        yield
+    finally:
+        bystander.finish()
+    assert broker.process.alive, broker.process.last_words()
+    growth = broker.rss() - before
+    assert growth < GROWTH_ALLOWED, f"grown by {growth >> 20} MB"
+    assert "Traceback" not in broker.log(), broker.process.last_words()
+
+
+def closings(broker: BrokerProcess) -> int:
+    return sum("connection closed" in line for line in broker.log().splitlines())
+
+
+def ends_with_one_line(broker: BrokerProcess, data: bytes) -> None:
+    """The broker closes the connection that sent this, and says so once."""
+    before = closings(broker)
+    with RawConnection(broker.bootstrap) as connection:
+        connection.send(data)
+        connection.wait_closed()
+    wait_until(lambda: closings(broker) > before, within=5, what="a line about the connection")
+    assert closings(broker) == before + 1
+
+
+def answered_or_closed(connection: RawConnection, data: bytes, within: float) -> bool:
+    """Sends; whether the connection can be used on. No answer in time counts as an answer."""
+    try:
+        connection.send(data)
+        connection.answer(within)
+    except Closed:
+        return False
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("length", [-(2**31), -1, 0, 1, 7, 200_000_000, MOST])
+def test_a_length_no_request_can_have(broker: BrokerProcess, length: int) -> None:
+    ends_with_one_line(broker, int32(length) + bytes(max(0, min(length, 100))))
+
+
+def test_random_bytes(broker: BrokerProcess) -> None:
+    for seed in range(300):
+        chance = random.Random(seed)
+        with RawConnection(broker.bootstrap) as connection:
+            try:
+                connection.send(chance.randbytes(chance.choice([1, 4, 10, 100, 5000])))
+                connection.socket.shutdown(socket.SHUT_WR)
+                connection.wait_closed()
+            except (Closed, OSError):
+                continue  # It hung up while we spoke.
+
+
+def test_random_bytes_in_a_proper_frame(broker: BrokerProcess) -> None:
+    for seed in range(300):
+        chance = random.Random(seed)
+        with RawConnection(broker.bootstrap) as connection:
+            data = frame(chance.randbytes(chance.randrange(8, 500)))
+            answered_or_closed(connection, data, within=0.5)
+
+
+def test_a_request_cut_off_anywhere(broker: BrokerProcess) -> None:
+    body = produce_body("plain", 0, b"not a batch")
+    for whole in (request(PRODUCE, 7, body), request(METADATA, 1, metadata_body(["plain"]))):
+        for length in range(1, len(whole)):
+            with RawConnection(broker.bootstrap) as connection:
+                connection.send(whole[:length])
+                connection.socket.shutdown(socket.SHUT_WR)
+                connection.wait_closed()
+
+
+def test_a_body_cut_off_anywhere(broker: BrokerProcess) -> None:
+    """The frame is whole; what should be in it is not."""
+    bodies = [
+        (PRODUCE, 7, produce_body("plain", 0, b"not a batch")),
+        (FETCH, 4, fetch_body("plain", 0, 0, max_bytes=1000, wait_ms=0)),
+        (METADATA, 1, metadata_body(["plain"])),
+    ]
+    for key, version, body in bodies:
+        for length in range(len(body)):
+            with RawConnection(broker.bootstrap) as connection:
+                connection.send(request(key, version, body[:length]))
+                connection.wait_closed()
+
+
+def absurd() -> Iterator[tuple[str, int, int, bytes]]:
+    """Counts and lengths that promise more than the frame holds."""
+    uvarint_most = b"\xff\xff\xff\xff\x0f"
+    head = string(None) + int16(1) + int32(1000)
+    yield "metadata topics", METADATA, 1, int32(MOST)
+    yield "metadata compact topics", METADATA, 9, b"\0" + uvarint_most
+    yield "produce topics", PRODUCE, 7, head + int32(MOST)
+    yield "produce partitions", PRODUCE, 7, head + int32(1) + string("plain") + int32(MOST)
+    records = head + int32(1) + string("plain") + int32(1) + int32(0)
+    yield "produce records", PRODUCE, 7, records + int32(MOST) + b"short"
+    yield "produce compact", PRODUCE, 9, b"\0" + b"\0" + int16(1) + int32(1000) + uvarint_most
+    yield "fetch topics", FETCH, 4, int32(-1) + int32(0) * 2 + int32(1000) + b"\0" + int32(MOST)
+    yield "create topics", CREATE_TOPICS, 2, int32(MOST)
+    assigned = int32(1) + string("many") + int32(-1) + int16(-1) + int32(MOST)
+    yield "create topics' assignments", CREATE_TOPICS, 2, assigned
+    yield "name's length", METADATA, 1, int32(1) + int16(2**15 - 1) + b"short"
+    yield "negative count", METADATA, 1, int32(-2)
+    yield "tags", API_VERSIONS, 3, b"\0" + b"\x02a" + b"\x02a" + uvarint_most
+    yield "endless varint", METADATA, 9, b"\0" + b"\xff" * 50
+
+
+@pytest.mark.parametrize("what", [each[0] for each in absurd()])
+def test_a_count_no_frame_can_hold(broker: BrokerProcess, what: str) -> None:
+    (key, version, body) = next(each[1:] for each in absurd() if each[0] == what)
+    ends_with_one_line(broker, request(key, version, body))
+
+
+def test_every_api_and_version_with_random_bodies(broker: BrokerProcess) -> None:
+    chance = random.Random(7)
+    served = advertised(broker.bootstrap)
+    assert {PRODUCE, FETCH, METADATA, API_VERSIONS} <= served.keys()
+    connection = RawConnection(broker.bootstrap)
+    try:
+        for key, versions in served.items():
+            for version in versions:
+                for _ in range(12):
+                    body = random_body(chance, tagged=version >= FLEXIBLE_FROM[key])
+                    if not answered_or_closed(connection, request(key, version, body), 0.3):
+                        connection.close()
+                        connection = RawConnection(broker.bootstrap)
+    finally:
+        connection.close()
+
+
+def random_body(chance: random.Random, *, tagged: bool) -> bytes:
+    """Small numbers among noise come further into a decoder than noise alone."""
+    pieces = (
+        lambda: chance.randbytes(chance.randrange(20)),
+        lambda: int16(chance.choice([-1, 0, 1, 3])),
+        lambda: int32(chance.choice([-1, 0, 1, 2, MOST])),
+        lambda: int64(chance.choice([-2, -1, 0, 5])),
+        lambda: string(chance.choice(["plain", "", "no-such", "x" * 300])),
+        lambda: bytes([chance.randrange(4)]),
+    )
+    body = b"".join(chance.choice(pieces)() for _ in range(chance.randrange(12)))
+    return b"\0" + body if tagged else body
+
+
+@pytest.mark.parametrize("version", [4, 5, 99, MOST >> 16, -1])
+def test_an_unknown_version_of_api_versions_is_told_the_known_ones(
+    broker: BrokerProcess, version: int
+) -> None:
+    """The answer is of version 0, so that every client can read it and ask again."""
+    if version in advertised(broker.bootstrap)[API_VERSIONS]:
+        pytest.skip("this one is known")
+    with RawConnection(broker.bootstrap) as connection:
+        answer = connection.ask(API_VERSIONS, version, b"\0\x02a\x02a\0")
+        error, count = struct.unpack_from(">hi", answer)
+        assert error == 35
+        listed = list(struct.iter_unpack(">hhh", answer[6 : 6 + 6 * count]))
+        assert API_VERSIONS in [key for key, _, _ in listed]
+        # The connection goes on.
+        again = connection.ask(API_VERSIONS, 0, b"")
+        assert struct.unpack_from(">h", again)[0] == 0
+
+
+# Known to Kafka, with the place of the error code in the answer; some may be served one day.
+UNSERVED = {
+    "FindCoordinator": (10, 0, string("group"), 0),
+    "JoinGroup": (11, 0, string("g") + int32(9000) + string("") + string("consumer") + int32(0), 0),
+    "Heartbeat": (12, 0, string("g") + int32(1) + string("m"), 0),
+    "LeaveGroup": (13, 0, string("g") + string("m"), 0),
+    "SyncGroup": (14, 0, string("g") + int32(1) + string("m") + int32(0), 0),
+    "SaslHandshake": (17, 0, string("NONSENSE"), 0),
+    "AddOffsetsToTxn": (25, 0, string("t") + int64(1) + int16(0) + string("g"), 4),
+    "EndTxn": (26, 0, string("t") + int64(1) + int16(0) + b"\1", 4),
+    "DescribeAcls": (29, 0, b"\1" + string(None) * 3 + b"\1\1", 4),
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_an_api_that_is_known_and_not_served_gets_an_error(
+    broker: BrokerProcess, name: str
+) -> None:
+    key, version, body, place = UNSERVED[name]
+    if key in advertised(broker.bootstrap):
+        pytest.skip(f"{name} is served")
+    with RawConnection(broker.bootstrap) as connection:
+        answer = connection.ask(key, version, body)
+        assert struct.unpack_from(">h", answer, place)[0] > 0, answer
+        assert connection.ask(API_VERSIONS, 0, b"")
+
+
+@pytest.mark.parametrize(("key", "version"), [(12345, 0), (-1, 0), (PRODUCE, 99), (FETCH, -5)])
+def test_an_api_or_version_nobody_knows(broker: BrokerProcess, key: int, version: int) -> None:
+    ends_with_one_line(broker, request(key, version, b""))
