@@ -1,0 +1,67 @@
+"""DeleteRecords (key 21), versions 0–2.
+
+Raises the start of partitions to an offset, or with -1 to the end of what consumers may read:
+what lies before is no longer served, and whole segments of it are removed. The new start is kept in
+a checkpoint. A topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.storage.errors import StorageError
+from wire.errors import ErrorCode
+from wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_END = -1
+
+
+def handle(
+    broker: "Broker", request: DeleteRecordsRequest, _caller: Caller
+) -> DeleteRecordsResponse:
+    times = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+
+    def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        index = wanted.partition_index
+        try:
+            if times[topic, index] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
+            start = _delete(broker, topic, index, wanted.offset)
+        except (ApiError, StorageError) as error:
+            return DeleteRecordsPartitionResult(partition_index=index, error_code=error.code)
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=start)
+
+    return DeleteRecordsResponse(
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(delete(topic.name, each) for each in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _delete(broker: "Broker", topic: str, index: int, offset: int) -> int:
+    """Delete what lies before `offset`; where the log starts then."""
+    partition = broker.partitions.find(topic, index)
+    partition.check_leader()
+    if not partition.config.deletes:
+        raise ApiError(
+            ErrorCode.policy_violation, f"{topic} is compacted: its records are not deleted by age"
+        )
+    log = partition.log
+    log.delete_before(log.exposed_offset if offset == _END else offset)
+    return log.start_offset

@@ -1,0 +1,87 @@
+"""ListOffsets (key 2), versions 1–7.
+
+The offset of the first record that is not older than a timestamp, or of the beginning (-2), of the
+end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
+record answers, offset and timestamp are -1. Both isolation levels see the same end.
+
+A timestamp is looked for in the indexes and then in one batch, which may have to be decompressed.
+
+Not here: version 0 (several offsets for each partition), special timestamps of later versions.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from broker.caller import Caller
+from broker.errors import ApiError
+from broker.partition import Partition
+from broker.storage.errors import StorageError
+from wire.errors import ErrorCode
+from wire.messages.list_offsets import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+def handle(broker: "Broker", request: ListOffsetsRequest, _caller: Caller) -> ListOffsetsResponse:
+    times = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
+
+    def find(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        index = asked.partition_index
+        try:
+            if times[topic, index] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
+            partition = broker.partitions.find(topic, index)
+            partition.check_leader(asked.current_leader_epoch)
+            return _find(partition, asked)
+        except (ApiError, StorageError) as error:
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(find(topic.name, each) for each in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _find(partition: Partition, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    log, index, timestamp = partition.log, asked.partition_index, asked.timestamp
+    if timestamp == LATEST:
+        return ListOffsetsPartitionResponse(
+            partition_index=index, offset=log.exposed_offset, leader_epoch=partition.leader_epoch
+        )
+    if timestamp == EARLIEST:
+        return ListOffsetsPartitionResponse(
+            partition_index=index,
+            offset=log.start_offset,
+            leader_epoch=log.epochs.epoch_for(log.start_offset),
+        )
+    if timestamp == MAX_TIMESTAMP:
+        found = log.latest_timestamp()
+    elif timestamp >= 0:
+        found = log.offset_for_timestamp(timestamp)
+    else:
+        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=index)
+    return ListOffsetsPartitionResponse(
+        partition_index=index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
