@@ -46,7 +46,9 @@ FLEXIBLE_FROM = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, module_chroot: str) -> Iterator[BrokerProcess]:
+def broker(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[BrokerProcess]:
     chroot = f"{zookeeper.address}/bad-input"
     with BrokerProcess(tmp_path_factory.mktemp("bad-input"), zookeeper=chroot) as broker:
         create(broker.bootstrap, "plain")

@@ -1,0 +1,277 @@
+"""Clients that do not read, hardly write, come in thousands or leave in the middle.
+
+The broker's memory stays within its configured limits, and a client that behaves is served
+throughout. The broker of this module is told to wait three seconds for the rest of a request.
+"""
+
+import contextlib
+import resource
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker_process import BrokerProcess
+from tests.server_process import wait_until
+from tests.system.bystander import Bystander
+from tests.system.raw import (
+    API_VERSIONS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    Closed,
+    RawConnection,
+    fetch_body,
+    int32,
+    metadata_body,
+    produce_body,
+    read_fetched,
+    read_produced,
+    record_batch,
+    request,
+)
+from tests.system.topics import create
+
+MIB = 1024 * 1024
+REQUESTS_IN_MEMORY = 128 * MIB
+SLACK = 80 * MIB
+STALLED_SECONDS = 3.0
+LARGE_RECORDS = 60
+
+
+@pytest.fixture(scope="module")
+def broker(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[BrokerProcess]:
+    limits = {
+        "stalled_request_seconds": STALLED_SECONDS,
+        "requests_in_memory_bytes": REQUESTS_IN_MEMORY,
+    }
+    directory = tmp_path_factory.mktemp("hostile")
+    chroot = f"{zookeeper.address}/hostile"
+    with BrokerProcess(directory, zookeeper=chroot, settings={"limits": limits}) as broker:
+        create(broker.bootstrap, "bystander")
+        create(broker.bootstrap, "many", partitions=200)
+        create(broker.bootstrap, "large")
+        batch = record_batch([bytes(1_000_000)])
+        with RawConnection(broker.bootstrap) as connection:
+            for _ in range(LARGE_RECORDS):
+                answer = connection.ask(PRODUCE, 7, produce_body("large", 0, batch))
+                assert read_produced(answer).error == 0
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def others_are_served(broker: BrokerProcess) -> Iterator[None]:
+    bystander = Bystander(broker.bootstrap, "bystander")
+    bystander.start()
+    try:
+        yield
+    finally:
+        bystander.finish()
+    assert broker.process.alive, broker.process.last_words()
+    assert "Traceback" not in broker.log(), broker.process.last_words()
+
+
+class Growth:
+    """The most by which a process has grown while this watched, some times a second."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.most = 0
+        self._broker = broker
+        self._before = broker.rss()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            self.most = max(self.most, self._broker.rss() - self._before)
+
+    def __enter__(self) -> "Growth":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        print(f"grown by {self.most / MIB:.0f} MiB at most")
+
+
+@contextlib.contextmanager
+def connections(broker: BrokerProcess, count: int) -> Iterator[list[RawConnection]]:
+    """So many at once; the limit of open files is raised for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 500
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(RawConnection(broker.bootstrap)) for _ in range(count)]
+
+
+def push(connection: RawConnection, data: memoryview, seconds: float) -> int:
+    """Writes what the broker takes within a time; how much that was."""
+    connection.socket.setblocking(False)
+    deadline = time.monotonic() + seconds
+    sent = 0
+    while sent < len(data) and time.monotonic() < deadline:
+        _, writable, _ = select.select([], [connection.socket], [], 0.05)
+        if writable:
+            with contextlib.suppress(BlockingIOError):
+                sent += connection.socket.send(data[sent : sent + MIB])
+    return sent
+
+
+def test_two_thousand_connections(broker: BrokerProcess) -> None:
+    files = broker.process.open_files()
+    with Growth(broker) as growth, connections(broker, 2000) as all_of_them:
+        for connection in all_of_them:
+            connection.send(request(API_VERSIONS, 0, b""))
+        for connection in all_of_them:
+            assert struct.unpack_from(">h", connection.answer())[0] == 0
+    # 10,000 idle connections may cost 300 MB.
+    assert growth.most < 60 * MIB
+    wait_until(
+        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
+    )
+
+
+def test_many_that_announce_much_and_say_little(broker: BrokerProcess) -> None:
+    with Growth(broker) as growth, connections(broker, 300) as all_of_them:
+        for connection in all_of_them:
+            connection.send(int32(20 * MIB) + bytes(10_000))
+        time.sleep(1)  # A while in which nothing is expected to happen.
+    assert growth.most < SLACK
+
+
+def test_many_large_requests_that_are_never_finished(broker: BrokerProcess) -> None:
+    """800 MB of requests are begun: what is held at once has its limit, and others go on."""
+    most_of_it = memoryview(int32(25 * MIB) + bytes(20 * MIB))
+    with Growth(broker) as growth, connections(broker, 40) as all_of_them:
+        senders = [
+            threading.Thread(target=push, args=(connection, most_of_it, 4.0))
+            for connection in all_of_them
+        ]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+    assert growth.most < REQUESTS_IN_MEMORY + SLACK
+    # What was held is free again for those who finish.
+    with RawConnection(broker.bootstrap) as connection:
+        batch = record_batch([bytes(900_000)])
+        answer = connection.ask(PRODUCE, 7, produce_body("bystander", 0, batch))
+        assert read_produced(answer).error == 0
+
+
+def test_a_slow_writer_is_served_when_it_is_done(broker: BrokerProcess) -> None:
+    with RawConnection(broker.bootstrap) as connection:
+        for byte in request(API_VERSIONS, 0, b""):
+            connection.send(bytes([byte]))
+            time.sleep(0.05)  # The slowness is the test.
+        assert struct.unpack_from(">h", connection.answer())[0] == 0
+
+
+def test_half_a_request_and_silence_is_closed_with_one_line(broker: BrokerProcess) -> None:
+    whole = request(METADATA, 1, metadata_body(["bystander"]))
+
+    def lines() -> int:
+        return sum("connection closed" in line for line in broker.log().splitlines())
+
+    before = lines()
+    with RawConnection(broker.bootstrap) as connection:
+        connection.send(whole[:10])
+        began = time.monotonic()
+        connection.wait_closed(within=STALLED_SECONDS + 10)
+        assert time.monotonic() - began > STALLED_SECONDS - 0.5
+    wait_until(lambda: lines() > before, within=5, what="a line about the connection")
+    assert lines() == before + 1
+
+
+def test_readers_that_ask_for_much_and_read_nothing(broker: BrokerProcess) -> None:
+    """Each asks for all there is, a hundred times: 120 GB if it were all prepared."""
+    body = fetch_body("large", 0, 0, max_bytes=100 * MIB, wait_ms=0)
+    asked = b"".join(request(FETCH, 4, body, correlation=each) for each in range(100))
+    with Growth(broker) as growth, contextlib.ExitStack() as stack:
+        readers = [
+            stack.enter_context(RawConnection(broker.bootstrap, receive_buffer=8192))
+            for _ in range(20)
+        ]
+        for reader in readers:
+            push(reader, memoryview(asked), 1.0)
+        time.sleep(2)  # A while in which nothing is read.
+        assert growth.most < SLACK
+        # One of them comes to its senses: what it asked for first is there, whole.
+        fetched = read_fetched(readers[0].answer(within=60))
+        assert fetched.error == 0
+        assert len(fetched.records) > LARGE_RECORDS * 1_000_000
+
+
+def test_ten_thousand_requests_before_the_first_answer_is_read(broker: BrokerProcess) -> None:
+    """Each answer is some kilobytes long; all come, in order, once they are read."""
+    count = 10_000
+    body = metadata_body(["many"])
+    everything = b"".join(request(METADATA, 1, body, correlation=each) for each in range(count))
+    with Growth(broker) as growth, RawConnection(broker.bootstrap) as connection:
+        # From another thread: the broker stops taking requests while their answers wait.
+        sender = threading.Thread(target=push, args=(connection, memoryview(everything), 60.0))
+        sender.start()
+        time.sleep(2)  # A while in which nothing is read.
+        received, at = bytearray(), 0
+        for expected in range(count):
+            while len(received) - at < 4 or len(received) - at - 4 < length(received, at):
+                if at:
+                    del received[:at]
+                    at = 0
+                received += some(connection)
+            assert struct.unpack_from(">i", received, at + 4)[0] == expected
+            at += 4 + length(received, at)
+        sender.join()
+    assert growth.most < SLACK
+
+
+def length(received: bytearray, at: int) -> int:
+    return int(struct.unpack_from(">i", received, at)[0])
+
+
+def some(connection: RawConnection) -> bytes:
+    readable, _, _ = select.select([connection.socket], [], [], 15)
+    assert readable, "no answer within 15 s"
+    piece = connection.socket.recv(MIB)
+    assert piece, "the connection was closed"
+    return piece
+
+
+def test_thousands_that_come_and_go(broker: BrokerProcess) -> None:
+    files = broker.process.open_files()
+    with Growth(broker) as growth:
+        for number in range(3000):
+            with RawConnection(broker.bootstrap) as connection:
+                if number % 3 == 0:
+                    connection.ask(API_VERSIONS, 0, b"")
+                elif number % 3 == 1:
+                    connection.send(request(API_VERSIONS, 0, b""))
+                    # A reset instead of an orderly end.
+                    reset = struct.pack("ii", 1, 0)
+                    connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    assert growth.most < 40 * MIB
+    wait_until(
+        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
+    )
+
+
+def test_readers_that_leave_in_the_middle_of_an_answer(broker: BrokerProcess) -> None:
+    files = broker.process.open_files()
+    asked = request(FETCH, 4, fetch_body("large", 0, 0, max_bytes=100 * MIB, wait_ms=0))
+    for _ in range(50):
+        with RawConnection(broker.bootstrap, receive_buffer=8192) as connection:
+            connection.send(asked)
+            with contextlib.suppress(Closed):
+                connection.socket.recv(1000)
+    wait_until(
+        lambda: broker.process.open_files() <= files + 20, within=10, what="all are let go of"
+    )
