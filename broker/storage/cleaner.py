@@ -1,0 +1,332 @@
+"""Cleans sealed segments of a compacted log: of each key the last record stays.
+
+The rules are Kafka's:
+
+Rule 1  A record goes if a later one of those that were looked at has its key. What lies behind the
+        last batch looked at stays. Offsets never change.
+Rule 2  A tombstone (no value) that nothing supersedes gets a horizon when it is first cleaned, and
+        goes when it is cleaned after that. The horizon is kept in its batch, as the base timestamp.
+Rule 3  A record without a key goes: it can never be superseded.
+Rule 4  A batch keeps its base offset, last offset, producer, sequence, epoch and codec. One that
+        has lost all its records goes too, unless it is the last of its producer: emptied, it stays,
+        so that the sequence is not forgotten.
+Rule 5  The last batch of a new segment stays, if need be empty: a segment ends where the next one
+        begins, and so says by itself which ones it replaces.
+
+And two of our own. Control batches and those of transactions (a mirror may bring some) stay as they
+are and supersede nothing: whether they count is written elsewhere. So do batches that cannot be
+read, or would take too much memory: what their sender broke is not ours to lose. A tombstone may
+be all that covers a record in one of those, so behind the first of them no tombstone goes.
+
+All of this runs off the event loop, in a thread or better a process: plain values in, plain values
+out. It reads sealed segments by their paths, and writes files named `.cleaned`, which a recovery
+deletes. A segment that is deleted meanwhile makes it fail, and nothing has happened.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker.storage import layout, swap
+from broker.storage.batches import read_bytes, verify, walk
+from broker.storage.errors import CorruptLog, InvalidBatch, StorageError
+from broker.storage.files import OpenFile
+from broker.storage.offset_map import OffsetMap, capacity_of
+from broker.storage.segment import MAX_POSITION, Segment
+from wire.batch import BatchHeader, read_header
+from wire.errors import BatchError
+from wire.records import DELETE_HORIZON, Codec, Record, build_batch, records
+
+MAP_BYTES: Final = 32 << 20
+UNPACKED_LIMIT: Final = 64 << 20
+RECORDS_LIMIT: Final = 1 << 18
+
+_CODEC_MASK: Final = 0x07
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SealedSegment:
+    """What is known of a sealed segment; its offsets lie in `base_offset` to `next_offset` − 1."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    last_append_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningJob:
+    """What to clean, and all that has to be known for it."""
+
+    directory: Path
+    segments: tuple[SealedSegment, ...]
+    """Neighbours, from the log's first to the last that may be cleaned."""
+    first_dirty: int
+    """Records from here on have never been cleaned."""
+    last_offsets: Mapping[int, int]
+    """The last offset of each producer."""
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    index_interval_bytes: int
+    map_bytes: int = MAP_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedSegment:
+    """Complete and synced files that may take the place of neighbouring segments."""
+
+    replaces: tuple[SealedSegment, ...]
+    size: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.replaces[0].base_offset
+
+    @property
+    def last_append_ms(self) -> int:
+        return self.replaces[-1].last_append_ms
+
+
+@dataclass(slots=True)
+class CleaningCounts:
+    """What a cleaning has done."""
+
+    bytes_before: int = 0
+    bytes_after: int = 0
+    records_before: int = 0
+    records_after: int = 0
+    keyless: int = 0
+    batches_left_alone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """What came of a job: segments to be swapped in, in this order, and up to where it is clean."""
+
+    segments: tuple[CleanedSegment, ...]
+    cleaned_to: int
+    counts: CleaningCounts
+
+
+class CleanedFiles(Segment):
+    """A segment under construction: its files' names end in `.cleaned`."""
+
+    __slots__ = ()
+
+    def path(self, suffix: str) -> Path:
+        return super().path(suffix + layout.CLEANED)
+
+
+def clean(job: CleaningJob) -> Cleaning:
+    """Do the job; blocks for long. Raises `CorruptLog`, and `OSError` where files fail or go."""
+    keys, cleaned_to = map_keys(job)
+    cleaned = []
+    groups = group_segments(job, cleaned_to)
+    cleaner = _BatchCleaner(job, keys, cleaned_to)
+    try:
+        for group in groups:
+            segment = _clean_group(job, group, cleaner)
+            if segment is not None:
+                cleaned.append(segment)
+    except BaseException:
+        for group in groups:
+            _discard(job, group)
+        raise
+    return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
+
+
+def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
+    """The last offset of each key in the dirty segments, and where they had to be left off."""
+    dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
+    counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
+    keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
+    mapped_to = job.first_dirty
+    for segment in dirty:
+        for header, batch in _batches(job, segment):
+            if header.next_offset <= job.first_dirty:
+                continue
+            found = _compactable(header, batch) or ()
+            if keys.size + len(found) > keys.capacity:
+                return keys, mapped_to  # any batch fits an empty map, so there is progress
+            for record in found:
+                if record.key is not None and record.offset >= job.first_dirty:
+                    keys.put(record.key, record.offset)
+            mapped_to = header.next_offset
+        mapped_to = segment.next_offset
+    return keys, mapped_to
+
+
+def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Iterator[int]:
+    for segment in segments:
+        for located in walk(_open(job, segment), 0, segment.size):
+            yield located.header.record_count
+
+
+def group_segments(job: CleaningJob, cleaned_to: int) -> list[tuple[SealedSegment, ...]]:
+    """Neighbours that together fit one segment, so that cleaning does not leave crumbs."""
+    groups: list[list[SealedSegment]] = []
+    size = 0
+    for segment in job.segments:
+        if segment.base_offset >= cleaned_to:
+            break
+        size += segment.size
+        fits = groups and size <= job.segment_bytes
+        if fits and segment.next_offset - groups[-1][0].base_offset <= _MAX_RELATIVE_OFFSET:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+            size = segment.size
+    return [tuple(group) for group in groups]
+
+
+def _clean_group(
+    job: CleaningJob, group: Sequence[SealedSegment], cleaner: "_BatchCleaner"
+) -> CleanedSegment | None:
+    """Write what is left of the group; None if that is exactly what is there."""
+    _discard(job, group)  # what a pass that came to nothing has left
+    files = CleanedFiles.create(job.directory, group[0].base_offset, job.index_interval_bytes)
+    changed = len(group) > 1
+    for segment in group:
+        end = segment.size if segment is group[-1] else None
+        position = 0
+        for header, batch in _batches(job, segment):
+            position += len(batch)
+            left = cleaner.clean(header, batch, must_stay=position == end)
+            changed = changed or left is not batch
+            if left:
+                _append(files, left, job.index_interval_bytes)
+        cleaner.counts.bytes_before += segment.size
+    cleaner.counts.bytes_after += files.size
+    if not changed:
+        _discard(job, group)
+        return None
+    files.finish()
+    os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
+    os.fsync(files.file.fd)
+    for index in files.unsynced_indexes():
+        os.fsync(index.fd)
+    return CleanedSegment(tuple(group), files.size)
+
+
+def _discard(job: CleaningJob, group: Sequence[SealedSegment]) -> None:
+    for path in swap.discard(job.directory, group[0].base_offset):
+        path.unlink(missing_ok=True)
+
+
+class _BatchCleaner:
+    """Decides what is left of a batch."""
+
+    __slots__ = ("_cleaned_to", "_job", "_keys", "_tombstones_go", "counts")
+
+    def __init__(self, job: CleaningJob, keys: OffsetMap, cleaned_to: int) -> None:
+        self._job = job
+        self._keys = keys
+        self._cleaned_to = cleaned_to
+        self.counts = CleaningCounts()
+        self._tombstones_go = True
+
+    def clean(self, header: BatchHeader, batch: bytes, *, must_stay: bool) -> bytes | None:
+        """The batch itself if nothing changes, else what replaces it; None if it goes."""
+        counts = self.counts
+        counts.records_before += header.record_count
+        found = _compactable(header, batch)
+        if found is None:
+            counts.records_after += header.record_count
+            counts.batches_left_alone += 1
+            self._tombstones_go = False
+            return batch
+        horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
+        expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
+        left = [record for record in found if self._stays(record, expired=expired)]
+        counts.records_after += len(left)
+        if not left:
+            is_last = self._job.last_offsets.get(header.producer_id) == header.last_offset
+            if not (must_stay or is_last):
+                return None
+            return _emptied(header) if found else batch
+        if horizon is None and any(record.value is None for record in left):
+            return _rebuilt(header, left, self._job.now_ms + self._job.delete_retention_ms)
+        return batch if len(left) == len(found) else _rebuilt(header, left, horizon)
+
+    def _stays(self, record: Record, *, expired: bool) -> bool:
+        if record.offset >= self._cleaned_to:
+            return True
+        if record.key is None:
+            self.counts.keyless += 1
+            return False
+        if self._keys.get(record.key) > record.offset:
+            return False
+        return record.value is not None or not expired
+
+
+def _compactable(header: BatchHeader, batch: bytes) -> list[Record] | None:
+    """The records of a batch; None if it is left alone."""
+    if header.is_control or header.is_transactional or header.record_count > RECORDS_LIMIT:
+        return None
+    try:
+        return list(records(batch, UNPACKED_LIMIT))
+    except BatchError:
+        return None
+
+
+def _rebuilt(header: BatchHeader, left: Sequence[Record], horizon: int | None) -> bytes:
+    attributes = header.attributes & ~_CODEC_MASK
+    return build_batch(
+        left,
+        codec=Codec(header.codec),
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=attributes if horizon is None else attributes | DELETE_HORIZON,
+        base_timestamp=header.base_timestamp if horizon is None else horizon,
+        max_timestamp=header.max_timestamp if header.is_append_time else None,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+
+
+def _emptied(header: BatchHeader) -> bytes:
+    return build_batch(
+        (),
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes & ~_CODEC_MASK & ~DELETE_HORIZON,
+        base_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+
+
+def _append(files: CleanedFiles, batch: bytes, interval: int) -> None:
+    position = files.size
+    if position + len(batch) > MAX_POSITION:
+        raise StorageError(f"{files.path(layout.LOG)} would grow beyond {MAX_POSITION} bytes")
+    unwritten = memoryview(batch)
+    while unwritten:
+        unwritten = unwritten[os.write(files.file.fd, unwritten) :]
+    files.take(read_header(batch), position, interval)
+
+
+def _open(job: CleaningJob, segment: SealedSegment) -> OpenFile:
+    return OpenFile(layout.numbered(job.directory, segment.base_offset, layout.LOG))
+
+
+def _batches(job: CleaningJob, segment: SealedSegment) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Every batch of a segment with its header; damage is an error, never copied."""
+    file = _open(job, segment)
+    try:
+        for located in verify(file, 0, segment.size, segment.base_offset, gaps=True):
+            header = located.header
+            if header.next_offset > segment.next_offset:  # no CRC covers the base offset
+                reason = f"a batch with offset {header.base_offset}"
+                raise InvalidBatch(located.position, segment.next_offset, reason)
+            yield header, read_bytes(file, located.position, header.size)
+    except InvalidBatch as error:
+        raise CorruptLog(f"{file.path} at byte {error.position}: {error}") from error

@@ -1,0 +1,345 @@
+"""What cleaning leaves of sealed segments, batch by batch."""
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from broker.storage import layout
+from broker.storage.cleaner import (
+    CleanedSegment,
+    Cleaning,
+    CleaningJob,
+    SealedSegment,
+    clean,
+    group_segments,
+)
+from broker.storage.errors import CorruptLog
+from broker.storage.offset_map import SLOT
+from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from wire.batch import HEADER_SIZE, BatchHeader, headers
+from wire.compression import Codec
+from wire.records import DELETE_HORIZON, Record, build_batch, records
+
+NOW = 1_790_000_000_000
+RETENTION = 1000
+TRANSACTIONAL, CONTROL, APPEND_TIME = 0x10, 0x20, 0x08
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def batch(base: int, *pairs: Pair, **options: int) -> bytes:
+    """A batch from offset `base` on; a pair is a key and a value."""
+    messages = [
+        Record(base + i, 100 + base + i, key, value) for i, (key, value) in enumerate(pairs)
+    ]
+    return build_batch(messages, base_offset=base, leader_epoch=3, **options)  # type: ignore[arg-type]
+
+
+def store(directory: Path, segments: Sequence[Sequence[bytes]]) -> tuple[SealedSegment, ...]:
+    """Write each list of batches as a segment; they follow one another without a gap."""
+    sealed, offset = [], 0
+    for number, batches in enumerate(segments):
+        content = b"".join(batches)
+        layout.numbered(directory, offset, layout.LOG).write_bytes(content)
+        end = max(header.next_offset for _, header in headers(content))
+        sealed.append(SealedSegment(offset, end, len(content), NOW - 100 + number))
+        offset = end
+    return tuple(sealed)
+
+
+def job(directory: Path, segments: tuple[SealedSegment, ...], **changes: object) -> CleaningJob:
+    options: dict[str, object] = {
+        "first_dirty": 0,
+        "last_offsets": {},
+        "now_ms": NOW,
+        "delete_retention_ms": RETENTION,
+        "segment_bytes": 1 << 20,
+        "index_interval_bytes": 100,
+    }
+    return CleaningJob(directory=directory, segments=segments, **(options | changes))  # type: ignore[arg-type]
+
+
+def cleaned(directory: Path, segment: CleanedSegment) -> list[tuple[BatchHeader, list[Record]]]:
+    """What stands in the new segment."""
+    path = layout.numbered(directory, segment.base_offset, layout.LOG + layout.CLEANED)
+    content = path.read_bytes()
+    assert len(content) == segment.size
+    return [
+        (header, list(records(content[at : at + header.size]))) for at, header in headers(content)
+    ]
+
+
+def values(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> dict[int, Pair]:
+    return {record.offset: (record.key, record.value) for _, found in batches for record in found}
+
+
+def take_over(
+    directory: Path, segments: Iterable[SealedSegment], cleaning: Cleaning
+) -> tuple[SealedSegment, ...]:
+    """Put the cleaned files in place, so that they can be cleaned again."""
+    taken = {segment.base_offset: segment for segment in segments}
+    for new in cleaning.segments:
+        for old in new.replaces:
+            layout.numbered(directory, old.base_offset, layout.LOG).unlink()
+            del taken[old.base_offset]
+        path = layout.numbered(directory, new.base_offset, layout.LOG)
+        path.with_name(path.name + layout.CLEANED).replace(path)
+        end = new.replaces[-1].next_offset
+        taken[new.base_offset] = SealedSegment(new.base_offset, end, new.size, new.last_append_ms)
+    return tuple(taken[base_offset] for base_offset in sorted(taken))
+
+
+def only(cleaning: Cleaning) -> CleanedSegment:
+    assert len(cleaning.segments) == 1
+    return cleaning.segments[0]
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_the_last_record_of_each_key_stays_with_its_offset(tmp_path: Path, codec: Codec) -> None:
+    value = b"value " * 20
+    segments = store(
+        tmp_path,
+        [
+            [
+                batch(0, (b"a", b"1"), (b"b", value), (b"c", b"1"), codec=codec),
+                batch(3, (b"a", b"2"), codec=codec),
+            ],
+            [batch(4, (b"a", b"3"), (b"d", value), (b"c", b"2"), codec=codec)],
+        ],
+    )
+    cleaning = clean(job(tmp_path, segments))
+    segment = only(cleaning)
+    left = cleaned(tmp_path, segment)
+    assert values(left) == {1: (b"b", value), 4: (b"a", b"3"), 5: (b"d", value), 6: (b"c", b"2")}
+    assert [(h.base_offset, h.last_offset, h.leader_epoch, h.codec) for h, _ in left] == [
+        (0, 2, 3, codec),
+        (4, 6, 3, codec),
+    ]
+    assert [record.timestamp for _, found in left for record in found] == [101, 104, 105, 106]
+    assert cleaning.cleaned_to == 7
+    assert (cleaning.counts.records_before, cleaning.counts.records_after) == (7, 4)
+    assert segment.replaces == segments
+    assert segment.last_append_ms == NOW - 99
+    log = layout.numbered(tmp_path, 0, layout.LOG + layout.CLEANED)
+    assert log.stat().st_mtime_ns == (NOW - 99) * 10**6
+
+
+def test_a_clean_segment_is_left_as_it_is(tmp_path: Path) -> None:
+    segments = store(tmp_path, [[batch(0, (b"a", b"1"), (b"b", b"1"))]])
+    before = sorted(tmp_path.iterdir())
+    cleaning = clean(job(tmp_path, segments))
+    assert cleaning.segments == ()
+    assert cleaning.cleaned_to == 2
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_tombstone_goes_when_its_horizon_has_passed_and_not_before(tmp_path: Path) -> None:
+    segments = store(
+        tmp_path,
+        [[batch(0, (b"a", b"1")), batch(1, (b"a", None), (b"b", b"1")), batch(3, (b"c", b"1"))]],
+    )
+    cleaning = clean(job(tmp_path, segments))
+    left = cleaned(tmp_path, only(cleaning))
+    assert values(left) == {1: (b"a", None), 2: (b"b", b"1"), 3: (b"c", b"1")}
+    marked = left[0][0]
+    assert marked.attributes & DELETE_HORIZON
+    assert marked.base_timestamp == NOW + RETENTION
+    assert marked.max_timestamp == 102
+    assert [record.timestamp for record in left[0][1]] == [101, 102]
+
+    segments = take_over(tmp_path, segments, cleaning)
+    again = clean(job(tmp_path, segments, first_dirty=4, now_ms=NOW + RETENTION - 1))
+    assert again.segments == ()
+    last = clean(job(tmp_path, segments, first_dirty=4, now_ms=NOW + RETENTION))
+    left = cleaned(tmp_path, only(last))
+    assert values(left) == {2: (b"b", b"1"), 3: (b"c", b"1")}
+    assert left[0][0].base_timestamp == NOW + RETENTION
+
+
+def test_records_without_a_key_go(tmp_path: Path) -> None:
+    segments = store(tmp_path, [[batch(0, (None, b"1"), (b"a", b"1")), batch(2, (b"b", b"1"))]])
+    cleaning = clean(job(tmp_path, segments))
+    assert values(cleaned(tmp_path, only(cleaning))) == {1: (b"a", b"1"), 2: (b"b", b"1")}
+    assert cleaning.counts.keyless == 1
+
+
+def test_the_last_batch_of_a_producer_and_of_the_segment_stay_empty(tmp_path: Path) -> None:
+    def of(producer: int, base: int, sequence: int, *pairs: Pair) -> bytes:
+        return batch(base, *pairs, producer_id=producer, producer_epoch=2, base_sequence=sequence)
+
+    segments = store(
+        tmp_path,
+        [
+            [
+                of(7, 0, 10, (b"a", b"1"), (b"a", b"2")),
+                of(7, 2, 12, (b"a", b"3"), (b"b", b"1")),
+                of(8, 4, 0, (b"b", b"2")),
+            ],
+            [batch(5, (b"c", b"1"))],
+            [
+                batch(6, (b"c", b"2"), codec=Codec.GZIP),
+                batch(7, (b"c", b"3"), attributes=APPEND_TIME),
+            ],
+            [batch(8, (b"a", b"4"), (b"b", b"3"), (b"c", b"4"))],
+        ],
+    )
+    size = sum(segment.size for segment in segments[:3])
+    cleaning = clean(job(tmp_path, segments, last_offsets={7: 3, 8: 4}, segment_bytes=size))
+    first = cleaned(tmp_path, cleaning.segments[0])
+    assert [(h.base_offset, h.last_offset, h.record_count, len(found)) for h, found in first] == [
+        (2, 3, 0, 0),
+        (4, 4, 0, 0),
+        (7, 7, 0, 0),
+    ]
+    seven, eight, end = (header for header, _ in first)
+    assert (seven.producer_id, seven.producer_epoch, seven.base_sequence) == (7, 2, 12)
+    assert (seven.last_sequence, seven.size, seven.max_timestamp) == (13, HEADER_SIZE, 103)
+    assert eight.producer_id == 8
+    assert (end.is_append_time, end.codec) == (True, Codec.NONE)
+    # Cleaned once more, with one producer forgotten and the other gone on:
+    segments = take_over(tmp_path, segments, cleaning)
+    again = clean(job(tmp_path, segments, last_offsets={8: 4}, segment_bytes=1))
+    assert [h.base_offset for h, _ in cleaned(tmp_path, again.segments[0])] == [4, 7]
+
+
+def test_append_time_stays(tmp_path: Path) -> None:
+    messages = [Record(i, 0, key, b"v") for i, key in enumerate([b"a", b"a", b"b"])]
+    stamped = build_batch(messages, max_timestamp=NOW - 5, attributes=APPEND_TIME)
+    segments = store(tmp_path, [[stamped, batch(3, (b"b", b"2"))]])
+    header, found = cleaned(tmp_path, only(clean(job(tmp_path, segments))))[0]
+    assert header.is_append_time
+    assert found == [Record(1, NOW - 5, b"a", b"v")]
+
+
+@pytest.mark.parametrize("attributes", [TRANSACTIONAL, TRANSACTIONAL | CONTROL])
+def test_transactions_and_what_cannot_be_read_stay_and_keep_their_tombstones(
+    tmp_path: Path, attributes: int
+) -> None:
+    kept = batch(1, (b"a", b"2"), attributes=attributes)
+    broken = build_batch([Record(2, 0, b"a", b"3")] * 2, base_offset=2)
+    tombstone = build_batch(
+        [Record(4, 0, b"a", None)], base_offset=4, base_timestamp=NOW - 1, attributes=DELETE_HORIZON
+    )
+    last = batch(5, (b"b", b"1"))
+    segments = store(tmp_path, [[batch(0, (b"a", b"1")), kept, broken, tombstone, last]])
+    cleaning = clean(job(tmp_path, segments))
+    content = layout.numbered(tmp_path, 0, layout.LOG + layout.CLEANED).read_bytes()
+    assert content == kept + broken + tombstone + last
+    assert cleaning.counts.batches_left_alone == 2
+
+
+def test_what_does_not_fit_the_map_is_cleaned_in_the_next_pass(tmp_path: Path) -> None:
+    batches = [batch(i, (b"%d" % (i % 10), b"1")) for i in range(60)]
+    segments = store(tmp_path, [batches[i : i + 20] for i in range(0, 60, 20)])
+    expected = {i: (b"%d" % (i % 10), b"1") for i in range(50, 60)}
+    first_dirty, passes = 0, 0
+    while first_dirty < 60:
+        small = job(tmp_path, segments, first_dirty=first_dirty, map_bytes=10 * SLOT)
+        cleaning = clean(small)
+        assert cleaning.cleaned_to > first_dirty
+        first_dirty = cleaning.cleaned_to
+        segments = take_over(tmp_path, segments, cleaning)
+        passes += 1
+    assert passes > 2
+    content = b"".join(
+        layout.numbered(tmp_path, s.base_offset, layout.LOG).read_bytes() for s in segments
+    )
+    left = {
+        record.offset: (record.key, record.value)
+        for at, header in headers(content)
+        for record in records(content[at : at + header.size])
+    }
+    assert left == expected
+
+
+def test_segments_are_grouped_by_size_and_by_the_reach_of_an_index(tmp_path: Path) -> None:
+    def sealed(*sizes: int, each: int = 10) -> tuple[SealedSegment, ...]:
+        return tuple(
+            SealedSegment(i * each, i * each + each, size, 0) for i, size in enumerate(sizes)
+        )
+
+    def grouped(segments: tuple[SealedSegment, ...], to: int) -> list[list[int]]:
+        groups = group_segments(job(tmp_path, segments, segment_bytes=100), to)
+        return [[segment.size for segment in group] for group in groups]
+
+    assert grouped(sealed(50, 50, 1, 99, 100, 120, 30), 70) == [
+        [50, 50],
+        [1, 99],
+        [100],
+        [120],
+        [30],
+    ]
+    assert grouped(sealed(50, 50, 20), 20) == [[50, 50]]
+    assert grouped(sealed(50, 50, 20), 21) == [[50, 50], [20]]
+    assert grouped(sealed(1, 1, 1, each=2**30), 2**40) == [[1], [1], [1]]
+    assert grouped(sealed(1, 1, 1, each=2**30 - 1), 2**40) == [[1, 1], [1]]
+
+
+@pytest.mark.parametrize("at", [0, 20, 61, 65])
+def test_damage_is_reported_and_nothing_is_left_behind(tmp_path: Path, at: int) -> None:
+    segments = store(tmp_path, [[batch(0, (b"a", b"1"))], [batch(1, (b"a", b"2"))]])
+    path = layout.numbered(tmp_path, 1, layout.LOG)
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0x40
+    path.write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(CorruptLog, match=path.name):
+        clean(job(tmp_path, segments, segment_bytes=1))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_segment_deleted_meanwhile_makes_it_fail_and_nothing_is_left(tmp_path: Path) -> None:
+    segments = store(tmp_path, [[batch(0, (b"a", b"1"))], [batch(1, (b"a", b"2"))]])
+    layout.numbered(tmp_path, 0, layout.LOG).unlink()
+    with pytest.raises(FileNotFoundError):
+        clean(job(tmp_path, segments, first_dirty=1))
+    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000001.log"]
+
+
+def test_a_job_and_its_result_can_go_to_another_process(tmp_path: Path) -> None:
+    segments = store(tmp_path, [[batch(0, (b"a", b"1"), (b"a", b"2"))]])
+    asked = job(tmp_path, segments)
+    assert pickle.loads(pickle.dumps(asked)) == asked
+    done = clean(asked)
+    assert pickle.loads(pickle.dumps(done)) == done
+
+
+def test_kafkas_own_tool_reads_a_cleaned_segment(tmp_path: Path) -> None:
+    if kafka_classpath() is None:
+        pytest.skip(why_no_kafka())
+    options: Mapping[str, int] = {"producer_id": 7, "producer_epoch": 0}
+    segments = store(
+        tmp_path,
+        [
+            [
+                *(
+                    batch(
+                        i * 4,
+                        *(
+                            (b"%d" % (j % 7), b"v%d" % i if i % 3 else None)
+                            for j in range(i, i + 4)
+                        ),
+                        codec=Codec(i % 5),
+                        base_sequence=i * 4,
+                        **options,
+                    )
+                    for i in range(50)
+                ),
+            ]
+        ],
+    )
+    segment = only(clean(job(tmp_path, segments, last_offsets={7: 199})))
+    left = values(cleaned(tmp_path, segment))
+    paths = []
+    for suffix in layout.SEGMENT_SUFFIXES:
+        path = layout.numbered(tmp_path, 0, suffix)
+        os.replace(path.with_name(path.name + layout.CLEANED), path)  # noqa: PTH105
+        paths.append(path)
+    said = dump_log(paths, directory=tmp_path)
+    assert "isvalid: false" not in said
+    assert "Mismatches" not in said
+    assert "deleteHorizonMs: OptionalLong[1790000001000]" in said
+    assert said.count("| offset: ") == len(left)
