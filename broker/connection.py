@@ -22,7 +22,7 @@ from broker.caller import Caller
 from broker.config import Limits
 from wire.errors import ProtocolError
 from wire.frames import FrameMemory, FrameReader, SizeLimit
-from wire.requests import Part
+from wire.primitives import Part
 from wire.slices import FileSlice
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ class Reply:
     def send(self, parts: list[Part]) -> None:
         """Answer. Does nothing if the client has gone."""
         self.parts = parts
-        self.connection.replied()
+        self.connection.send_soon()
 
 
 class Dispatch(Protocol):
-    """What is done with a request: `connection.send`, or `connection.reply` and its answer later."""
+    """Serves a request: with `connection.send`, or `connection.reply` and its answer later."""
 
     def __call__(self, connection: "Connection", frame: memoryview) -> None: ...
 
@@ -57,8 +57,8 @@ class Connection:
 
     __slots__ = (
         "_closed", "_cut", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory",
-        "_outgoing", "_reading", "_replies", "_sock", "_unsent", "_writing", "caller",
-        "last_active", "open", "request_began",
+        "_outgoing", "_reading", "_replies", "_sending_soon", "_sock", "_unsent", "_writing",
+        "caller", "last_active", "open", "request_began",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +90,7 @@ class Connection:
         self._exclusive = False  # the last request must be answered before the next is looked at
         self._outgoing: deque[Part] = deque()
         self._unsent = 0  # bytes in _outgoing that occupy memory
+        self._sending_soon = False
         self._writing = False
         self._reading = False
         self._read_on()
@@ -115,8 +116,14 @@ class Connection:
         self._exclusive = exclusive
         return reply
 
-    def replied(self) -> None:
-        """Some reply is known: send what is at the head of the queue."""
+    def send_soon(self) -> None:
+        """Some reply is known. One flush answers many requests: send them all at once."""
+        if not self._sending_soon:
+            self._sending_soon = True
+            self._loop.call_soon(self._send_replies)
+
+    def _send_replies(self) -> None:
+        self._sending_soon = False
         if not self.open:
             return
         while self._replies and (parts := self._replies[0].parts) is not None:
@@ -155,6 +162,8 @@ class Connection:
                     return
                 if self._congested():
                     self._write()
+                    if not self.open:
+                        return
                     if self._congested():
                         self._wait(cut)
                         return
@@ -183,7 +192,7 @@ class Connection:
             return
         if self._cut is not None:
             self._serve(self._cut)
-        if self.open and self._cut is None and not self._frames.starved:
+        if self._cut is None and not self._frames.starved:
             self._read_on()
 
     def _granted(self) -> bool:
@@ -203,7 +212,7 @@ class Connection:
         )
 
     def _read_on(self) -> None:
-        if not self._reading:
+        if self.open and not self._reading:
             self._reading = True
             self._loop.add_reader(self._sock.fileno(), self._readable)
 

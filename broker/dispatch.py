@@ -19,17 +19,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import broker.api
-from broker.api import fetch, produce
+from broker.api import api_versions, fetch, produce
 from broker.caller import Caller
 from broker.connection import Connection, Reply
 from wire.apis import APIS, refusal
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
-from wire.messages import api_versions as api_versions_messages
+from wire.primitives import Part
 from wire.produce import read_request
 from wire.requests import (
     API_VERSIONS_KEY,
-    Part,
     RequestHeader,
     has_tagged_header,
     read_client_id,
@@ -124,14 +123,16 @@ class Dispatcher:
         key, version, correlation_id = header
         if key == API_VERSIONS_KEY:
             # A client that is too new learns from version 0 what it may use.
-            answer = api_versions_messages.advertised(ErrorCode.unsupported_version)
+            answer = api_versions.advertised(ErrorCode.unsupported_version)
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
         refused = refusal(key, version)
         if refused is None:
             raise ProtocolError(f"API {key} version {version} is not served")
-        log.info("request refused client=%s api=%d version=%d", connection.caller.host, key, version)
+        log.info(
+            "request refused client=%s api=%d version=%d", connection.caller.host, key, version
+        )
         body, tagged_header = refused
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
 

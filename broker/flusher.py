@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 
 class Ticket(Protocol):
-    """A flush that has been decided: `run` may be called on any thread."""
+    """A flush that has been decided: `run` may be called on any thread, and notes its success."""
 
     def run(self) -> None: ...
 
 
-Done = Callable[[float, OSError | None], None]  # seconds it took, what went wrong
+Done = Callable[[float], None]  # seconds it took
 
 
 class Flusher:
@@ -54,9 +54,10 @@ class Flusher:
         while (work := self._tickets.get()) is not None:
             ticket, done = work
             began = time.perf_counter()
-            failure = None
             try:
                 ticket.run()
             except OSError as error:
-                failure = error
-            self._loop.call_soon_threadsafe(done, time.perf_counter() - began, failure)
+                log.error("flush failed error=%r", str(error))
+            except Exception:
+                log.exception("flush failed")
+            self._loop.call_soon_threadsafe(done, time.perf_counter() - began)

@@ -61,7 +61,6 @@ class BrokerMetrics:
 
     def __init__(self, partitions: Callable[[], Iterable[PartitionGauge]]) -> None:
         self.connections = 0
-        self.open_requests = 0
         self._partitions = partitions
         self._topics: dict[str, TopicTraffic] = {}
         self._requests: dict[str, _Histogram] = {}
@@ -121,9 +120,6 @@ class BrokerMetrics:
         yield rejected
         yield GaugeMetricFamily(
             _PREFIX + "connections", "Connections of clients.", value=self.connections
-        )
-        yield GaugeMetricFamily(
-            _PREFIX + "open_requests", "Requests not answered yet.", value=self.open_requests
         )
 
     def _topic_families(self) -> Iterator[Metric]:

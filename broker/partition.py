@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
 
+_GLANCE_SECONDS = 0.005
+
 Flushed = Callable[[ErrorCode], None]
 Exposed = Callable[[], None]
 
@@ -143,6 +145,11 @@ class Partition:
             self._flush_soon = True
             self._loop.call_soon(self._flush_now)
 
+    async def flushed(self) -> None:
+        """Return when no flush is under way."""
+        while self._flushing:  # noqa: ASYNC110  # once, when the broker stops
+            await asyncio.sleep(_GLANCE_SECONDS)
+
     def _flush_now(self) -> None:
         self._flush_soon = False
         if self._flush_timer is not None:
@@ -156,15 +163,14 @@ class Partition:
         self._flushing = True
         self._unflushed = 0
 
-        def done(seconds: float, failure: OSError | None) -> None:
+        def done(seconds: float) -> None:
             self._flushing = False
             self._metrics.flush(seconds)
+            self.log.complete_flush(ticket)
+            if self.log.offline:
+                self.take_offline(self.log.offline)
             if self.offline_reason:
                 return
-            if failure is not None:
-                self.take_offline(f"flush failed: {failure.strerror or failure}")
-                return
-            self.log.complete_flush(ticket)
             self._tell()
             if self._flushed:
                 self._flush_now()

@@ -31,7 +31,7 @@ class PartitionBatch(NamedTuple):
     """Where a batch is bound for; `records` is a view of the received bytes, None if null."""
 
     topic: str
-    index: int
+    partition: int
     records: memoryview | None
 
 
@@ -45,7 +45,7 @@ class PartitionResult(NamedTuple):
     """What became of one batch."""
 
     topic: str
-    index: int
+    partition: int
     code: ErrorCode
     base_offset: int = -1
     append_time: int = -1
@@ -149,8 +149,8 @@ def _write_plain(out: Outgoing, version: int, results: Sequence[PartitionResult]
     for topic, partitions in topics:
         _write_plain_name(out, topic)
         out += _INT32.pack(len(partitions))
-        for _, index, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(index, code, base_offset, append_time)
+        for _, partition, code, base_offset, append_time, start_offset, message in partitions:
+            out += _RESULT.pack(partition, code, base_offset, append_time)
             if version >= 5:
                 out += _INT64.pack(start_offset)
             if version >= 8:
@@ -166,8 +166,8 @@ def _write_flexible(out: Outgoing, results: Sequence[PartitionResult]) -> None:
     for topic, partitions in topics:
         _write_name(out, topic)
         primitives.write_unsigned_varint(out, len(partitions) + 1)
-        for _, index, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(index, code, base_offset, append_time)
+        for _, partition, code, base_offset, append_time, start_offset, message in partitions:
+            out += _RESULT.pack(partition, code, base_offset, append_time)
             out += _INT64.pack(start_offset)
             out += b"\x01"  # no errors of single records
             _write_nullable(out, message)

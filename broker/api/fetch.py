@@ -22,7 +22,7 @@ from wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from wire.requests import Part
+from wire.primitives import Part
 from wire.slices import FileSlice
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ def serve(
         except (ApiError, BatchError, StorageError) as error:
             broker.metrics.rejected(error.code)
             results.append(
-                PartitionResult(batch.topic, batch.index, error.code, message=str(error))
+                PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
             )
             continue
         if request.acks == _ALL and end_offset > partition.log.flushed_offset:
@@ -137,7 +137,7 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
 
 def _refuse_all(request: ProduceRequest, code: ErrorCode, message: str) -> list[PartitionResult]:
     return [
-        PartitionResult(batch.topic, batch.index, code, message=message)
+        PartitionResult(batch.topic, batch.partition, code, message=message)
         for batch in request.batches
     ]
 

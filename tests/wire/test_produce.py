@@ -103,7 +103,7 @@ def test_responses_are_written_the_same(
                 name=topic,
                 partition_responses=tuple(
                     PartitionProduceResponse(
-                        index=result.index,
+                        index=result.partition,
                         error_code=result.code,
                         base_offset=result.base_offset,
                         log_append_time=result.append_time,

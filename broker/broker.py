@@ -1,0 +1,231 @@
+"""One broker: what it consists of, in which order that starts, and in which it stops.
+
+    data directory locked → port bound → session with ZooKeeper → cluster id agreed
+    → map loaded → logs opened and recovered → registered, candidate for controller → serving
+
+Stopping goes the other way: what clients were promised is flushed and answered before the logs are
+closed, and the data directory is marked clean last of all. A crash at any point leaves what
+recovery expects.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from broker.config import BrokerConfig
+from broker.data_directory import DataDirectory
+from broker.deletions import Deletions
+from broker.dispatch import Dispatcher
+from broker.errors import BrokerError
+from broker.flusher import Flusher
+from broker.housekeeping import Housekeeping
+from broker.http import HttpServer
+from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.partitions import Partitions
+from broker.producer_ids import ProducerIds
+from broker.server import Server, raise_file_limit
+from broker.storage.identity import Owner
+from broker.topic_config import TopicDefaults
+from broker.topics import TopicAdmin
+from cluster.brokers import Registration
+from cluster.controller import Candidate
+from cluster.errors import BrokerIdTaken
+from cluster.identity import cluster_id, find_cluster_id
+from cluster.session import Session
+from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch, Endpoint
+from cluster.view import ClusterView
+
+log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS = 5.0
+
+
+class MapLost(BrokerError):
+    """ZooKeeper is empty, but the data directory belongs to a cluster."""
+
+
+class Broker:
+    """What handlers and housekeeping find everything at. Belongs to the event loop.
+
+    `start` builds the parts in the order above, each with its own end on a stack; `stop` unwinds
+    it. `gone` is set when the broker cannot go on by itself; `failure` then says why.
+    """
+
+    server: Server
+    session: Session
+    cluster: ClusterView
+    partitions: Partitions
+    topics: TopicAdmin
+    producer_ids: ProducerIds
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.loop = asyncio.get_running_loop()
+        self.defaults = TopicDefaults.from_settings(config.topic_defaults)
+        self.metrics = BrokerMetrics(self._gauges)
+        self.gone = asyncio.Event()
+        self.failure = ""
+        self._not_ready = "starting"
+        self._ends = AsyncExitStack()
+
+    async def start(self, zookeeper: str, secret: str | None) -> None:
+        """Bring everything up; whatever cannot be is raised, and `stop` undoes the rest."""
+        config, ends = self.config, self._ends
+        raise_file_limit()
+        data = DataDirectory(Path(config.data_dir))
+        ends.callback(data.release)
+        self.server = Server(config, Dispatcher(self), self.metrics)
+        ends.callback(self.server.close)
+        http = HttpServer(
+            config.http_host,
+            config.http_port,
+            self.metrics,
+            readiness=lambda: self._not_ready,
+            health=self._health,
+        )
+        http.start()
+        ends.callback(http.stop)
+
+        self._not_ready = "connecting to ZooKeeper"
+        self.session = await asyncio.to_thread(
+            Session.connect,
+            zookeeper,
+            secret=secret,
+            timeout_s=config.zookeeper_session_seconds,
+        )
+        ends.push_async_callback(asyncio.to_thread, self.session.close)
+        owner = Owner(await asyncio.to_thread(self._agree_on_cluster, data), config.id)
+        data.claim(owner)
+
+        self._not_ready = "opening logs"
+        flusher = Flusher(self.loop)
+        ends.callback(flusher.stop)
+        self.partitions = Partitions(
+            config.id,
+            data,
+            self.defaults,
+            clean=data.take_clean_mark(),
+            flusher=flusher,
+            metrics=self.metrics,
+        )
+        ends.push_async_callback(self._close_logs, data)
+        self.cluster = ClusterView(self.session)
+        self._deletions = Deletions(self)
+        await asyncio.to_thread(self.cluster.start, self._map_changed)
+        ends.push_async_callback(asyncio.to_thread, self.cluster.close)
+        self.partitions.follow(self.cluster.snapshot)
+        await self.partitions.caught_up()
+
+        self._not_ready = "registering"
+        registration = Registration(self.session, self._info(data, http.port), self._id_taken)
+        await asyncio.to_thread(registration.start)
+        ends.push_async_callback(asyncio.to_thread, registration.close)
+        candidate = Candidate(self.session, config.id, self._elected, self._deposed)
+        self.producer_ids = ProducerIds(self.session)
+        self.topics = TopicAdmin(
+            config.id,
+            self.session,
+            self.cluster,
+            self.partitions,
+            self.defaults,
+            controller_epoch=lambda: candidate.epoch,
+        )
+        candidate.start()
+        ends.push_async_callback(asyncio.to_thread, candidate.close)
+        housekeeping = Housekeeping(self.partitions, data, config.intervals)
+        ends.push_async_callback(housekeeping.stop)
+        ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
+        self.server.start()
+        self._not_ready = ""
+        log.info(
+            "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
+            config.id,
+            owner.cluster_id,
+            config.host,
+            self.server.port,
+            http.port,
+            len(self.partitions),
+            len(self.partitions.offline),
+        )
+
+    async def stop(self) -> None:
+        """Undo what `start` did, as far as that got."""
+        self._not_ready = "stopping"
+        await self._ends.aclose()
+
+    async def _close_logs(self, data: DataDirectory) -> None:
+        checkpoints, clean = await self.partitions.close()
+        await asyncio.to_thread(data.write_checkpoints, checkpoints)
+        if clean:
+            data.mark_clean()
+
+    # Who this is
+
+    @property
+    def listener(self) -> str:
+        """Where clients are told to reach this broker."""
+        host = self.config.advertised_host or self.config.host
+        return f"PLAINTEXT://{host}:{self.config.advertised_port or self.server.port}"
+
+    def _info(self, data: DataDirectory, http_port: int) -> BrokerInfo:
+        host = self.config.advertised_host or self.config.host
+        port = self.config.advertised_port or self.server.port
+        machine = socket.gethostname()
+        return BrokerInfo(
+            broker_id=self.config.id,
+            host=host,
+            port=port,
+            directory_id=data.directory_id,
+            location=f"{machine}:{data.path.resolve()}",
+            started_ms=time.time_ns() // 1_000_000,
+            rack=self.config.rack or machine,
+            http_port=http_port,
+            endpoints=(Endpoint(protocol="PLAINTEXT", host=host, port=port),),
+        )
+
+    def _agree_on_cluster(self, data: DataDirectory) -> str:
+        """The id of this cluster; only a broker without data may give it one."""
+        owner = data.owner
+        if owner is not None and find_cluster_id(self.session) is None:
+            raise MapLost(
+                f"{data.path} belongs to cluster {owner.cluster_id}, and ZooKeeper at "
+                f"{self.session.address} knows no cluster: connect to the right one, or, if it was "
+                "lost, rebuild the map with `penstock topics recover`"
+            )
+        return cluster_id(self.session)
+
+    # What others tell it, on threads of their own
+
+    def _map_changed(self, snapshot: ClusterSnapshot) -> None:
+        self.loop.call_soon_threadsafe(self._follow, snapshot)
+
+    def _follow(self, snapshot: ClusterSnapshot) -> None:
+        self.partitions.follow(snapshot)
+        self._deletions.follow(snapshot)
+
+    def _id_taken(self, taken: BrokerIdTaken) -> None:
+        self.loop.call_soon_threadsafe(self._give_up, str(taken))
+
+    def _give_up(self, reason: str) -> None:
+        self.failure = reason
+        self.gone.set()
+
+    def _elected(self, epoch: ControllerEpoch) -> None:
+        self.loop.call_soon_threadsafe(self._deletions.lead, epoch)
+
+    def _deposed(self) -> None:
+        self.loop.call_soon_threadsafe(self._deletions.lead, None)
+
+    # What it tells others
+
+    def _health(self) -> str:
+        session = getattr(self, "session", None)
+        return "none" if session is None else session.state.value
+
+    def _gauges(self) -> Iterator[PartitionGauge]:
+        partitions = getattr(self, "partitions", None)
+        return iter(()) if partitions is None else partitions.gauges()

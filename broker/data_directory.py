@@ -1,0 +1,143 @@
+"""A broker's data directory as a whole: whose it is, and how its last broker left it.
+
+`.lock` is held for as long as the process lives, so two brokers never share a directory, not even
+by mistake; in it stands an id that tells this directory from any other. `meta.properties` names
+cluster and broker, and a directory of others is refused. The mark of a clean stop is there only
+between that stop and the next start. Two checkpoints, replaced as a whole, say up to where each
+partition is known to be on disk, and where it begins; without them recovery reads more.
+"""
+
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from broker.storage import identity
+from broker.storage.checkpoints import (
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    read_offsets,
+    write_offsets,
+)
+from broker.storage.errors import BadCheckpoint
+from broker.storage.identity import Owner
+
+log = logging.getLogger(__name__)
+
+_LOCK = ".lock"
+
+Key = tuple[str, int]  # topic and partition
+
+
+class Checkpoint(NamedTuple):
+    """Of one partition: below the first, all is on disk; below the second, records are deleted."""
+
+    recovery_point: int = 0
+    start_offset: int = 0
+
+
+class DirectoryInUse(Exception):
+    """Another process serves this data directory."""
+
+
+class DataDirectory:
+    """Held by one process, from when it is made until `release` or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise DirectoryInUse(
+                f"{path} is in use: another broker runs on it. Stop that one, or choose another "
+                "`data_dir`"
+            ) from None
+        self.directory_id = self._read_id()
+        self._writing = threading.Lock()
+        self._checkpoints = self._read_checkpoints()
+
+    @property
+    def owner(self) -> Owner | None:
+        """The cluster and broker that the directory belongs to, if it is not new."""
+        return identity.read_owner(self.path)
+
+    def claim(self, owner: Owner) -> None:
+        """Make sure that it belongs to `owner`."""
+        identity.claim(self.path, owner)
+
+    def take_clean_mark(self) -> bool:
+        """Whether the last stop was a clean one. From now on, it was not."""
+        return identity.take_clean_shutdown(self.path)
+
+    def mark_clean(self) -> None:
+        """All logs have been closed as they should be."""
+        identity.mark_clean_shutdown(self.path)
+
+    # Checkpoints: any thread
+
+    def checkpoint(self, key: Key) -> Checkpoint:
+        """What is known of a partition."""
+        return self._checkpoints.get(key, Checkpoint())
+
+    def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        """Replace what is known of all partitions. Blocks."""
+        with self._writing:
+            if checkpoints != self._checkpoints:
+                self._write(checkpoints)
+
+    def forget_checkpoint(self, key: Key) -> None:
+        """Know nothing of a partition any more, before another of its name is made. Blocks."""
+        with self._writing:
+            if key in self._checkpoints:
+                self._write({k: v for k, v in self._checkpoints.items() if k != key})
+
+    def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
+        for name, field in ((RECOVERY_POINTS, 0), (START_OFFSETS, 1)):
+            offsets = {key: checkpoint[field] for key, checkpoint in checkpoints.items()}
+            write_offsets(self.path / name, offsets)
+        self._checkpoints = dict(checkpoints)
+
+    def _read_checkpoints(self) -> dict[Key, Checkpoint]:
+        points, starts = self._read(RECOVERY_POINTS), self._read(START_OFFSETS)
+        return {
+            key: Checkpoint(points.get(key, 0), starts.get(key, 0))
+            for key in points.keys() | starts.keys()
+        }
+
+    def _read(self, name: str) -> dict[Key, int]:
+        try:
+            return read_offsets(self.path / name)
+        except BadCheckpoint as error:
+            log.warning("checkpoint ignored, recovery will read more error=%r", str(error))
+            return {}
+
+    @property
+    def last_alive_ms(self) -> int | None:
+        """When the last broker here wrote a checkpoint."""
+        try:
+            return (self.path / RECOVERY_POINTS).stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return None
+
+    # The end
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._lock)
+
+    def _read_id(self) -> UUID:
+        try:
+            return UUID(os.pread(self._lock, 36, 0).decode("ascii", "replace"))
+        except ValueError:
+            directory_id = uuid4()
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(directory_id).encode(), 0)
+            os.fsync(self._lock)
+            return directory_id

@@ -1,0 +1,99 @@
+"""What a broker does for its logs now and then: checkpoints, retention, compaction.
+
+Each has its interval and its own task, and goes through the partitions one by one, so that clients
+are served in between. What goes wrong with one is logged and tried again at the next turn. A crash
+loses nothing but the work since the last checkpoint.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from broker.config import Intervals
+from broker.data_directory import Checkpoint, DataDirectory
+from broker.partitions import Partitions
+from broker.storage.errors import StorageError
+from broker.storage.retention_clock import RetentionClock
+
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """Runs from when it is made until `stop`."""
+
+    def __init__(self, partitions: Partitions, data: DataDirectory, intervals: Intervals) -> None:
+        self._partitions = partitions
+        self._data = data
+        self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
+        self._tasks = [
+            asyncio.ensure_future(_every(seconds, act))
+            for seconds, act in (
+                (intervals.checkpoint, self._checkpoint),
+                (intervals.retention, self._retain),
+            )
+        ]
+
+    async def stop(self) -> None:
+        """End all tasks; a compaction under way is given up."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _checkpoint(self) -> None:
+        now_ms = _wall_ms()
+        checkpoints = {}
+        for partition in self._partitions:
+            if not partition.offline_reason:
+                checkpoints[partition.topic, partition.index] = Checkpoint(
+                    *partition.log.checkpoint(now_ms)
+                )
+                partition.flush()  # moves the recovery point that the next checkpoint writes
+                await asyncio.sleep(0)
+        for key in self._partitions.offline:
+            checkpoints[key] = self._data.checkpoint(key)
+        await asyncio.to_thread(self._data.write_checkpoints, checkpoints)
+
+    async def _retain(self) -> None:
+        held = self._clock.hold(_wall_ms(), _monotonic_ms())
+        now_ms = 0 if held else _wall_ms()  # at time 0 nothing is old, and size still counts
+        for partition in self._partitions:
+            if partition.offline_reason:
+                continue
+            try:
+                removed = partition.log.expire(now_ms)
+            except StorageError as error:
+                log.warning(
+                    "retention failed topic=%s partition=%d error=%r",
+                    partition.topic,
+                    partition.index,
+                    str(error),
+                )
+                continue
+            if removed:
+                log.info(
+                    "segments expired topic=%s partition=%d count=%d start_offset=%d",
+                    partition.topic,
+                    partition.index,
+                    len(removed),
+                    partition.log.start_offset,
+                )
+                partition.flush()  # unlinks them
+            await asyncio.sleep(0)
+
+
+async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await act()
+        except Exception:
+            log.exception("housekeeping failed, trying again later")
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,317 @@
+"""The partitions on this broker, kept in step with the cluster's map.
+
+Invariants: a directory belongs to a partition only if its topic id is the map's, so a topic that
+was deleted and created again never shows its predecessor's data. Directories of topics that the map
+does not know are left alone and named in the log: the map may have been lost, and
+`penstock topics recover` rebuilds it from them. A partition whose log cannot be opened is offline
+with a reason; the others are served.
+
+The map changes on ZooKeeper's threads; what follows from it is done on the event loop, one change
+after the other, with files opened and deleted in worker threads.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from broker.data_directory import Checkpoint, DataDirectory, Key
+from broker.errors import ApiError
+from broker.flusher import Flusher
+from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.partition import Partition
+from broker.storage import directories
+from broker.storage.errors import StorageError
+from broker.storage.identity import read_topic_id
+from broker.storage.log import Log
+from broker.topic_config import TopicConfig, TopicDefaults
+from cluster.values import ClusterSnapshot
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+_OPENING_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the map says of one partition that should be here."""
+
+    topic_id: UUID
+    leader_epoch: int
+    config: TopicConfig
+
+
+class Partitions:
+    """All partitions that this broker holds."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        data: DataDirectory,
+        defaults: TopicDefaults,
+        *,
+        flusher: Flusher,
+        metrics: BrokerMetrics,
+        clean: bool,
+    ) -> None:
+        self._broker_id = broker_id
+        self._data = data
+        self._defaults = defaults
+        self._loop = asyncio.get_running_loop()
+        self._flusher = flusher
+        self._metrics = metrics
+        self._clean = clean
+        self._partitions: dict[Key, Partition] = {}
+        self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
+        self._elsewhere: frozenset[Key] = frozenset()  # led by other brokers
+        self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
+        # Gigabytes take the file system a while; nobody waits for that.
+        self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
+        self._pending: ClusterSnapshot | None = None
+        self._applying: asyncio.Task[None] | None = None
+        self._warned: set[Path] = set()
+        self._watchers: list[Callable[[], None]] = []
+
+    # Looking up
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, if it is here."""
+        partition = self._partitions.get((topic, index))
+        if partition is None:
+            raise self._missing((topic, index))
+        return partition
+
+    def _missing(self, key: Key) -> ApiError:
+        topic, index = key
+        if key in self._offline:
+            _, reason = self._offline[key]
+            return ApiError(ErrorCode.kafka_storage_error, f"{topic}-{index} is offline: {reason}")
+        if key in self._elsewhere:
+            return ApiError(
+                ErrorCode.not_leader_or_follower, f"{topic}-{index} is led by another broker"
+            )
+        return ApiError(
+            ErrorCode.unknown_topic_or_partition, f"there is no partition {index} of {topic!r}"
+        )
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(tuple(self._partitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def offline(self) -> dict[Key, str]:
+        """Why partitions are not served: those that could not be opened, and those that failed."""
+        reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
+        for key, partition in tuple(self._partitions.items()):
+            if partition.offline_reason:
+                reasons[key] = partition.offline_reason
+        return reasons
+
+    def gauges(self) -> Iterator[PartitionGauge]:
+        """How every partition stands. Any thread."""
+        for topic, index in self.offline:
+            yield PartitionGauge(topic=topic, partition=index, online=False)
+        for partition in self:
+            if not partition.offline_reason:
+                partition_log = partition.log
+                yield PartitionGauge(
+                    topic=partition.topic,
+                    partition=partition.index,
+                    online=True,
+                    log_start_offset=partition_log.start_offset,
+                    log_end_offset=partition_log.end_offset,
+                    exposed_offset=partition_log.exposed_offset,
+                    log_bytes=partition_log.size,
+                )
+
+    def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
+        """Whether these partitions of a topic are here, or offline, as far as they should be."""
+        return all(
+            key in self._elsewhere
+            or key in self._offline
+            or (key in self._partitions and self._partitions[key].log.topic_id == topic_id)
+            for key in ((topic, index) for index in indexes)
+        )
+
+    async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
+        """Return when `settled`."""
+        wanted = tuple(indexes)
+        while not self.settled(topic, topic_id, wanted):
+            changed = self._loop.create_future()
+            watcher = _resolve(changed)
+            self._watchers.append(watcher)
+            try:
+                await changed
+            finally:
+                self._watchers.remove(watcher)
+
+    # Following the map
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """Bring the partitions here in line with `snapshot`, after what is under way."""
+        self._pending = snapshot
+        if self._applying is None or self._applying.done():
+            self._applying = self._loop.create_task(self._apply_pending())
+
+    async def caught_up(self) -> None:
+        """Return when every snapshot that was given to `follow` has been applied."""
+        while self._applying is not None and not self._applying.done():
+            await asyncio.shield(self._applying)
+
+    async def _apply_pending(self) -> None:
+        while (snapshot := self._pending) is not None:
+            self._pending = None
+            try:
+                await self._apply(snapshot)
+            except Exception:
+                log.exception("the cluster's map could not be followed; trying at its next change")
+            for watcher in tuple(self._watchers):
+                watcher()
+
+    async def _apply(self, snapshot: ClusterSnapshot) -> None:
+        wanted, self._elsewhere = self._wanted(snapshot)
+        self._drop(wanted, snapshot)
+        opening = []
+        for key, want in wanted.items():
+            partition = self._partitions.get(key)
+            if partition is not None:
+                if partition.config != want.config:
+                    partition.configure(want.config)
+                partition.leader_epoch = want.leader_epoch
+            elif key not in self._offline:
+                opening.append(self._open(key, want))
+        if opening:
+            await asyncio.gather(*opening)
+
+    def _wanted(self, snapshot: ClusterSnapshot) -> tuple[dict[Key, _Wanted], frozenset[Key]]:
+        wanted: dict[Key, _Wanted] = {}
+        elsewhere: set[Key] = set()
+        for name, topic in snapshot.topics.items():
+            if name in snapshot.deleting:
+                continue
+            config = None
+            for index, info in enumerate(topic.partitions):
+                if info.leader != self._broker_id:
+                    elsewhere.add((name, index))
+                    continue
+                if config is None:
+                    config = self._config(name, snapshot)
+                wanted[name, index] = _Wanted(topic.topic_id, info.leader_epoch, config)
+        return wanted, frozenset(elsewhere)
+
+    def _config(self, topic: str, snapshot: ClusterSnapshot) -> TopicConfig:
+        overrides = snapshot.topic_configs.get(topic, {})
+        config, problems = TopicConfig.salvage(overrides, self._defaults.configs)
+        for problem in problems:
+            log.warning("config ignored topic=%s problem=%r", topic, problem)
+        return config
+
+    def _drop(self, wanted: dict[Key, _Wanted], snapshot: ClusterSnapshot) -> None:
+        """Stop serving what is not wanted any more, and delete what was deleted."""
+        for key, (topic_id, _) in tuple(self._offline.items()):
+            if key not in wanted or wanted[key].topic_id != topic_id:
+                del self._offline[key]
+        for key, partition in tuple(self._partitions.items()):
+            if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
+                del self._partitions[key]
+                partition.close()
+                partition.log.delete()
+                log.info("partition deleted topic=%s partition=%d", *key)
+        for found in directories.partition_directories(self._data.path):
+            key = found.topic, found.partition
+            if found.topic in snapshot.deleting:
+                found.path.rename(found.path.with_name(directories.deleted_name(found.path.name)))
+            elif found.topic not in snapshot.topics and found.path not in self._warned:
+                self._warned.add(found.path)
+                log.warning(
+                    "the map has no such topic, its data is left alone path=%s; if the map was "
+                    "lost, run `penstock topics recover`",
+                    found.path,
+                )
+        self._remover.submit(directories.remove_deleted, self._data.path)
+
+    async def _open(self, key: Key, want: _Wanted) -> None:
+        topic, index = key
+        try:
+            opened = await self._loop.run_in_executor(
+                self._threads, self._open_log, key, want.topic_id, want.config
+            )
+        except (StorageError, OSError) as error:
+            self._offline[key] = (want.topic_id, str(error))
+            log.error("partition offline topic=%s partition=%d reason=%r", topic, index, str(error))
+            return
+        self._partitions[key] = Partition(
+            topic,
+            index,
+            opened,
+            want.config,
+            want.leader_epoch,
+            loop=self._loop,
+            flusher=self._flusher,
+            metrics=self._metrics,
+        )
+
+    def _open_log(self, key: Key, topic_id: UUID, config: TopicConfig) -> Log:
+        """In a worker thread: open what is there, if it is this topic's, or create it."""
+        topic, index = key
+        path = self._data.path / f"{topic}-{index}"
+        if path.exists():
+            if read_topic_id(path) == topic_id:
+                checkpoint = self._data.checkpoint(key)
+                return Log.open(
+                    path,
+                    config.log_config(),
+                    recovery_point=checkpoint.recovery_point,
+                    start_offset=checkpoint.start_offset,
+                    clean=self._clean,
+                    now_ms=time.time_ns() // 1_000_000,
+                )
+            stray = directories.set_aside(path)
+            log.warning("another topic's data was set aside path=%s", stray)
+        self._data.forget_checkpoint(key)
+        return Log.create(path, topic_id, config.log_config())
+
+    # The end
+
+    async def close(self) -> tuple[dict[Key, Checkpoint], bool]:
+        """Close every log as a clean stop does: their last checkpoints, and whether all could be.
+
+        A partition that is offline keeps the checkpoint it had, and is recovered at the next start.
+        """
+        if self._applying is not None:
+            self._pending = None
+            await asyncio.gather(self._applying, return_exceptions=True)
+        online = [partition for partition in self if not partition.offline_reason]
+        closed = await asyncio.gather(
+            *(self._close(partition) for partition in online), return_exceptions=True
+        )
+        self._threads.shutdown()
+        self._remover.shutdown()
+        checkpoints = {key: self._data.checkpoint(key) for key in self.offline}
+        for partition, result in zip(online, closed, strict=True):
+            if isinstance(result, BaseException):
+                log.error("log not closed directory=%s error=%r", partition.log.directory, result)
+            else:
+                checkpoints[partition.topic, partition.index] = result
+        return checkpoints, len(checkpoints) == len(online)
+
+    async def _close(self, partition: Partition) -> Checkpoint:
+        await partition.flushed()
+        partition.close()
+        await self._loop.run_in_executor(self._threads, partition.log.close)
+        return Checkpoint(partition.log.recovery_point, partition.log.start_offset)
+
+
+def _resolve(future: "asyncio.Future[None]") -> Callable[[], None]:
+    def resolve() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    return resolve

@@ -1,0 +1,98 @@
+"""`penstock broker`: one broker in this process, until it is told to stop.
+
+SIGTERM and SIGINT stop it gracefully, a second one at once. The embedded ZooKeeper, if there is
+one, starts before the broker and stops after it; it dies with this process however that ends.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import uvloop
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.data_directory import DirectoryInUse
+from broker.errors import BrokerError
+from broker.storage.errors import StorageError
+from cluster.errors import ClusterError, EmbeddedError
+from cluster.zookeeper import EmbeddedZooKeeper
+
+log = logging.getLogger(__name__)
+
+# A thread that has just synced a file waits this long, at most, for the interpreter.
+_SWITCH_INTERVAL = 0.0005
+_LOOK_AFTER_SECONDS = 2.0
+
+CANNOT_START = 1
+STOPPED_BY_ITSELF = 1
+
+
+def run(config: BrokerConfig) -> int:
+    """Serve until a signal comes; the process's exit code."""
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    with ExitStack() as stack:
+        try:
+            zookeeper, secret = _zookeeper(config, stack)
+            return uvloop.run(_serve(config, zookeeper, secret))
+        except (BrokerError, StorageError, ClusterError, DirectoryInUse, OSError) as error:
+            print(f"penstock broker: {error}", file=sys.stderr)
+            return CANNOT_START
+
+
+def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]:
+    """Where ZooKeeper is and what it asks for; starts the embedded one."""
+    if not config.embeds_zookeeper:
+        return config.zookeeper, config.zookeeper_secret or None
+    zookeeper = EmbeddedZooKeeper.start(
+        Path(config.zookeeper_dir or Path(config.data_dir) / "zookeeper"),
+        config.zookeeper_port,
+        jars=Path(config.zookeeper_jars) if config.zookeeper_jars else None,
+    )
+    stack.callback(zookeeper.stop)
+    ended = threading.Event()
+    stack.callback(ended.set)
+    threading.Thread(
+        target=_keep_running, args=(zookeeper, ended), name="zookeeper-keeper", daemon=True
+    ).start()
+    return zookeeper.address, zookeeper.secret
+
+
+def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
+    """Start ZooKeeper again when it has ended by itself; the broker serves meanwhile."""
+    while not ended.wait(_LOOK_AFTER_SECONDS):
+        try:
+            zookeeper.ensure_running()
+        except EmbeddedError as error:
+            log.error("embedded zookeeper does not start error=%r", str(error))
+
+
+async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
+    loop = asyncio.get_running_loop()
+    broker = Broker(config)
+
+    def stop(number: int) -> None:
+        log.info("stopping signal=%s", signal.Signals(number).name)
+        broker.gone.set()
+        loop.remove_signal_handler(number)  # the next one ends the process
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        await broker.start(zookeeper, secret)
+        # What has been loaded stays: do not look through it again and again.
+        gc.collect()
+        gc.freeze()
+        await broker.gone.wait()
+    finally:
+        await broker.stop()
+    if broker.failure:
+        print(f"penstock broker: {broker.failure}", file=sys.stderr)
+        return STOPPED_BY_ITSELF
+    log.info("stopped")
+    return 0
