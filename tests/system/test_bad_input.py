@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster.zookeeper import EmbeddedZooKeeper
 from tests.broker_process import BrokerProcess
 from tests.server_process import wait_until
 from tests.system.bystander import Bystander
