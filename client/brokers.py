@@ -1,7 +1,8 @@
 """The brokers of a cluster, as a client knows them: who they are, who leads what, connections.
 
 What is known is the last metadata; whoever learns from an error that it is out of date asks again.
-At most one connection to each broker is kept, opened when it is first needed. One thread at a time.
+One connection to each broker is kept and shared, opened when it is first needed. One thread at a
+time.
 """
 
 import random
@@ -113,19 +114,26 @@ class Brokers:
         return self.persist(controller).call(api, request, within=within)
 
     def broker(self, broker_id: int) -> Connection:
-        """A connection to that broker."""
+        """The connection to that broker that all share, for requests that are answered at once."""
+        return self._shared(self._address(broker_id))
+
+    def connect(self, broker_id: int) -> Connection:
+        """A connection of the caller's own, on which a request may wait without others waiting."""
+        return Connection(self._address(broker_id), self._client_id)
+
+    def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
+        """The partitions by the broker that leads them."""
+        found: dict[int, list[int]] = {}
+        for partition in partitions:
+            leader = self.known.topic(topic).partition(partition).leader
+            found.setdefault(leader, []).append(partition)
+        return found
+
+    def _address(self, broker_id: int) -> Address:
         broker = self.known.brokers.get(broker_id)
         if broker is None:
             raise NotReachable(f"broker {broker_id} is not among the live ones")
-        return self._connect(broker.address)
-
-    def by_leader(self, topic: str, partitions: Iterable[int]) -> dict[Connection, list[int]]:
-        """The partitions by the connection to their leader."""
-        found: dict[Connection, list[int]] = {}
-        for partition in partitions:
-            leader = self.known.topic(topic).partition(partition).leader
-            found.setdefault(self.broker(leader), []).append(partition)
-        return found
+        return broker.address
 
     def _any(self) -> Connection:
         """An open connection, or a new one to a broker that is known or to a bootstrap address."""
@@ -136,12 +144,12 @@ class Brokers:
         failure: ClientError = NotReachable("no broker to connect to")
         for address in [*_shuffled(known), *_shuffled(self.bootstrap)]:
             try:
-                return self._connect(address)
+                return self._shared(address)
             except ClientError as error:
                 failure = error
         raise failure
 
-    def _connect(self, address: Address) -> Connection:
+    def _shared(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
             connection = self._connections[address] = Connection(address, self._client_id)

@@ -196,6 +196,8 @@ def _open_socket(address: Address) -> socket.socket:
         opened = socket.create_connection(address, CONNECT_SECONDS)
     except OSError as error:
         raise NotReachable(f"no broker at {address}: {_reason(error)}") from None
+    except UnicodeError:  # what Python says to a host name with an empty or endless label
+        raise NotReachable(f"no broker at {address}: not a host name") from None
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
 

@@ -4,7 +4,8 @@ No group: whoever wants all partitions reads all partitions.
 """
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from client.brokers import Brokers
 from client.errors import Corrupt
@@ -42,6 +43,17 @@ class Consumer:
         self._ends = start_offsets(brokers, topic, wanted, End()) if to_end else None
         self._fetcher = Fetcher(brokers, topic, self._starts)
         self._forget_finished()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._fetcher.close()
 
     @property
     def finished(self) -> bool:

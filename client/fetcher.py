@@ -1,8 +1,9 @@
 """Record batches of a topic's partitions, as they lie in the log: the raw half of consuming.
 
-One fetch is under way with each leader at any time, so that the next bytes travel while the last
-ones are worked on. A position moves past a batch exactly when the batch is handed out. A partition
-whose leader has moved, or whose broker is gone for a moment, is asked for again after a pause.
+One fetch is under way with each leader at any time, on a connection of its own: the next bytes
+travel while the last ones are worked on, and nobody else waits behind a long poll. A position moves
+past a batch exactly when the batch is handed out. A partition whose leader has moved, or whose
+broker is gone for a moment, is asked for again after a pause.
 
 A batch's CRC is checked here; its records are not looked at.
 """
@@ -59,7 +60,8 @@ class Fetcher:
         self.positions = dict(positions)
         self.ends: dict[int, int] = {}  # high watermarks, as of the last answers
         self._brokers = brokers
-        self._under_way: dict[Connection, _Fetch] = {}
+        self._connections: dict[int, Connection] = {}
+        self._under_way: dict[int, _Fetch] = {}  # by leader
         self._patience = brokers.patience()
         self._leaders_known = False
         self._turn = 0
@@ -69,21 +71,24 @@ class Fetcher:
         batches: list[Batch] = []
         try:
             self._ask()
-            for connection in self._answered(seconds):
-                self._receive(connection, batches)
+            for leader in self._answered(seconds):
+                self._receive(leader, batches)
             # Before the caller works on these, the next ones are on their way.
             self._ask()
         except ClientError as error:
             self._leaders_known = False
-            self._under_way = {
-                connection: waiting
-                for connection, waiting in self._under_way.items()
-                if not connection.closed
-            }
+            for leader, connection in list(self._connections.items()):
+                if connection.closed:
+                    del self._connections[leader]
+                    self._under_way.pop(leader, None)
             # A final error comes back with the next poll, after what came before it.
             if not batches:
                 self._patience.wait(error)
         return batches
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
 
     def forget(self, partition: int) -> None:
         """Wants nothing more of this partition."""
@@ -98,14 +103,17 @@ class Fetcher:
         if not self._leaders_known:
             self._brokers.refresh([self.topic])
             self._leaders_known = True
-        for connection, led in self._brokers.by_leader(self.topic, idle).items():
-            if connection not in self._under_way:
-                # The first partition may fill the answer: each is the first in its turn.
-                self._turn += 1
-                first = self._turn % len(led)
-                partitions = (*led[first:], *led[:first])
-                pending = connection.send(fetch.API, self._request(partitions))
-                self._under_way[connection] = _Fetch(pending, partitions)
+        for leader, led in self._brokers.leaders(self.topic, idle).items():
+            if leader in self._under_way:
+                continue
+            if leader not in self._connections:
+                self._connections[leader] = self._brokers.connect(leader)
+            # The first partition may fill the answer: each is the first in its turn.
+            self._turn += 1
+            first = self._turn % len(led)
+            partitions = (*led[first:], *led[:first])
+            pending = self._connections[leader].send(fetch.API, self._request(partitions))
+            self._under_way[leader] = _Fetch(pending, partitions)
 
     def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
         wanted = tuple(
@@ -123,18 +131,20 @@ class Fetcher:
             topics=(FetchTopic(topic=self.topic, partitions=wanted),),
         )
 
-    def _answered(self, seconds: float) -> list[Connection]:
-        """The connections on which an answer begins to arrive within this time."""
-        ready, _, _ = select.select(list(self._under_way), [], [], seconds)
+    def _answered(self, seconds: float) -> list[int]:
+        """The leaders whose answer begins to arrive within this time."""
+        waiting = {self._connections[leader]: leader for leader in self._under_way}
+        ready, _, _ = select.select(list(waiting), [], [], seconds)
         now = time.monotonic()
-        for connection, waiting in self._under_way.items():
-            if connection not in ready and now > waiting.pending.deadline:
+        for connection, leader in waiting.items():
+            if connection not in ready and now > self._under_way[leader].pending.deadline:
                 connection.close()
                 raise ConnectionLost(f"{connection.address}: no answer in {REQUEST_SECONDS:g} s")
-        return list(ready)
+        return [waiting[connection] for connection in ready]
 
-    def _receive(self, connection: Connection, batches: list[Batch]) -> None:
-        under_way = self._under_way.pop(connection)
+    def _receive(self, leader: int, batches: list[Batch]) -> None:
+        under_way = self._under_way.pop(leader)
+        connection = self._connections[leader]
         answer = connection.receive(under_way.pending)
         check(answer.error_code, f"fetch from {connection.address}")
         for data in (part for topic in answer.responses for part in topic.partitions):

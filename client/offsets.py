@@ -60,13 +60,13 @@ def offsets_at(
     def attempt() -> dict[int, int]:
         brokers.refresh([topic])
         missing = [partition for partition in partitions if partition not in found]
-        for connection, led in brokers.by_leader(topic, missing).items():
+        for leader, led in brokers.leaders(topic, missing).items():
             wanted = tuple(
                 ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
                 for partition in led
             )
             request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=topic, partitions=wanted),))
-            answer = connection.call(list_offsets.API, request)
+            answer = brokers.broker(leader).call(list_offsets.API, request)
             for each in (part for named in answer.topics for part in named.partitions):
                 check(each.error_code, f"{topic}-{each.partition_index}")
                 found[each.partition_index] = each.offset

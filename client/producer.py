@@ -168,9 +168,10 @@ class Producer:
             missing = [partition for partition in batches if partition not in offsets]
             answers: list[tuple[Connection, Pending[ProduceResponse]]] = []
             failures: list[ClientError] = []
-            for connection, led in self._brokers.by_leader(self.topic, missing).items():
+            for leader, led in self._brokers.leaders(self.topic, missing).items():
                 request = self._request({partition: batches[partition] for partition in led})
                 try:
+                    connection = self._brokers.broker(leader)
                     if self._acks is Acks.NONE:
                         connection.send_unanswered(produce.API, request)
                         offsets.update(dict.fromkeys(led))

@@ -114,9 +114,11 @@ def demonstrate(directory: Path, messages: int, say: Say) -> None:
         with _step(say, "kill", "the broker with SIGKILL, and start it again"):
             broker.kill()
             broker.start()
-        with Brokers([Address(_HOST, broker.port)]) as brokers:
-            with _step(say, "consume", "all of them, from the beginning"):
-                consumed = _consume(brokers)
+        with (
+            Brokers([Address(_HOST, broker.port)]) as brokers,
+            _step(say, "consume", "all of them, from the beginning"),
+        ):
+            consumed = _consume(brokers)
         with _step(say, "stop", "the broker and its ZooKeeper"):
             broker.stop()
     finally:
@@ -135,8 +137,9 @@ def _produce(brokers: Brokers, messages: int) -> None:
 def _consume(brokers: Brokers) -> dict[bytes | None, list[int]]:
     """The numbers by their key, in the order in which they came."""
     consumed: dict[bytes | None, list[int]] = defaultdict(list)
-    for message in Consumer(brokers, TOPIC, Beginning(), to_end=True):
-        consumed[message.record.key].append(int(message.record.value or b"-1"))
+    with Consumer(brokers, TOPIC, Beginning(), to_end=True) as consumer:
+        for message in consumer:
+            consumed[message.record.key].append(int(message.record.value or b"-1"))
     return consumed
 
 

@@ -77,8 +77,10 @@ def command(
     """
     separator = key_separator.encode() if key_separator is not None else None
     left = count
-    with connected(bootstrap) as brokers:
-        consumer = Consumer(brokers, topic, start, partitions or None, to_end=to_end)
+    with (
+        connected(bootstrap) as brokers,
+        Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
+    ):
         while not consumer.finished and left != 0:
             for message in consumer.poll(1.0):
                 if left == 0:

@@ -1,0 +1,96 @@
+"""A peer that answers as a test tells it to, byte by byte, over a real socket.
+
+For what no real broker does on demand: garbage, silence, a connection that breaks at a given byte.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from client.addresses import Address
+from wire.messages import api_versions
+from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from wire.requests import read_header
+
+# Takes a request (with its header), returns the bytes to send; None closes the connection.
+Answer = Callable[[memoryview], bytes | None]
+
+
+def frame(correlation_id: int, body: bytes, *, tagged: bool = False) -> bytes:
+    """A response as it travels."""
+    payload = correlation_id.to_bytes(4, "big") + b"\0" * tagged + body
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def greeting(request: memoryview, served: dict[int, tuple[int, int]]) -> bytes:
+    """The answer to ApiVersions."""
+    header = read_header(request)
+    keys = tuple(
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in served.items()
+    )
+    body = api_versions.API.encode_response(header.api_version, ApiVersionsResponse(api_keys=keys))
+    return frame(header.correlation_id, bytes(body))
+
+
+class ScriptedBroker:
+    """`with ScriptedBroker([greet, answer]) as broker`: one answer for each request, in turn.
+
+    Every connection begins the script anew; after its end requests are read and not answered.
+    """
+
+    def __init__(self, script: list[Answer]) -> None:
+        self.requests: list[bytes] = []
+        self._script = script
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = Address("127.0.0.1", self._listener.getsockname()[1])
+        self._threads = [threading.Thread(target=self._accept)]
+        self._connections: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._threads[0].join()
+        for connection in self._connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # closed already
+        for thread in self._threads[1:]:
+            thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,)))
+            self._threads[-1].start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            script = iter(self._script)
+            try:
+                while size := stream.read(4):
+                    request = stream.read(int.from_bytes(size, "big"))
+                    self.requests.append(request)
+                    if (answer := next(script, None)) is None:
+                        continue
+                    if (reply := answer(memoryview(request))) is None:
+                        return
+                    connection.sendall(reply)
+            except OSError:
+                return  # the other side went away
