@@ -16,6 +16,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
@@ -41,6 +42,7 @@ from cluster.view import ClusterView
 
 _AUTO_CREATE_MS = 5_000
 _CONFIGS_SEEN_SECONDS = 5.0
+_ELECTION_SECONDS = 5.0
 _GLANCE_SECONDS = 0.01
 
 P = ParamSpec("P")
@@ -82,7 +84,7 @@ class TopicAdmin:
     async def create(
         self, topic: NewTopic, *, timeout_ms: int, validate_only: bool = False
     ) -> CreatedTopic:
-        epoch = self._epoch()
+        epoch = await self._controllership(timeout_ms)
         snapshot = self._view.snapshot
         check_new_name(topic.name, snapshot)
         chance = random.random()  # noqa: S311  # spreads load, guards nothing
@@ -117,7 +119,7 @@ class TopicAdmin:
 
     async def delete(self, name: str, topic_id: UUID | None, *, timeout_ms: int) -> None:
         """Delete a topic; with an id, only if the topic of that name is still that one."""
-        epoch = self._epoch()
+        epoch = await self._controllership(timeout_ms)
         info = self._existing(name)
         if topic_id is not None and info.topic_id != topic_id:
             raise ApiError(ErrorCode.unknown_topic_id, f"no topic has the id {topic_id}")
@@ -139,7 +141,7 @@ class TopicAdmin:
         validate_only: bool = False,
     ) -> None:
         """Extend a topic to `count` partitions, the new ones on the brokers of `assignments`."""
-        epoch = self._epoch()
+        epoch = await self._controllership(timeout_ms)
         info = self._existing(name)
         snapshot = self._view.snapshot
         first = len(info.partitions)
@@ -188,15 +190,27 @@ class TopicAdmin:
             return
         resource = configs.TopicConfig(name)
         after = await _in_thread(configs.alter, self._session, resource, change)
-        try:
+        config, _ = TopicConfig.salvage(after, self.defaults.configs)
+
+        def is_in_effect(snapshot: ClusterSnapshot) -> bool:
+            return snapshot.topic_configs.get(name, NOTHING) == after and all(
+                each.config.overrides == config.overrides
+                for each in self._partitions
+                if each.topic == name
+            )
+
+        with suppress(TimeoutError):  # it is written, and perhaps already overwritten
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
-                await self._seen(lambda map_: map_.topic_configs.get(name, NOTHING) == after)
-        except TimeoutError:
-            pass  # it is written, and perhaps already overwritten
+                await self._seen(is_in_effect)
 
     # What it goes by
 
-    def _epoch(self) -> ControllerEpoch:
+    async def _controllership(self, timeout_ms: int) -> ControllerEpoch:
+        """The right to write the map. While the role is vacant, as when all starts, wait for it."""
+        patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._seen(lambda map_: self._knows_controller(map_.controller_id))
         epoch = self._controller_epoch()
         if epoch is None:
             known = self._view.snapshot.controller_id
@@ -206,6 +220,11 @@ class TopicAdmin:
                 f"broker {self._broker_id} is not the controller: {hint}",
             )
         return epoch
+
+    def _knows_controller(self, controller_id: int | None) -> bool:
+        if self._controller_epoch() is not None:
+            return True
+        return controller_id is not None and controller_id != self._broker_id
 
     def _existing(self, name: str) -> TopicInfo:
         snapshot = self._view.snapshot

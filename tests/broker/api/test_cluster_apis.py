@@ -1,0 +1,78 @@
+"""DescribeCluster, ListPartitionReassignments and InitProducerId against a running broker."""
+
+import pytest
+
+from tests.broker.api.running_broker import RawClient, RunningBroker
+from wire.errors import ErrorCode
+from wire.messages import describe_cluster, init_producer_id, list_partition_reassignments
+from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+
+
+@pytest.mark.parametrize("version", describe_cluster.API.versions)
+def test_the_cluster(client: RawClient, running: RunningBroker, version: int) -> None:
+    answer = client.ask(describe_cluster.API, version, DescribeClusterRequest())
+    assert answer.error_code is ErrorCode.none
+    assert answer.cluster_id == running.broker.cluster.snapshot.cluster_id
+    assert answer.controller_id == 1
+    (broker,) = answer.brokers
+    assert (broker.broker_id, broker.host, broker.port) == (1, "127.0.0.1", running.port)
+    assert broker.rack
+
+
+def test_there_are_no_other_endpoints_than_brokers(client: RawClient) -> None:
+    answer = client.ask(describe_cluster.API, 1, DescribeClusterRequest(endpoint_type=2))
+    assert answer.error_code is ErrorCode.unsupported_endpoint_type
+    assert answer.brokers == ()
+
+
+def test_nothing_is_on_the_move(client: RawClient) -> None:
+    some = (ListPartitionReassignmentsTopics(name="any", partition_indexes=(0,)),)
+    for topics in (None, (), some):
+        request = ListPartitionReassignmentsRequest(topics=topics)
+        answer = client.ask(list_partition_reassignments.API, 0, request)
+        assert (answer.error_code, answer.topics) == (ErrorCode.none, ())
+
+
+def producer_id(
+    client: RawClient, request: InitProducerIdRequest, version: int = 4
+) -> InitProducerIdResponse:
+    return client.ask(init_producer_id.API, version, request)
+
+
+@pytest.mark.parametrize("version", init_producer_id.API.versions)
+def test_every_producer_gets_an_id_of_its_own(client: RawClient, version: int) -> None:
+    answers = [producer_id(client, InitProducerIdRequest(), version) for _ in range(3)]
+    assert {answer.error_code for answer in answers} == {ErrorCode.none}
+    assert {answer.producer_epoch for answer in answers} == {0}
+    ids = {answer.producer_id for answer in answers}
+    assert len(ids) == 3
+    assert min(ids) > 0
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_producer_that_had_an_id_gets_a_new_one(client: RawClient, version: int) -> None:
+    first = producer_id(client, InitProducerIdRequest(), version)
+    asked = InitProducerIdRequest(producer_id=first.producer_id, producer_epoch=0)
+    second = producer_id(client, asked, version)
+    assert second.error_code is ErrorCode.none
+    assert second.producer_id != first.producer_id
+    assert second.producer_epoch == 0
+
+
+def test_half_an_identity_is_a_mistake(client: RawClient) -> None:
+    for asked in (InitProducerIdRequest(producer_id=5), InitProducerIdRequest(producer_epoch=5)):
+        answer = producer_id(client, asked)
+        assert (answer.error_code, answer.producer_id) == (ErrorCode.invalid_request, -1)
+
+
+@pytest.mark.parametrize("version", init_producer_id.API.versions)
+def test_transactions_are_refused_for_good(client: RawClient, version: int) -> None:
+    asked = InitProducerIdRequest(transactional_id="t", transaction_timeout=1000)
+    answer = producer_id(client, asked, version)
+    assert answer.error_code is ErrorCode.transactional_id_authorization_failed
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)

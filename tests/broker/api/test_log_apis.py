@@ -1,0 +1,238 @@
+"""ListOffsets, DeleteRecords, OffsetForLeaderEpoch, DescribeProducers and DescribeLogDirs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.broker.api.running_broker import RawClient, RunningBroker, batch
+from wire.errors import ErrorCode
+from wire.messages import (
+    delete_records,
+    describe_log_dirs,
+    describe_producers,
+    list_offsets,
+    offset_for_leader_epoch,
+)
+from wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    PartitionResponse,
+    TopicRequest,
+)
+from wire.messages.list_offsets import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+NewTopic = Callable[..., str]
+
+
+def offset(
+    client: RawClient,
+    name: str,
+    timestamp: int,
+    *,
+    version: int = 7,
+    index: int = 0,
+    epoch: int = -1,
+) -> ListOffsetsPartitionResponse:
+    asked = ListOffsetsPartition(
+        partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
+    )
+    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=name, partitions=(asked,)),))
+    ((answer,),) = (
+        topic.partitions for topic in client.ask(list_offsets.API, version, request).topics
+    )
+    return answer
+
+
+def delete_before(
+    client: RawClient, name: str, before: int, *, version: int = 2, index: int = 0
+) -> DeleteRecordsPartitionResult:
+    wanted = DeleteRecordsPartition(partition_index=index, offset=before)
+    request = DeleteRecordsRequest(
+        topics=(DeleteRecordsTopic(name=name, partitions=(wanted,)),), timeout=10_000
+    )
+    ((answer,),) = (
+        topic.partitions for topic in client.ask(delete_records.API, version, request).topics
+    )
+    return answer
+
+
+def end_of_epoch(
+    client: RawClient, name: str, epoch: int, *, version: int = 4, index: int = 0, known: int = -1
+) -> EpochEndOffset:
+    asked = OffsetForLeaderPartition(
+        partition=index, leader_epoch=epoch, current_leader_epoch=known
+    )
+    request = OffsetForLeaderEpochRequest(
+        topics=(OffsetForLeaderTopic(topic=name, partitions=(asked,)),)
+    )
+    ((answer,),) = (
+        topic.partitions
+        for topic in client.ask(offset_for_leader_epoch.API, version, request).topics
+    )
+    return answer
+
+
+def producers(client: RawClient, name: str, *indexes: int) -> tuple[PartitionResponse, ...]:
+    request = DescribeProducersRequest(topics=(TopicRequest(name=name, partition_indexes=indexes),))
+    (topic,) = client.ask(describe_producers.API, 0, request).topics
+    return topic.partitions
+
+
+@pytest.mark.parametrize("version", list_offsets.API.versions)
+def test_offsets_of_a_log(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic()
+    client.produce(name, batch(1000, 3000, 2000))
+    client.produce(name, batch(2500, 4000))
+
+    def found(timestamp: int) -> tuple[int, int]:
+        answer = offset(client, name, timestamp, version=version)
+        assert answer.error_code is ErrorCode.none
+        if version >= 4 and answer.offset >= 0:
+            assert answer.leader_epoch == 0
+        return answer.offset, answer.timestamp
+
+    assert found(EARLIEST) == (0, -1)
+    assert found(LATEST) == (5, -1)
+    assert found(0) == (0, 1000)
+    assert found(1001) == (1, 3000)
+    assert found(3001) == (4, 4000)
+    assert found(4001) == (-1, -1)
+    if version >= 7:
+        assert found(MAX_TIMESTAMP) == (4, 4000)
+
+
+def test_offsets_of_an_empty_log(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    assert offset(client, name, EARLIEST).offset == 0
+    assert offset(client, name, LATEST).offset == 0
+    assert offset(client, name, MAX_TIMESTAMP).offset == -1
+    assert offset(client, name, 0).offset == -1
+
+
+def test_offsets_that_cannot_be_told(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    unknown = ErrorCode.unknown_topic_or_partition
+    assert offset(client, "never-created", LATEST).error_code is unknown
+    assert offset(client, name, LATEST, index=1).error_code is unknown
+    assert offset(client, name, LATEST, index=-1).error_code is unknown
+    assert offset(client, name, LATEST, epoch=0).error_code is ErrorCode.none
+    assert offset(client, name, LATEST, epoch=1).error_code is ErrorCode.unknown_leader_epoch
+    assert offset(client, name, -9).error_code is ErrorCode.unsupported_version
+
+
+def test_an_offset_asked_for_twice(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    asked = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=name, partitions=(asked,) * 2),))
+    (topic,) = client.ask(list_offsets.API, 7, request).topics
+    assert {each.error_code for each in topic.partitions} == {ErrorCode.invalid_request}
+
+
+@pytest.mark.parametrize("version", delete_records.API.versions)
+def test_records_are_deleted(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic()
+    client.produce(name, batch(*range(10)))
+    first = delete_before(client, name, 4, version=version)
+    assert (first.error_code, first.low_watermark) == (ErrorCode.none, 4)
+    assert offset(client, name, EARLIEST).offset == 4
+    assert delete_before(client, name, 2, version=version).low_watermark == 4
+    assert delete_before(client, name, -1, version=version).low_watermark == 10
+    assert offset(client, name, EARLIEST).offset == offset(client, name, LATEST).offset == 10
+    assert client.produce(name, batch(1)).base_offset == 10
+
+
+def test_records_that_cannot_be_deleted(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    kept = new_topic(configs={"cleanup.policy": "compact"})
+    client.produce(name, batch(1))
+    for before in (2, -2, 2**62):
+        answer = delete_before(client, name, before)
+        assert answer.error_code is ErrorCode.offset_out_of_range
+        assert answer.low_watermark == -1
+    assert delete_before(client, kept, -1).error_code is ErrorCode.policy_violation
+    unknown = delete_before(client, name, -1, index=7)
+    assert unknown.error_code is ErrorCode.unknown_topic_or_partition
+    assert offset(client, name, EARLIEST).offset == 0
+
+
+@pytest.mark.parametrize("version", offset_for_leader_epoch.API.versions)
+def test_ends_of_epochs(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic()
+    client.produce(name, batch(1, 2, 3))
+    known = end_of_epoch(client, name, 0, version=version)
+    assert (known.error_code, known.leader_epoch, known.end_offset) == (ErrorCode.none, 0, 3)
+    later = end_of_epoch(client, name, 5, version=version)
+    assert (later.error_code, later.leader_epoch, later.end_offset) == (ErrorCode.none, -1, -1)
+    fenced = end_of_epoch(client, name, 0, version=version, known=3)
+    assert fenced.error_code is ErrorCode.unknown_leader_epoch
+    missing = end_of_epoch(client, name, 0, version=version, index=9)
+    assert missing.error_code is ErrorCode.unknown_topic_or_partition
+
+
+def test_producers_are_told(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic(partitions=2)
+    client.produce(name, batch(1, 2, producer_id=77, producer_epoch=3, base_sequence=10))
+    client.produce(name, batch(3, producer_id=77, producer_epoch=3, base_sequence=12))
+    client.produce(name, batch(4, producer_id=78, producer_epoch=0, base_sequence=0))
+
+    one, other, missing, again = producers(client, name, 0, 1, 5, 0)
+    told = {
+        each.producer_id: (each.producer_epoch, each.last_sequence) for each in one.active_producers
+    }
+    assert told == {77: (3, 12), 78: (0, 0)}
+    for each in one.active_producers:
+        assert each.last_timestamp > 1_600_000_000_000  # of append, not of the record
+        assert (each.coordinator_epoch, each.current_txn_start_offset) == (-1, -1)
+    assert (other.error_code, other.active_producers) == (ErrorCode.none, ())
+    assert missing.error_code is ErrorCode.unknown_topic_or_partition
+    assert missing.error_message
+    assert again.error_code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("version", describe_log_dirs.API.versions)
+def test_the_log_directory(
+    client: RawClient, running: RunningBroker, new_topic: NewTopic, version: int
+) -> None:
+    name = new_topic(partitions=2)
+    size = len(batch(1, 2, 3))
+    client.produce(name, batch(1, 2, 3))
+
+    def ask(topics: Any) -> dict[str, dict[int, int]]:
+        request = DescribeLogDirsRequest(topics=topics)
+        (result,) = client.ask(describe_log_dirs.API, version, request).results
+        assert result.error_code is ErrorCode.none
+        assert Path(result.log_dir) == Path(running.broker.config.data_dir)
+        if version >= 4:
+            assert 0 < result.usable_bytes <= result.total_bytes
+        return {
+            topic.name: {each.partition_index: each.partition_size for each in topic.partitions}
+            for topic in result.topics
+        }
+
+    assert ask(None)[name] == {0: size, 1: 0}
+    one = DescribableLogDirTopic(topic=name, partitions=(0, 9))
+    other = DescribableLogDirTopic(topic="never-created", partitions=(0,))
+    assert ask((one, other)) == {name: {0: size}}
+    assert ask(()) == {}

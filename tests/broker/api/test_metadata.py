@@ -1,0 +1,127 @@
+"""Metadata: brokers and topics, as one consistent picture."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.broker.api.running_broker import RawClient, RunningBroker
+from wire.errors import ErrorCode
+from wire.messages import metadata
+from wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+NewTopic = Callable[..., str]
+
+
+def ask(client: RawClient, version: int, *topics: str, create: bool = False) -> MetadataResponse:
+    named = tuple(MetadataRequestTopic(name=name) for name in topics)
+    request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
+    return client.ask(metadata.API, version, request)
+
+
+def ask_one(client: RawClient, name: str, *, create: bool = False) -> MetadataResponseTopic:
+    (topic,) = ask(client, 12, name, create=create).topics
+    return topic
+
+
+@pytest.mark.parametrize("version", metadata.API.versions)
+def test_a_topic(
+    client: RawClient, running: RunningBroker, new_topic: NewTopic, version: int
+) -> None:
+    name = new_topic(partitions=3)
+    answer = ask(client, version, name)
+
+    (broker,) = answer.brokers
+    assert (broker.node_id, broker.host, broker.port) == (1, "127.0.0.1", running.port)
+    (topic,) = answer.topics
+    assert (topic.error_code, topic.name) == (ErrorCode.none, name)
+    assert [each.partition_index for each in topic.partitions] == [0, 1, 2]
+    for partition in topic.partitions:
+        assert partition.error_code is ErrorCode.none
+        assert partition.leader_id == 1
+        assert partition.replica_nodes == (1,)
+        assert partition.isr_nodes == (1,)
+    if version >= 1:
+        assert answer.controller_id == 1
+        assert broker.rack is not None
+    if version >= 2:
+        assert answer.cluster_id == running.broker.cluster.snapshot.cluster_id
+    if version >= 7:
+        assert {each.leader_epoch for each in topic.partitions} == {0}
+    if version >= 10:
+        assert topic.topic_id is not None
+
+
+@pytest.mark.parametrize("version", metadata.API.versions)
+def test_all_topics_and_none(client: RawClient, new_topic: NewTopic, version: int) -> None:
+    name = new_topic()
+    everything: Any = () if version == 0 else None
+    answer = client.ask(metadata.API, version, MetadataRequest(topics=everything))
+    assert name in {topic.name for topic in answer.topics}
+    if version > 0:
+        assert ask(client, version).topics == ()
+
+
+def test_a_topic_by_its_id(client: RawClient, new_topic: NewTopic) -> None:
+    name = new_topic()
+    topic_id = ask_one(client, name).topic_id
+    stranger = uuid.uuid4()
+    asked = MetadataRequest(
+        topics=(
+            MetadataRequestTopic(name=None, topic_id=topic_id),
+            MetadataRequestTopic(name=None, topic_id=stranger),
+        )
+    )
+    known, unknown = client.ask(metadata.API, 12, asked).topics
+    assert (known.name, known.topic_id) == (name, topic_id)
+    assert (unknown.error_code, unknown.name) == (ErrorCode.unknown_topic_id, None)
+    assert unknown.topic_id == stranger
+
+
+def test_topics_that_are_asked_for_twice_are_told_once(
+    client: RawClient, new_topic: NewTopic
+) -> None:
+    name = new_topic()
+    assert [topic.name for topic in ask(client, 12, name, name).topics] == [name]
+
+
+def test_unknown_topics_are_created_only_where_the_client_allows_it(client: RawClient) -> None:
+    name = f"t{uuid.uuid4().hex[:10]}"
+    assert ask_one(client, name).error_code is ErrorCode.unknown_topic_or_partition
+    created = ask_one(client, name, create=True)
+    assert created.error_code is ErrorCode.none
+    (partition,) = created.partitions
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.none, 1)
+    assert ask_one(client, name) == created
+
+
+def test_one_topic_that_two_clients_want_created_at_once(running: RunningBroker) -> None:
+    name = f"t{uuid.uuid4().hex[:10]}"
+    with running.client() as one, running.client() as other:
+        asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
+        for each in (one, other):
+            each.begin(metadata.API, 12, asked)
+        answers = [each.finish(metadata.API, 12).topics for each in (one, other)]
+    assert answers[0] == answers[1]
+    assert answers[0][0].error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("name", ["", "..", "../x", "a b", "a/b", "x" * 250])
+def test_names_that_no_topic_can_have(client: RawClient, name: str, create: bool) -> None:
+    topic = ask_one(client, name, create=create)
+    assert (topic.error_code, topic.name) == (ErrorCode.invalid_topic_exception, name)
+
+
+def test_a_flood_of_new_names_creates_a_bounded_number(client: RawClient) -> None:
+    prefix = uuid.uuid4().hex[:8]
+    topics = ask(client, 12, *(f"{prefix}-{n}" for n in range(103)), create=True).topics
+    codes = [topic.error_code for topic in topics]
+    assert codes.count(ErrorCode.none) == 100
+    assert codes.count(ErrorCode.unknown_topic_or_partition) == 3
