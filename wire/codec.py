@@ -7,8 +7,9 @@ Rule 2: Penstock's own classes in `wire/messages` are the superset of all served
 same field names. A field that a version lacks takes its default when a message is decoded, and is
 left out when one is encoded. So whoever handles a message never asks for its version.
 
-Rule 3: whatever bytes arrive, either the whole body becomes one message or a `ProtocolError` is
-raised. (kio's own reader is not used: it allocates what an array's count claims before it looks
+Rule 3: whatever bytes arrive, either they become one message or a `ProtocolError` is raised. Bytes
+after a response are an error. Bytes after a request are not, as in Kafka: librdkafka writes "all
+topics" of Metadata as four zero bytes where one belongs, and three are left over. (kio's own reader is not used: it allocates what an array's count claims before it looks
 at the bytes, and a count of 2³¹−1 aborts the process.)
 """
 
@@ -60,13 +61,17 @@ class Api(Generic[Request, Response]):
     response: type[Response]
 
     def decode_request(self, version: int, body: memoryview) -> Request:
-        return _decode(load_request_schema(self.key, version), self.request, body)
+        request, _ = _decode(load_request_schema(self.key, version), self.request, body)
+        return request
 
     def encode_request(self, version: int, request: Request) -> Outgoing:
         return _encode(load_request_schema(self.key, version), self.request, request)
 
     def decode_response(self, version: int, body: memoryview) -> Response:
-        return _decode(load_response_schema(self.key, version), self.response, body)
+        response, end = _decode(load_response_schema(self.key, version), self.response, body)
+        if end != len(body):
+            raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
+        return response
 
     def encode_response(self, version: int, response: Response) -> Outgoing:
         return _encode(load_response_schema(self.key, version), self.response, response)
@@ -81,12 +86,10 @@ class Api(Generic[Request, Response]):
         return next(flexible, self.versions.stop)
 
 
-def _decode(schema: type[Any], message: type[Request], body: memoryview) -> Request:
+def _decode(schema: type[Any], message: type[Request], body: memoryview) -> tuple[Request, int]:
+    """The message, and where it ends."""
     read, _ = _entity(schema, message)
-    value, end = read(body, 0)
-    if end != len(body):
-        raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
-    return value  # type: ignore[no-any-return]  # read() builds a `message`
+    return read(body, 0)
 
 
 def _encode(schema: type[Any], message: type[Request], value: Request) -> Outgoing:

@@ -54,19 +54,16 @@ class PartitionResult(NamedTuple):
 
 
 def read_request(version: int, body: memoryview) -> ProduceRequest:
-    """The request in `body`, exactly."""
+    """The request that `body` begins with."""
     try:
-        request, end = _read_flexible(body) if version >= FLEXIBLE else _read_plain(body)
+        return _read_flexible(body) if version >= FLEXIBLE else _read_plain(body)
     except (struct.error, IndexError):
         raise ProtocolError(f"the message ends at byte {len(body)}, too early") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"a string is not UTF-8: {error.reason}") from None
-    if end != len(body):
-        raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
-    return request
 
 
-def _read_plain(body: memoryview) -> tuple[ProduceRequest, int]:
+def _read_plain(body: memoryview) -> ProduceRequest:
     transactional_id, position = None, 2
     (size,) = _INT16.unpack_from(body)
     if size >= 0:
@@ -89,10 +86,10 @@ def _read_plain(body: memoryview) -> tuple[ProduceRequest, int]:
                 records = _cut(body, position, size)
                 position += size
             batches.append(PartitionBatch(topic, index, records))
-    return ProduceRequest(transactional_id, acks, batches), position
+    return ProduceRequest(transactional_id, acks, batches)
 
 
-def _read_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
+def _read_flexible(body: memoryview) -> ProduceRequest:
     read_size, skip_tags = primitives.read_unsigned_varint, primitives.skip_tagged_fields
     transactional_id, position = _read_nullable(body, 0)
     acks, _ = _ACKS_AND_TIMEOUT.unpack_from(body, position)
@@ -112,8 +109,8 @@ def _read_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
             position = position + 1 if body[position] == 0 else skip_tags(body, position)
             batches.append(PartitionBatch(topic, index, records))
         position = position + 1 if body[position] == 0 else skip_tags(body, position)
-    position = position + 1 if body[position] == 0 else skip_tags(body, position)
-    return ProduceRequest(transactional_id, acks, batches), position
+    skip_tags(body, position)
+    return ProduceRequest(transactional_id, acks, batches)
 
 
 def _count(count: int, body: memoryview, position: int) -> int:
