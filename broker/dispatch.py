@@ -31,6 +31,7 @@ from wire.requests import (
     API_VERSIONS_KEY,
     RequestHeader,
     has_tagged_header,
+    read_body,
     read_client_id,
     read_header,
     response_frame,
@@ -72,12 +73,13 @@ class Dispatcher:
         if api is None or version not in api.versions:
             self._refuse(connection, header)
             return
-        client_id, body = read_client_id(frame, flexible=api.is_flexible(version))
+        flexible = api.is_flexible(version)
         if key == PRODUCE_KEY:
-            request = read_request(version, body)
+            request = read_request(version, read_body(frame, flexible=flexible))
             produce.serve(self._broker, connection, version, correlation_id, request)
             self._metrics.request("Produce", time.perf_counter() - began)
             return
+        client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:

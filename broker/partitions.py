@@ -26,7 +26,6 @@ from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.partition import Partition
 from broker.storage import directories
 from broker.storage.errors import StorageError
-from broker.storage.identity import read_topic_id
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig, TopicDefaults
 from cluster.values import ClusterSnapshot
@@ -69,6 +68,7 @@ class Partitions:
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
         self._elsewhere: frozenset[Key] = frozenset()  # led by other brokers
+        directories.remove_unfinished(data.path)
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
         # Gigabytes take the file system a while; nobody waits for that.
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
@@ -224,10 +224,10 @@ class Partitions:
                 partition.close()
                 partition.log.delete()
                 log.info("partition deleted topic=%s partition=%d", *key)
-        for found in directories.partition_directories(self._data.path):
+        for found in directories.scan(self._data.path):
             key = found.topic, found.partition
             if found.topic in snapshot.deleting:
-                found.path.rename(found.path.with_name(directories.deleted_name(found.path.name)))
+                directories.mark_deleted(found.path)
             elif found.topic not in snapshot.topics and found.path not in self._warned:
                 self._warned.add(found.path)
                 log.warning(
@@ -260,10 +260,10 @@ class Partitions:
 
     def _open_log(self, key: Key, topic_id: UUID, config: TopicConfig) -> Log:
         """In a worker thread: open what is there, if it is this topic's, or create it."""
-        topic, index = key
-        path = self._data.path / f"{topic}-{index}"
+        path = directories.path_of(self._data.path, *key)
         if path.exists():
-            if read_topic_id(path) == topic_id:
+            found = directories.topic_id(path)
+            if found == topic_id:
                 checkpoint = self._data.checkpoint(key)
                 return Log.open(
                     path,
@@ -273,7 +273,7 @@ class Partitions:
                     clean=self._clean,
                     now_ms=time.time_ns() // 1_000_000,
                 )
-            stray = directories.set_aside(path)
+            stray = directories.set_aside(path, found)
             log.warning("another topic's data was set aside path=%s", stray)
         self._data.forget_checkpoint(key)
         return Log.create(path, topic_id, config.log_config())

@@ -9,14 +9,16 @@ left out when one is encoded. So whoever handles a message never asks for its ve
 
 Rule 3: whatever bytes arrive, either they become one message or a `ProtocolError` is raised. Bytes
 after a response are an error. Bytes after a request are not, as in Kafka: librdkafka writes "all
-topics" of Metadata as four zero bytes where one belongs, and three are left over. (kio's own reader is not used: it allocates what an array's count claims before it looks
-at the bytes, and a count of 2³¹−1 aborts the process.)
+topics" of Metadata as four zero bytes where one belongs, and three are left over.
+
+kio's own reader is not used: it allocates what an array's count claims before it looks at the
+bytes, and a count of 2³¹−1 aborts the process.
 """
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from types import NoneType, UnionType
 from functools import cached_property
+from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kio.index import load_request_schema, load_response_schema

@@ -16,7 +16,6 @@ from uuid import UUID
 from wire.errors import ErrorCode, ProtocolError
 from wire.slices import FileSlice
 
-
 Part = bytes | bytearray | memoryview | FileSlice
 
 
@@ -44,6 +43,8 @@ Reader = Callable[[memoryview, int], tuple[Any, int]]
 Writer = Callable[[Outgoing, Any], None]
 
 MAX_ELEMENTS = 100_000
+
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 _ZERO_UUID = UUID(int=0)
 _ERROR_CODES = {int(code): code for code in ErrorCode}
@@ -88,11 +89,20 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
     return value | byte << shift, position + 1
 
 
-def write_unsigned_varint(out: Outgoing, value: int) -> None:
+def unsigned_varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
+    return bytes(out)
+
+
+def write_unsigned_varint(out: Outgoing, value: int) -> None:
+    out += unsigned_varint(value)
 
 
 def read_uuid(buffer: memoryview, position: int) -> tuple[UUID | None, int]:

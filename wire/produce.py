@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import MAX_ELEMENTS, Outgoing
+from wire.primitives import MAX_ELEMENTS, unsigned_varint
 
 FLEXIBLE = 9
 
@@ -18,13 +18,11 @@ _ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INDEX_AND_SIZE = struct.Struct(">ii")
-_RESULT = struct.Struct(">ihqq")
-_INT64 = struct.Struct(">q")
+_SIZE_AND_ID = struct.Struct(">ii")
+_RESULT = struct.Struct(">ihqqq")
+_NO_RECORD_ERRORS = _NO_THROTTLE = b"\x00\x00\x00\x00"
 
-_read_name, _write_name = primitives.string(flexible=True, nullable=False)
-_read_nullable, _write_nullable = primitives.string(flexible=True, nullable=True)
-_write_plain_nullable = primitives.string(flexible=False, nullable=True)[1]
-_write_plain_name = primitives.string(flexible=False, nullable=False)[1]
+_read_nullable, _ = primitives.string(flexible=True, nullable=True)
 
 
 class PartitionBatch(NamedTuple):
@@ -128,56 +126,68 @@ def _cut(body: memoryview, position: int, size: int) -> memoryview:
 
 def response_frame(
     version: int, correlation_id: int, results: Sequence[PartitionResult]
-) -> bytes | bytearray:
+) -> bytearray:
     """The whole response; results of one topic stand together."""
-    out = Outgoing()
-    out += b"\x00\x00\x00\x00" + _INT32.pack(correlation_id)
+    out = bytearray(8)
     if version >= FLEXIBLE:
         _write_flexible(out, results)
     else:
         _write_plain(out, version, results)
-    _INT32.pack_into(out, 0, len(out) - 4)
+    _SIZE_AND_ID.pack_into(out, 0, len(out) - 4, correlation_id)
     return out
 
 
-def _write_plain(out: Outgoing, version: int, results: Sequence[PartitionResult]) -> None:
+def _write_plain(out: bytearray, version: int, results: Sequence[PartitionResult]) -> None:
     topics = _by_topic(results)
     out += _INT32.pack(len(topics))
     for topic, partitions in topics:
-        _write_plain_name(out, topic)
+        name = topic.encode()
+        out += _INT16.pack(len(name))
+        out += name
         out += _INT32.pack(len(partitions))
         for _, partition, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(partition, code, base_offset, append_time)
-            if version >= 5:
-                out += _INT64.pack(start_offset)
+            out += _RESULT.pack(partition, code, base_offset, append_time, start_offset)
+            if version < 5:
+                del out[-8:]  # start offset
             if version >= 8:
-                out += b"\x00\x00\x00\x00"  # errors of single records
-                _write_plain_nullable(out, message)
-    out += b"\x00\x00\x00\x00"  # throttle time
+                out += _NO_RECORD_ERRORS
+                text = b"" if message is None else message.encode()
+                out += _INT16.pack(-1 if message is None else len(text))
+                out += text
+    out += _NO_THROTTLE
 
 
-def _write_flexible(out: Outgoing, results: Sequence[PartitionResult]) -> None:
+def _write_flexible(out: bytearray, results: Sequence[PartitionResult]) -> None:
     topics = _by_topic(results)
     out += b"\x00"  # tags of the header
-    primitives.write_unsigned_varint(out, len(topics) + 1)
+    out += unsigned_varint(len(topics) + 1)
     for topic, partitions in topics:
-        _write_name(out, topic)
-        primitives.write_unsigned_varint(out, len(partitions) + 1)
+        name = topic.encode()
+        out += unsigned_varint(len(name) + 1)
+        out += name
+        out += unsigned_varint(len(partitions) + 1)
         for _, partition, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(partition, code, base_offset, append_time)
-            out += _INT64.pack(start_offset)
+            out += _RESULT.pack(partition, code, base_offset, append_time, start_offset)
             out += b"\x01"  # no errors of single records
-            _write_nullable(out, message)
+            if message is None:
+                out += b"\x00"
+            else:
+                text = message.encode()
+                out += unsigned_varint(len(text) + 1)
+                out += text
             out += b"\x00"
         out += b"\x00"
-    out += b"\x00\x00\x00\x00\x00"  # throttle time, tags
+    out += _NO_THROTTLE
+    out += b"\x00"
 
 
-def _by_topic(results: Sequence[PartitionResult]) -> list[tuple[str, list[PartitionResult]]]:
+def _by_topic(results: Sequence[PartitionResult]) -> list[tuple[str, Sequence[PartitionResult]]]:
+    if len(results) == 1:
+        return [(results[0].topic, results)]
     topics: list[tuple[str, list[PartitionResult]]] = []
     for result in results:
         if topics and topics[-1][0] == result.topic:
             topics[-1][1].append(result)
         else:
             topics.append((result.topic, [result]))
-    return topics
+    return list(topics)

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from wire import primitives
 from wire.codec import Api
+from wire.errors import ProtocolError
 from wire.primitives import Outgoing, Part
 from wire.slices import FileSlice
 
 API_VERSIONS_KEY = 18
 
 _FIXED = struct.Struct(">hhi")
+_CLIENT_ID_SIZE = struct.Struct(">h")
 _RESPONSE = struct.Struct(">ii")
 _read_client_id, _write_client_id = primitives.string(flexible=False, nullable=True)
 
@@ -39,6 +41,18 @@ def read_client_id(frame: memoryview, *, flexible: bool) -> tuple[str | None, me
     if flexible:
         position = primitives.skip_tagged_fields(frame, position)
     return client_id, frame[position:]
+
+
+def read_body(frame: memoryview, *, flexible: bool) -> memoryview:
+    """The body alone, for whoever does not ask for the client id."""
+    try:
+        (size,) = _CLIENT_ID_SIZE.unpack_from(frame, _FIXED.size)
+    except struct.error:
+        raise ProtocolError("the request ends within its header") from None
+    position = _FIXED.size + 2 + max(size, 0)
+    if flexible:
+        position = primitives.skip_tagged_fields(frame, position)
+    return frame[position:]
 
 
 def request_frame(
