@@ -9,22 +9,25 @@ The names are Kafka's, cut to what a file system takes. Whether a partition's di
 is for its `partition.metadata` to say, not for its name.
 """
 
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from broker.storage.files import sync_directory
+from broker.storage import identity
+from broker.storage.errors import ForeignDataDirectory
 from broker.storage.identity import NEW_SUFFIX
 
 DELETE_SUFFIX: Final = "-delete"
 STRAY_SUFFIX: Final = "-stray"
 _NAME_MAX: Final = 255
-_PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})", re.ASCII)
+_PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +38,52 @@ class PartitionDirectory:
     topic: str
     partition: int
 
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.topic, self.partition
 
-def partition_directories(data_dir: Path) -> Iterator[PartitionDirectory]:
-    """Those of partitions, in no order; not those deleted or astray."""
+
+def path_of(data_dir: Path, topic: str, partition: int) -> Path:
+    """Where a partition is kept."""
+    return data_dir / f"{topic}-{partition}"
+
+
+def scan(data_dir: Path) -> list[PartitionDirectory]:
+    """The directories of partitions, by name; not those deleted or astray."""
+    found = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
             name = _PARTITION.fullmatch(entry.name)
             if name is not None and entry.is_dir(follow_symlinks=False):
-                yield PartitionDirectory(data_dir / entry.name, name[1], int(name[2]))
+                found.append(PartitionDirectory(data_dir / entry.name, name[1], int(name[2])))
+    return sorted(found, key=lambda each: each.key)
 
 
-def deleted_name(name: str) -> str:
-    """What a partition's directory is renamed to, for `remove_deleted`."""
-    return _renamed(name, DELETE_SUFFIX)
+def topic_id(path: Path) -> UUID | None:
+    """Whose partition a directory is; None if it does not say."""
+    try:
+        return identity.read_topic_id(path)
+    except ForeignDataDirectory as error:
+        _log.warning("directory without topic id path=%s reason=%r", path, str(error))
+        return None
 
 
-def set_aside(directory: Path) -> Path:
+def set_aside(path: Path, found: UUID | None) -> Path:
     """Rename a partition's directory that belongs to no current topic; its new path."""
-    stray = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
-    directory.rename(stray)
-    sync_directory(directory.parent)
-    return stray
+    return _rename(path, found or uuid4(), STRAY_SUFFIX)
 
 
-def _renamed(name: str, suffix: str) -> str:
-    ending = f".{uuid4().hex}{suffix}"
-    return name[: _NAME_MAX - len(ending)] + ending
+def mark_deleted(path: Path) -> Path:
+    """Rename a partition's directory to what `remove_deleted` removes; its new path."""
+    return _rename(path, uuid4(), DELETE_SUFFIX)
+
+
+def _rename(path: Path, unique: UUID, suffix: str) -> Path:
+    ending = f".{unique.hex}{suffix}"
+    renamed = path.with_name(path.name[: _NAME_MAX - len(ending)] + ending)
+    if renamed.exists():
+        return _rename(path, uuid4(), suffix)
+    return path.rename(renamed)
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
@@ -78,9 +101,7 @@ def _remove(data_dir: Path, suffix: str) -> list[Path]:
         doomed = [
             data_dir / entry.name
             for entry in entries
-            if entry.name.endswith(suffix)
-            and entry.is_dir(follow_symlinks=False)
-            and not _PARTITION.fullmatch(entry.name)
+            if entry.name.endswith(suffix) and entry.is_dir(follow_symlinks=False)
         ]
     for path in doomed:
         shutil.rmtree(path)

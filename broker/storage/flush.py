@@ -1,21 +1,25 @@
-"""What a log has decided to bring to disk; the only part of it that runs on another thread.
+"""What a log owes the disk, and the tickets with which it is paid.
 
-The order is the proof. First the batches; then the indexes, where they are to be trusted below the
-recovery point; then the names of new files; then the snapshots of producer states, which claim
-that all before them is there. Only then is anything unlinked. Nothing here touches the log itself:
-the event loop's thread gives the finished ticket to `Log.complete_flush`.
+`Pending` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs on any
+other, and comes back to be completed. It touches files only, never the log; its order is the proof:
+first the batches; then the indexes, where they are to be trusted below the recovery point; then the
+names of files; then the snapshots of producer states, which claim that all before them is there.
+Only then is anything unlinked.
+
+A log has one ticket under way at a time: an error of `fdatasync` is reported once, and must not be
+missed by a second one that finds all well.
 """
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.storage.files import NO_SPACE, OpenFile, sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
-from broker.storage.snapshots import write_snapshot
+from broker.storage.snapshots import Snapshots, write_snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +29,7 @@ class FlushTicket:
     """One flush: `run` it once, on any thread, then complete it."""
 
     directory: Path
-    end_offset: int  # where the log ended when this was decided
+    end_offset: int  # where the log ended when this was cut
     end_segment: Segment
     end_position: int
     recovery_point: int  # below it, the indexes are on disk too when this has run
@@ -66,3 +70,111 @@ class FlushTicket:
                 raise
             self.is_proven = False
             _log.warning("no room for snapshot directory=%s offset=%d", self.directory, offset)
+
+    @property
+    def reason(self) -> str:
+        """Why the log must fail."""
+        failure = self.failure
+        return f"flush failed: {failure.strerror or failure}" if failure else "flush did not run"
+
+
+class Pending:
+    """What is not yet on disk, apart from the active segment's end. One for each log."""
+
+    __slots__ = (
+        "_checkpoint", "_directory", "_doomed", "_names", "_sealed", "_snapshots", "_ticket",
+    )  # fmt: skip
+
+    def __init__(self, directory: Path, snapshots: Iterable[int]) -> None:
+        self._directory = directory
+        self._snapshots = Snapshots(directory, snapshots)
+        self._sealed: list[Segment] = []
+        self._names = False
+        self._doomed: list[Path] = []
+        self._checkpoint = False
+        self._ticket: FlushTicket | None = None
+
+    def seal(self, segment: Segment, end_offset: int, producers: ProducerStates) -> None:
+        """A segment was finished, and another begun at `end_offset`."""
+        self._sealed.append(segment)
+        self._names = True
+        self._snapshots.request(end_offset, producers)
+
+    def name(self) -> None:
+        """A file has appeared whose name must last."""
+        self._names = True
+
+    def unlink(self, paths: Iterable[Path]) -> None:
+        """Files that are no longer needed, once all else is on disk."""
+        self._doomed += paths
+
+    def checkpoint(self) -> None:
+        """The next ticket is to move the recovery point to the end of the log."""
+        self._checkpoint = True
+
+    @property
+    def ticket(self) -> FlushTicket | None:
+        """The one under way."""
+        return self._ticket
+
+    def drop(self, segments: Iterable[Segment]) -> None:
+        """Segments that were removed need no flush any more."""
+        gone = list(segments)
+        self._sealed = [segment for segment in self._sealed if segment not in gone]
+
+    def covers(self, segment: Segment) -> bool:
+        """Whether a sealed segment is still to be flushed."""
+        return segment in self._sealed
+
+    def cut(
+        self,
+        segments: Iterable[Segment],
+        active: Segment,
+        end_offset: int,
+        flushed_offset: int,
+        producers: ProducerStates,
+    ) -> FlushTicket | None:
+        """A ticket for all that is due; None if nothing is."""
+        logs = [segment.file for segment in self._sealed]
+        if end_offset > max(flushed_offset, active.base_offset):
+            logs.append(active.file)
+        whole = self._write_indexes(active) and self._checkpoint
+        if whole:
+            self._checkpoint = False
+            self._snapshots.request(end_offset, producers)
+        if not (logs or whole or self._names or self._snapshots.is_due or self._doomed):
+            return None
+        written, gone = self._snapshots.take(segment.base_offset for segment in segments)
+        covered = [*self._sealed, active] if whole else self._sealed
+        self._ticket = FlushTicket(
+            directory=self._directory,
+            end_offset=end_offset,
+            end_segment=active,
+            end_position=active.size,
+            recovery_point=end_offset if whole else active.base_offset,
+            logs=logs,
+            indexes=[file for segment in covered for file in segment.unsynced_indexes()],
+            sealed=tuple(self._sealed),
+            sync_names=self._names,
+            snapshots=written,
+            unlink=[*self._doomed, *gone],
+        )
+        self._names = False
+        self._doomed = []
+        return self._ticket
+
+    def _write_indexes(self, active: Segment) -> bool:
+        try:
+            active.write_indexes()
+        except OSError as error:
+            _log.warning("cannot write index directory=%s reason=%r", self._directory, str(error))
+            return False
+        return True
+
+    def complete(self, ticket: FlushTicket) -> None:
+        """The ticket is no longer under way."""
+        if self._ticket is not ticket:
+            raise RuntimeError(f"this flush of {self._directory} is not under way")
+        self._ticket = None
+        if ticket.done:
+            self._sealed = [each for each in self._sealed if each not in ticket.sealed]

@@ -4,6 +4,7 @@
 00000000000000000042.index       where in it an offset is      (hint, see index.py)
 00000000000000000042.timeindex   from which offset on a timestamp may be found (hint)
 00000000000000000042.snapshot    producer states as of just before offset 42
+00000000000000000042.start       records below offset 42 were deleted; empty
 ….cleaned                        compaction's output, unfinished
 ….swap                           compaction's output, complete: takes its place after a crash too
 ….deleted                        to be removed
@@ -20,6 +21,7 @@ LOG: Final = ".log"
 OFFSET_INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 SNAPSHOT: Final = ".snapshot"
+START: Final = ".start"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 DELETED: Final = ".deleted"
@@ -42,6 +44,7 @@ class Contents:
     offset_indexes: dict[int, int] = field(default_factory=dict)
     time_indexes: dict[int, int] = field(default_factory=dict)
     snapshots: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     swaps: set[int] = field(default_factory=set)  # base offsets with a complete `.log.swap`
     leftovers: list[Path] = field(default_factory=list)
     compacted: bool = False
@@ -72,6 +75,8 @@ def _note_numbered(contents: Contents, entry: os.DirEntry[str], offset: int, suf
         contents.time_indexes[offset] = entry.stat().st_size
     elif suffix == SNAPSHOT:
         contents.snapshots.append(offset)
+    elif suffix == START:
+        contents.starts.append(offset)
 
 
 def _note_leftover(contents: Contents, directory: Path, name: str, stem: str, suffix: str) -> None:

@@ -82,29 +82,28 @@ class _Recovery:
             snapshots.load_newest(directory, self._found.snapshots, _EVERYTHING, self._producers)
             or 0
         )
+        self._reached = max(self._proven, *self._found.starts, 0)
         self._changed = False
 
     def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> Recovered:
-        self._check_indexes_without_log()
-        if not self._segments:
-            self._begin()
-        self._epochs = self._load_epochs()
-        verify_from = self._proven if clean else min(recovery_point, self._proven)
         if recovery_point > self._proven:
             _log.warning(
                 "recovery point not proven by a snapshot directory=%s recovery_point=%d proven=%d",
                 self._directory, recovery_point, self._proven,
             )  # fmt: skip
+        self._check_indexes_without_log()
+        if not self._segments:
+            self._begin()
+        self._epochs = self._load_epochs()
+        verify_from = self._proven if clean else min(recovery_point, self._proven)
         verify_from = max(verify_from, self._segments[0].base_offset)
         first = self._holding(verify_from)
         self._check_sealed(first)
-        self._load_producers(verify_from, first)
-        end_offset = self._verify(first, verify_from)
-        if end_offset < self._proven:
-            raise CorruptLog(
-                f"{self._directory} ends at offset {end_offset}, but had reached the disk up to "
-                f"{self._proven}: {_ADVICE}"
-            )
+        size = self._segments[first].size
+        offset = self._resume(self._segments[first], verify_from)
+        self._load_producers(offset, first)
+        end_offset = self._verify(first, size, offset)
+        self._check_reached(end_offset)
         return self._recovered(first, start_offset, end_offset)
 
     # Before anything is read
@@ -123,7 +122,8 @@ class _Recovery:
             self._changed = True
 
     def _begin(self) -> None:
-        """There is no segment: the log was being created. Or all are lost, which `run` notices."""
+        """There is no segment: the log was being created. Or all are lost."""
+        self._check_reached(0)
         self._segments = [Segment.create(self._directory, 0, self._interval)]
         self._changed = True
 
@@ -235,18 +235,16 @@ class _Recovery:
 
     # From the recovery point on
 
-    def _verify(self, first: int, offset: int) -> int:
-        """Read everything from `offset` on; where the log ends."""
+    def _verify(self, first: int, size: int, offset: int) -> int:
+        """Read everything from `offset` on; where the log ends. `size` is the first segment's."""
         for number, segment in enumerate(self._segments[first:], first):
-            size = segment.size
-            if number == first:
-                offset = self._resume(segment, offset)
-            elif size == 0 and offset < segment.base_offset and not self._gaps:
-                self._drop_empty(number)  # its predecessor has lost its unflushed end
-                break
-            else:
+            if number > first:
+                size, segment.size = segment.size, 0
+                if size == 0 and offset < segment.base_offset and not self._gaps:
+                    self._check_reached(offset)
+                    self._drop_empty(number)  # the one before it has lost its unflushed end
+                    break
                 self._check_follows(offset, segment)
-                segment.size = 0
                 segment.forget_indexes(self._interval)
                 offset = segment.base_offset
             try:
@@ -257,6 +255,13 @@ class _Recovery:
                 self._cut_off(number, size, error)
                 break
         return offset
+
+    def _check_reached(self, end_offset: int) -> None:
+        if end_offset < self._reached:
+            raise CorruptLog(
+                f"{self._directory} ends at offset {end_offset}, but once had {self._reached} on "
+                f"disk: {_ADVICE}"
+            )
 
     def _take(self, segment: Segment, located: Located) -> None:
         header = located.header
@@ -271,7 +276,7 @@ class _Recovery:
         """The torn tail of the log; or damage in its middle, and then nothing is touched."""
         segment = self._segments[number]
         if (
-            error.offset < self._proven
+            error.offset < self._reached
             or any(following.size for following in self._segments[number + 1 :])
             or find_valid(segment.file, error.position, size, error.offset)
         ):
@@ -299,14 +304,7 @@ class _Recovery:
         segments = self._segments
         if self._changed:
             self._sync(first, end_offset)
-        base = segments[0].base_offset
-        if start_offset > end_offset:
-            _log.warning(
-                "start offset not believed directory=%s start_offset=%d end_offset=%d",
-                self._directory, start_offset, end_offset,
-            )  # fmt: skip
-            start_offset = base
-        start_offset = max(start_offset, base)
+        start_offset = self._start(start_offset)
         self._epochs.truncate_after(end_offset)
         self._epochs.drop_before(start_offset)
         active_since = (
@@ -325,6 +323,16 @@ class _Recovery:
             end_offset=end_offset,
             active_since_ms=active_since,
         )
+
+    def _start(self, checkpoint: int) -> int:
+        """The first offset that was not deleted. A checkpoint may be that of a namesake."""
+        start = max(self._segments[0].base_offset, *self._found.starts, 0)
+        if checkpoint > start:
+            _log.warning(
+                "start offset not believed directory=%s checkpoint=%d start_offset=%d",
+                self._directory, checkpoint, start,
+            )  # fmt: skip
+        return start
 
     def _sync(self, first: int, end_offset: int) -> None:
         """Bring to disk what was read again or changed, then say so with a snapshot."""

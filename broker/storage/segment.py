@@ -181,7 +181,8 @@ class Segment:
         self.index_due = position + interval
         end, self.size = self.size, position
         next_offset = self.base_offset
-        for located in self.walk(position, end):
+        batches = self.walk(position, end)
+        while next_offset < offset and (located := next(batches, None)) is not None:
             if located.header.next_offset > offset:
                 break
             self.take(located.header, located.position, interval)

@@ -10,7 +10,7 @@ A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.l
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from broker.storage import layout
@@ -20,12 +20,24 @@ from broker.storage.files import OpenFile, sync_directory
 _log = logging.getLogger(__name__)
 
 
-def commit(directory: Path, base_offset: int) -> None:
-    """Step 2. Blocks; any thread. The files `.cleaned` are complete and synced."""
-    for suffix in layout.SEGMENT_SUFFIXES:
-        path = layout.numbered(directory, base_offset, suffix)
-        path.with_name(path.name + layout.CLEANED).replace(path.with_name(path.name + layout.SWAP))
+def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
+    """The files of step 1."""
+    paths = (layout.numbered(directory, base_offset, each) for each in layout.SEGMENT_SUFFIXES)
+    return [path.with_name(path.name + layout.CLEANED) for path in paths]
+
+
+def swap_in(directory: Path, bases: Sequence[int]) -> list[Path]:
+    """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after.
+
+    What is then to be unlinked. That the log has holes is noted for good before anything else.
+    """
+    (directory / layout.COMPACTED).touch()
+    for path in cleaned_files(directory, bases[0]):
+        path.replace(path.with_suffix(layout.SWAP))
     sync_directory(directory)
+    doomed = [path for base in bases for path in retire(directory, base)]
+    _take_place(directory, bases[0])
+    return doomed
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
@@ -42,19 +54,13 @@ def retire(directory: Path, base_offset: int) -> list[Path]:
     return doomed
 
 
-def take_place(directory: Path, base_offset: int) -> None:
+def _take_place(directory: Path, base_offset: int) -> None:
     """Step 4. What had these names is replaced."""
     for suffix in layout.SEGMENT_SUFFIXES:
         path = layout.numbered(directory, base_offset, suffix)
         swap = path.with_name(path.name + layout.SWAP)
         if suffix == layout.LOG or swap.exists():
             swap.replace(path)
-
-
-def discard(directory: Path, base_offset: int) -> list[Path]:
-    """What to unlink of an output that is not wanted any more, before step 2."""
-    paths = (layout.numbered(directory, base_offset, each) for each in layout.SEGMENT_SUFFIXES)
-    return [path.with_name(path.name + layout.CLEANED) for path in paths]
 
 
 def finish(directory: Path, found: layout.Contents) -> None:
@@ -65,7 +71,7 @@ def finish(directory: Path, found: layout.Contents) -> None:
         for covered in _covered(path, base_offset, found.logs):
             for doomed in retire(directory, covered):
                 doomed.unlink()
-        take_place(directory, base_offset)
+        _take_place(directory, base_offset)
     for path in found.leftovers:
         path.unlink(missing_ok=True)
     sync_directory(directory)
