@@ -31,6 +31,8 @@ ROOTS: Final = DIRECTORIES | {paths.CLUSTER_ID, paths.CONTROLLER}
 
 _NO_STATE: Final = StateNode(leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=-1)
 
+_DEPTH_OF_STATE: Final = paths.partition_state("t", 0).count("/")
+
 log = logging.getLogger(__name__)
 
 
@@ -114,7 +116,7 @@ class Assembly:
         if path == paths.CONTROLLER:
             self._controller_id = _controller_id(node)
             return []
-        if path.endswith("/state"):
+        if _is_state(path):
             self._fold_state(*_state_of(path), path, node)
             return []
         directory, _, name = path.rpartition("/")
@@ -160,7 +162,7 @@ class Assembly:
         """Where nothing is known of an unreadable node yet, take it from the snapshot before."""
         directory, _, name = path.rpartition("/")
         before = self.before
-        if path.endswith("/state"):
+        if _is_state(path):
             self._keep_state(*_state_of(path))
         elif directory == paths.TOPICS and name not in self._topics and name in before.topics:
             self._unreadable[name] = before.topics[name]
@@ -203,6 +205,11 @@ def _controller_id(node: Node | None) -> int | None:
     if node is None:
         return None
     return nodes.decode(paths.CONTROLLER, node.data, nodes.ControllerNode).broker_id
+
+
+def _is_state(path: str) -> bool:
+    """By its depth: a topic may be called `state`."""
+    return path.count("/") == _DEPTH_OF_STATE
 
 
 def _state_of(path: str) -> tuple[str, int]:

@@ -32,7 +32,11 @@ SKELETON: Final = (
     "/admin",
     DELETIONS,
 )
-PRIVATE: Final = frozenset({USER_CONFIGS})  # holds credentials: not readable by the world
+
+
+def is_public(path: str) -> bool:
+    """Whether the world may read the node; not where credentials are."""
+    return path != USER_CONFIGS and not path.startswith(USER_CONFIGS + "/")
 
 
 def broker(broker_id: int) -> str:

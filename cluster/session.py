@@ -77,7 +77,10 @@ class Session:
         timeout_s: float = 18.0,
         connect_timeout_s: float = 10.0,
     ) -> "Session":
-        """Open a session; create the chroot, and in it the nodes that every cluster has."""
+        """Open a session; create the chroot, and in it the nodes that every cluster has.
+
+        Raises Unavailable if nobody answers, NotAllowed if the map was made with another secret.
+        """
         address = parse_address(hosts)
         client = KazooClient(
             ",".join(address.hosts),
@@ -155,7 +158,7 @@ class Session:
         return self._pending(path, result, answers.names)
 
     def start_exists(self, path: str, on_change: OnChange | None = None) -> Pending[bool]:
-        """Needs no right to read the node; its watch is set also where there is no node yet."""
+        """The watch is set also where there is no node yet."""
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
@@ -216,7 +219,7 @@ class Session:
             case Check(path, version):
                 transaction.check(path, version)
             case Create(path, data, ephemeral):
-                acl = self.acl(public=path not in paths.PRIVATE)
+                acl = self.acl(public=paths.is_public(path))
                 transaction.create(path, data, acl=acl, ephemeral=ephemeral)
             case Set(path, data, version):
                 transaction.set_data(path, data, version)
@@ -232,7 +235,7 @@ class Session:
         self._create_missing(paths.SKELETON)
 
     def _create_missing(self, nodes: Sequence[str]) -> None:
-        while missing := [node for node in nodes if not self.exists(node)]:
+        while missing := [node for node in nodes if self.read(node) is None]:
             try:
                 self.write([Create(node) for node in missing], done=lambda: False)
             except Conflict as conflict:

@@ -1,0 +1,100 @@
+"""A TCP proxy before a ZooKeeper, to cut the connection at a chosen point."""
+
+import contextlib
+import socket
+import threading
+from typing import Self
+
+
+class Proxy:
+    """Passes bytes on both ways until told otherwise."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._refusing = False
+        self._swallowing = False
+        self._closed = False
+        self._swallowed = threading.Event()
+        self._spawn(self._accept)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Break the connections there are."""
+        for connection in tuple(self._sockets):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def refuse(self) -> None:
+        """Break the connections there are, and those to come."""
+        self._refusing = True
+        self.cut()
+
+    def allow(self) -> None:
+        self._refusing = False
+
+    def swallow_the_next_answer(self) -> None:
+        """What the server says next is lost, and with it the connection: it comes too late."""
+        self._swallowed.clear()
+        self._swallowing = True
+
+    def wait_until_swallowed(self) -> None:
+        assert self._swallowed.wait(10)
+
+    def close(self) -> None:
+        self._closed = True
+        self.refuse()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for thread in tuple(self._threads):
+            thread.join()
+        self._listener.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _spawn(self, run: object, *arguments: object) -> None:
+        thread = threading.Thread(target=run, args=arguments)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._refusing:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(self._target, timeout=10)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            self._sockets |= {client, server}
+            self._spawn(self._pump, client, server, False)
+            self._spawn(self._pump, server, client, True)
+
+    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if answers and self._swallowing:
+                    self._swallowing = False
+                    self._swallowed.set()
+                    break
+                sink.sendall(data)
+        for connection in (source, sink):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        source.close()  # each end is closed by the pump that reads it
+        self._sockets.discard(source)
