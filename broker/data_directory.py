@@ -13,15 +13,15 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage import identity
 from broker.storage.checkpoints import (
     RECOVERY_POINTS,
-    START_OFFSETS,
-    read_offsets,
-    write_offsets,
+    Checkpoint,
+    Key,
+    read_checkpoints,
+    write_checkpoints,
 )
 from broker.storage.errors import BadCheckpoint
 from broker.storage.identity import Owner
@@ -29,15 +29,6 @@ from broker.storage.identity import Owner
 log = logging.getLogger(__name__)
 
 _LOCK = ".lock"
-
-Key = tuple[str, int]  # topic and partition
-
-
-class Checkpoint(NamedTuple):
-    """Of one partition: below the first, all is on disk; below the second, records are deleted."""
-
-    recovery_point: int = 0
-    start_offset: int = 0
 
 
 class DirectoryInUse(Exception):
@@ -84,7 +75,7 @@ class DataDirectory:
 
     def checkpoint(self, key: Key) -> Checkpoint:
         """What is known of a partition."""
-        return self._checkpoints.get(key, Checkpoint())
+        return self._checkpoints.get(key, Checkpoint(0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
         """Replace what is known of all partitions. Blocks."""
@@ -99,23 +90,14 @@ class DataDirectory:
                 self._write({k: v for k, v in self._checkpoints.items() if k != key})
 
     def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        for name, field in ((RECOVERY_POINTS, 0), (START_OFFSETS, 1)):
-            offsets = {key: checkpoint[field] for key, checkpoint in checkpoints.items()}
-            write_offsets(self.path / name, offsets)
+        write_checkpoints(self.path, checkpoints)
         self._checkpoints = dict(checkpoints)
 
     def _read_checkpoints(self) -> dict[Key, Checkpoint]:
-        points, starts = self._read(RECOVERY_POINTS), self._read(START_OFFSETS)
-        return {
-            key: Checkpoint(points.get(key, 0), starts.get(key, 0))
-            for key in points.keys() | starts.keys()
-        }
-
-    def _read(self, name: str) -> dict[Key, int]:
         try:
-            return read_offsets(self.path / name)
+            return read_checkpoints(self.path)
         except BadCheckpoint as error:
-            log.warning("checkpoint ignored, recovery will read more error=%r", str(error))
+            log.warning("checkpoints ignored, recovery will read more error=%r", str(error))
             return {}
 
     @property

@@ -11,8 +11,9 @@ import time
 from collections.abc import Awaitable, Callable
 
 from broker.config import Intervals
-from broker.data_directory import Checkpoint, DataDirectory
+from broker.data_directory import DataDirectory
 from broker.partitions import Partitions
+from broker.storage.checkpoints import Checkpoint
 from broker.storage.errors import StorageError
 from broker.storage.retention_clock import RetentionClock
 

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from broker.data_directory import Checkpoint, DataDirectory, Key
+from broker.data_directory import DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.partition import Partition
 from broker.storage import directories
+from broker.storage.checkpoints import Checkpoint, Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig, TopicDefaults
