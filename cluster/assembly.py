@@ -65,7 +65,11 @@ class Assembly:
             self._drop(path, name)
         if path == paths.DELETIONS:  # that a name stands there is all we want to know
             return []
-        return [f"{path}/{name}" for name in self._names[path] - known]
+        new = [f"{path}/{name}" for name in self._names[path] - known]
+        if path == paths.TOPICS and new:
+            # Their overrides came in the same transaction: a snapshot has both or neither.
+            new.append(paths.TOPIC_CONFIGS)
+        return new
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
         """Take what a node holds, None if it is gone; say what to read because of it."""
