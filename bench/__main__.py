@@ -16,11 +16,12 @@ import click
 from rich.console import Console
 
 from bench import machine, report
-from bench.brokers import APACHE_KAFKA, KINDS, VERSIONS, Kind
+from bench.brokers import APACHE_KAFKA, KINDS, Kind, version
 from bench.profile import FULL, QUICK, Results
 from bench.profiles import PROFILES
 from bench.rounds import measure
 from tests.apache_kafka import kafka_classpath, why_no_kafka
+from tests.server_process import ServerFailed
 
 _WIDTH = 160  # a table is not folded when it goes into a file
 
@@ -86,19 +87,22 @@ def main(  # noqa: PLR0917 -- one for each option
         files.mkdir()
         for name in names or PROFILES:
             print(name, file=sys.stderr)
-            results = measure(
-                PROFILES[name],
-                kinds,
-                QUICK if quick else FULL,
-                rounds=rounds,
-                directory=Path(work),
-                files=files,
-                only=cases,
-            )
+            try:
+                results = measure(
+                    PROFILES[name],
+                    kinds,
+                    QUICK if quick else FULL,
+                    rounds=rounds,
+                    directory=Path(work),
+                    files=files,
+                    only=cases,
+                )
+            except ServerFailed as failure:
+                raise click.ClickException(f"a broker did not start: {failure}") from None
             all_results.append(results)
             console.print(f"{name}: {results.profile.about}", style="bold")
             console.print(report.table(results))
-    circumstances = {"command": command, **described, **{name: VERSIONS[name] for name in kinds}}
+    circumstances = {"command": command, **described, **{name: version(name) for name in kinds}}
     if json_file is not None:
         profiles = {each.profile.name: report.as_json(each) for each in all_results}
         json_file.write_text(json.dumps({**circumstances, "profiles": profiles}, indent=1) + "\n")

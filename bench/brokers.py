@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bench.machine import commit
 from bench.topics import is_served
+from cluster.zookeeper import EmbeddedZooKeeper
 from tests.apache_kafka import VERSION as KAFKA_VERSION
 from tests.apache_kafka import ApacheKafka, KafkaUnavailable, kafka_classpath, why_no_kafka
+from tests.broker_process import BrokerProcess
 from tests.server_process import ServerFailed, ServerProcess
 
 PENSTOCK = "Penstock"
@@ -74,8 +77,23 @@ def _apache_kafka(directory: Path) -> Iterator[Broker]:
         yield Broker(APACHE_KAFKA, server, {"flush.messages": "1"})
 
 
+@contextlib.contextmanager
+def _penstock(directory: Path) -> Iterator[Broker]:
+    zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
+    try:
+        address = f"{zookeeper.address}/penstock"
+        with BrokerProcess(directory / "broker", zookeeper=address) as server:
+            yield Broker(PENSTOCK, server, {})
+    finally:
+        zookeeper.stop()
+
+
 Kind = Callable[[Path], contextlib.AbstractContextManager[Broker]]
 KINDS: Mapping[str, Kind] = {
+    PENSTOCK: _penstock,
     APACHE_KAFKA: _apache_kafka,
 }
-VERSIONS: Mapping[str, str] = {APACHE_KAFKA: KAFKA_VERSION}
+
+
+def version(name: str) -> str:
+    return f"commit {commit()}" if name == PENSTOCK else KAFKA_VERSION

@@ -26,7 +26,8 @@ def _first_line(*command: str) -> str:
     return (run.stdout + run.stderr).strip().partition("\n")[0]
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Of this repository: its short name and date."""
     repository = Path(__file__).resolve().parent.parent
     return _first_line("git", "-C", str(repository), "log", "-1", "--format=%h of %cs")
 
@@ -43,6 +44,5 @@ def description(directory: Path) -> dict[str, str]:
         "file system": system,
         "Python": platform.python_version(),
         "Java": _first_line("java", "-version"),
-        "commit": _commit(),
         "load at start": f"{os.getloadavg()[0]:.2f}",
     }

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ FAILURES = (
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None:

@@ -45,6 +45,15 @@ def is_served(port: int, topics: Mapping[str, int]) -> bool:
     return True
 
 
+def wait_for_end(port: int, name: str, messages: int) -> None:
+    """Returns once partition 0 shows so many messages; an answer with acks=1 may come before."""
+    deadline = time.monotonic() + _PATIENCE
+    while (shown := ends(port, {name: 1})[name, 0]) != messages:
+        if time.monotonic() > deadline or shown > messages:
+            raise AnswerError(f"{shown} of {messages} messages are in the log")
+        time.sleep(0.01)
+
+
 def _admin(port: int) -> AdminClient:
     return AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
 

@@ -13,7 +13,7 @@ from bench.raw_consumer import consume
 from bench.raw_producer import produce
 from bench.requests import MEGABYTE_BATCH
 from bench.throughput import SMALL, metered
-from bench.topics import create, ends
+from bench.topics import create, ends, wait_for_end
 
 _READS = 3  # of the whole log: processor time is counted in hundredths of a second
 _MEBIBYTE = 2**20
@@ -27,7 +27,7 @@ def _name(batch: int) -> str:
 def _prepare(place: Place) -> None:
     for batch, window in ((1, 64), (50, 64), (MEGABYTE_BATCH, 4)):
         create(place.broker.port, {_name(batch): 1})
-        produce(
+        load = produce(
             place.broker.port,
             _name(batch),
             batch=batch,
@@ -36,6 +36,7 @@ def _prepare(place: Place) -> None:
             seconds=_PATIENCE,
             limit=place.scale.slow_messages if batch == 1 else place.scale.messages,
         )
+        wait_for_end(place.broker.port, _name(batch), load.messages)
 
 
 def _raw(place: Place, *, batch: int, max_bytes: int) -> Sample:

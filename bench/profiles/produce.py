@@ -10,10 +10,10 @@ from pathlib import Path
 from bench import librdkafka
 from bench.measurement import RATE, Goal, Sample
 from bench.profile import Case, Place, Profile
-from bench.raw_producer import Load, produce
+from bench.raw_producer import produce
 from bench.requests import MEGABYTE_BATCH
 from bench.throughput import CHEAPER, FASTER, SMALL, metered
-from bench.topics import ends, topic
+from bench.topics import topic, wait_for_end
 
 _MOST_PARTITIONS = 4
 _ACKS = {0: "acks=0", 1: "acks=1", -1: "acks=all"}
@@ -58,35 +58,22 @@ def _prepare_lines(place: Place) -> None:
     lines_of(place)
 
 
-def _all_arrived(place: Place, name: str, load: Load) -> Load:
-    arrived = ends(place.broker.port, {name: 1})[name, 0]
-    if arrived != load.messages:
-        raise librdkafka.Incomplete(f"{arrived} of {load.messages} messages are in the log")
-    return load
-
-
 def _kcat(place: Place, *, options: dict[str, str]) -> Sample:
-    port, lines = place.broker.port, lines_of(place)
+    port, lines, messages = place.broker.port, lines_of(place), place.scale.messages
     with topic(port) as name:
-        return metered(
-            place.broker,
-            lambda: _all_arrived(
-                place,
-                name,
-                librdkafka.kcat_produce(port, name, lines, place.scale.messages, options),
-            ),
+        sample = metered(
+            place.broker, lambda: librdkafka.kcat_produce(port, name, lines, messages, options)
         )
+        wait_for_end(port, name, messages)
+        return sample
 
 
 def _confluent(place: Place, *, options: dict[str, str]) -> Sample:
-    port = place.broker.port
+    port, messages = place.broker.port, place.scale.messages
     with topic(port) as name:
-        return metered(
-            place.broker,
-            lambda: _all_arrived(
-                place, name, librdkafka.produce(port, name, place.scale.messages, options)
-            ),
-        )
+        sample = metered(place.broker, lambda: librdkafka.produce(port, name, messages, options))
+        wait_for_end(port, name, messages)
+        return sample
 
 
 _PAPER_ONE = Goal(RATE, at_least=50_000, ahead=True)
