@@ -31,4 +31,4 @@ def refusal(key: int, version: int) -> tuple[Outgoing, bool] | None:
         return None
     schema = load_response_schema(key, version)
     body = encode_error(schema, ErrorCode.unsupported_version)
-    return None if body is None else (body, schema.__flexible__)
+    return None if body is None else (body, schema.__header_schema__.__version__ == 1)

@@ -31,7 +31,9 @@ class Outgoing(bytearray):
         view, start = memoryview(self), 0
         parts: list[Part] = []
         for position, piece in self.slices:
-            parts += [view[start:position], piece]
+            if start < position:
+                parts.append(view[start:position])
+            parts.append(piece)
             start = position
         if start < len(self):
             parts.append(view[start:])

@@ -37,8 +37,7 @@ def frame(body: bytes) -> bytes:
 
 
 bodies = st.lists(
-    st.binary(min_size=8, max_size=60)
-    | st.integers(9_000, 200_000).map(lambda size: bytes(size)),
+    st.binary(min_size=8, max_size=60) | st.integers(9_000, 200_000).map(lambda size: bytes(size)),
     max_size=6,
 )
 
@@ -125,7 +124,12 @@ def test_frames_wait_for_memory_and_get_it_in_their_order() -> None:
     assert not first.starved
     assert not second.starved
     assert third.starved
-    memory.wait(lambda: bool(third.grant() and not order.append("third")))
+
+    def granted() -> bool:
+        order.append("third")
+        return third.grant()
+
+    memory.wait(granted)
     assert [bytes(one) for one in deliver(first, frame(body)[1000:])] == [body]
     assert order == ["third"]
     assert not third.starved

@@ -32,7 +32,7 @@ requests = st.builds(
                 st.builds(
                     PartitionProduceData,
                     index=st.integers(-1, 2**31 - 1),
-                    records=st.none() | st.binary(max_size=200).map(memoryview),
+                    records=st.none() | st.binary(max_size=200).map(lambda raw: memoryview(raw)),  # noqa: PLW0108,
                 ),
                 max_size=3,
             ).map(tuple),
