@@ -13,15 +13,16 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage import identity
 from broker.storage.checkpoints import (
     RECOVERY_POINTS,
-    Checkpoint,
+    START_OFFSETS,
     Key,
-    read_checkpoints,
-    write_checkpoints,
+    read_offsets,
+    write_offsets,
 )
 from broker.storage.errors import BadCheckpoint
 from broker.storage.identity import Owner
@@ -29,6 +30,13 @@ from broker.storage.identity import Owner
 log = logging.getLogger(__name__)
 
 _LOCK = ".lock"
+
+
+class Checkpoint(NamedTuple):
+    """What is remembered of one partition from one start of the broker to the next."""
+
+    recovery_point: int
+    start_offset: int
 
 
 class DirectoryInUse(Exception):
@@ -90,15 +98,22 @@ class DataDirectory:
                 self._write({k: v for k, v in self._checkpoints.items() if k != key})
 
     def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        write_checkpoints(self.path, checkpoints)
+        for name, field in ((RECOVERY_POINTS, 0), (START_OFFSETS, 1)):
+            offsets = {key: checkpoint[field] for key, checkpoint in checkpoints.items()}
+            write_offsets(self.path / name, offsets)
         self._checkpoints = dict(checkpoints)
 
     def _read_checkpoints(self) -> dict[Key, Checkpoint]:
         try:
-            return read_checkpoints(self.path)
+            points = read_offsets(self.path / RECOVERY_POINTS)
+            starts = read_offsets(self.path / START_OFFSETS)
         except BadCheckpoint as error:
             log.warning("checkpoints ignored, recovery will read more error=%r", str(error))
             return {}
+        return {
+            key: Checkpoint(points.get(key, 0), starts.get(key, 0))
+            for key in points.keys() | starts.keys()
+        }
 
     @property
     def last_alive_ms(self) -> int | None:

@@ -10,10 +10,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from broker.compaction import Compaction
 from broker.config import Intervals
-from broker.data_directory import DataDirectory
+from broker.data_directory import Checkpoint, DataDirectory
 from broker.partitions import Partitions
-from broker.storage.checkpoints import Checkpoint
 from broker.storage.errors import StorageError
 from broker.storage.retention_clock import RetentionClock
 
@@ -27,11 +27,13 @@ class Housekeeping:
         self._partitions = partitions
         self._data = data
         self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
+        self._compaction = Compaction(partitions, data)
         self._tasks = [
             asyncio.ensure_future(_every(seconds, act))
             for seconds, act in (
                 (intervals.checkpoint, self._checkpoint),
                 (intervals.retention, self._retain),
+                (intervals.compaction, self._compact),
             )
         ]
 
@@ -81,6 +83,10 @@ class Housekeeping:
                 )
                 partition.flush()  # unlinks them
             await asyncio.sleep(0)
+
+    async def _compact(self) -> None:
+        if not self._clock.hold(_wall_ms(), _monotonic_ms()):  # tombstones go by their age
+            await self._compaction.run(_wall_ms())
 
 
 async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:

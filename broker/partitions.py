@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from broker.data_directory import DataDirectory
+from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.partition import Partition
 from broker.storage import directories
-from broker.storage.checkpoints import Checkpoint, Key
+from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig, TopicDefaults
@@ -225,6 +225,8 @@ class Partitions:
                 partition.close()
                 partition.log.delete()
                 log.info("partition deleted topic=%s partition=%d", *key)
+                if not any(topic == partition.topic for topic, _ in self._partitions):
+                    self._metrics.forget_topic(partition.topic)
         for found in directories.scan(self._data.path):
             key = found.topic, found.partition
             if found.topic in snapshot.deleting:

@@ -1,0 +1,55 @@
+"""Compacts the logs of topics that ask for it, one after the other, each in a process of its own.
+
+Up to where a log was cleaned stands in `cleaner-offset-checkpoint`, in Kafka's format. Losing it
+costs a cleaning that need not have been.
+"""
+
+import asyncio
+import logging
+
+from broker.data_directory import DataDirectory
+from broker.partition import Partition
+from broker.partitions import Partitions
+from broker.storage.checkpoints import Key, read_offsets, write_offsets
+from broker.storage.compaction import CLEANER_OFFSETS, compact
+from broker.storage.errors import BadCheckpoint, StorageError
+
+log = logging.getLogger(__name__)
+
+
+class Compaction:
+    """Goes round the partitions whenever it is told to. Belongs to the event loop."""
+
+    def __init__(self, partitions: Partitions, data: DataDirectory) -> None:
+        self._partitions = partitions
+        self._path = data.path / CLEANER_OFFSETS
+        self._cleaned: dict[Key, int] = {}
+        try:
+            self._cleaned = read_offsets(self._path)
+        except BadCheckpoint as error:
+            log.warning("checkpoint ignored, logs will be cleaned again error=%r", str(error))
+
+    async def run(self, now_ms: int) -> None:
+        """Clean every log for which that is due."""
+        for partition in self._partitions:
+            if partition.compacts and not partition.offline_reason:
+                await self._clean(partition, now_ms)
+
+    async def _clean(self, partition: Partition, now_ms: int) -> None:
+        key = partition.topic, partition.index
+        try:
+            cleaning = await compact(partition.log, self._cleaned.get(key, 0), now_ms)
+        except (StorageError, OSError) as error:
+            log.warning(
+                "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error
+            )
+            return
+        if cleaning is None:
+            return
+        log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
+        self._cleaned[key] = cleaning.cleaned_to
+        known = {(each.topic, each.index) for each in self._partitions}
+        self._cleaned = {each: end for each, end in self._cleaned.items() if each in known}
+        await asyncio.to_thread(write_offsets, self._path, dict(self._cleaned))
+        if not partition.offline_reason:
+            partition.flush()  # unlinks what was replaced
