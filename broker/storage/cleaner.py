@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.storage import layout, swap
+from broker.storage import layout
 from broker.storage.batches import read_bytes, verify, walk
 from broker.storage.errors import CorruptLog, InvalidBatch, StorageError
 from broker.storage.files import OpenFile
@@ -134,7 +134,7 @@ def clean(job: CleaningJob) -> Cleaning:
                 cleaned.append(segment)
     except BaseException:
         for group in groups:
-            _discard(job, group)
+            discard(job.directory, group[0].base_offset)
         raise
     return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
 
@@ -187,7 +187,7 @@ def _clean_group(
     job: CleaningJob, group: Sequence[SealedSegment], cleaner: "_BatchCleaner"
 ) -> CleanedSegment | None:
     """Write what is left of the group; None if that is exactly what is there."""
-    _discard(job, group)  # what a pass that came to nothing has left
+    discard(job.directory, group[0].base_offset)  # what a pass that came to nothing has left
     files = CleanedFiles.create(job.directory, group[0].base_offset, job.index_interval_bytes)
     changed = len(group) > 1
     for segment in group:
@@ -202,7 +202,7 @@ def _clean_group(
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
     if not changed:
-        _discard(job, group)
+        discard(job.directory, group[0].base_offset)
         return None
     files.finish()
     os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
@@ -212,9 +212,10 @@ def _clean_group(
     return CleanedSegment(tuple(group), files.size)
 
 
-def _discard(job: CleaningJob, group: Sequence[SealedSegment]) -> None:
-    for path in swap.discard(job.directory, group[0].base_offset):
-        path.unlink(missing_ok=True)
+def discard(directory: Path, base_offset: int) -> None:
+    """Remove what a cleaning has written, as if it had never been."""
+    for suffix in layout.SEGMENT_SUFFIXES:
+        layout.numbered(directory, base_offset, suffix + layout.CLEANED).unlink(missing_ok=True)
 
 
 class _BatchCleaner:
