@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
+from cluster.errors import Unavailable
 from wire.codec import Api
 from wire.messages import create_topics, produce
 from wire.messages.create_topics import (
@@ -42,7 +43,7 @@ class RunningBroker:
         self._started = threading.Event()
         self._stopping: asyncio.Event
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="broker under test")
+        self._thread = threading.Thread(target=self._run, name="broker under test", daemon=True)
         self.broker: Broker
 
     @property
@@ -56,8 +57,12 @@ class RunningBroker:
         self._thread.start()
         assert self._started.wait(PATIENCE), "the broker did not start in time"
         if self._failure is not None:
-            self._thread.join()
             raise self._failure
+        try:
+            self.broker.cluster.wait_for(lambda map_: map_.controller_id is not None)
+        except Unavailable:
+            self.stop()
+            raise
         return self
 
     def __exit__(
@@ -66,8 +71,12 @@ class RunningBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the broker did not stop in time"
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
