@@ -43,7 +43,7 @@ class EmbeddedZooKeeper:
         self.host = host
         self.port = port
         self._command = command
-        self._lock = _lock(directory)
+        self._lock: int | None = _lock(directory)
         self.secret = _secret(directory)
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = threading.Event()
@@ -96,8 +96,8 @@ class EmbeddedZooKeeper:
         return self._process.returncode
 
     def ensure_running(self) -> bool:
-        """Start the server again if it has ended; whether that was needed."""
-        if self.is_running():
+        """Start the server again if it has ended by itself; whether that was needed."""
+        if self._lock is None or self.is_running():
             return False
         log.warning("embedded zookeeper had ended, starting it again address=%s", self.address)
         self._spawn()
@@ -110,7 +110,9 @@ class EmbeddedZooKeeper:
             if not self._ended.wait(_STOP_S):
                 self._process.kill()
                 self._ended.wait()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _write_files(self) -> None:
         files = zookeeper_files.logging_files()
@@ -153,7 +155,7 @@ class EmbeddedZooKeeper:
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=subprocess.STDOUT,
-                    pass_fds=[self._lock],
+                    pass_fds=[] if self._lock is None else [self._lock],
                     start_new_session=True,  # Ctrl-C is for us; we tell it
                 )
             started.set()
@@ -198,21 +200,23 @@ def run_standalone(
     To be called on the main thread.
     """
     asked = threading.Event()
-    server = EmbeddedZooKeeper.start(data_dir, port, host, jars=jars)
     before = {
         number: signal.signal(number, lambda *_: asked.set())
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        while not asked.wait(0.2):
-            if not server.is_running():
-                log.error("zookeeper ended by itself code=%s", server.wait())
-                return 1
-        return 0
+        server = EmbeddedZooKeeper.start(data_dir, port, host, jars=jars)
+        try:
+            while not asked.wait(0.2):
+                if not server.is_running():
+                    log.error("zookeeper ended by itself code=%s", server.wait())
+                    return 1
+            return 0
+        finally:
+            server.stop()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        server.stop()
 
 
 def _unusable(directory: Path, error: OSError) -> DirectoryUnusable:

@@ -1,0 +1,186 @@
+"""A real ensemble: members are killed and frozen, and neither session nor map is lost."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster import paths
+from cluster.brokers import register, registered
+from cluster.controller import elect
+from cluster.errors import ClusterError, Unavailable
+from cluster.identity import cluster_id
+from cluster.jars import DEBIAN_JARS
+from cluster.producer_ids import allocate
+from cluster.session import Session, SessionState
+from cluster.topics import create_topic, read_topic
+from cluster.view import ClusterView
+from tests.cluster.conftest import a_broker, a_topic
+from tests.cluster.ensemble import SIZE, Ensemble
+from tests.cluster.test_session import eventually
+
+Open = Callable[..., Session]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    if not (DEBIAN_JARS / "zookeeper.jar").exists():
+        pytest.skip("Debian's ZooKeeper is not installed: apt install zookeeper")
+    ensemble = Ensemble(tmp_path_factory.mktemp("ensemble"))
+    ensemble.start()
+    yield ensemble
+    ensemble.stop()
+
+
+@pytest.fixture
+def ensemble(running: Ensemble) -> Ensemble:
+    for number in range(SIZE):
+        running.wait_for(number)
+    return running
+
+
+@pytest.fixture
+def open_session(ensemble: Ensemble) -> Iterator[Open]:
+    opened: list[Session] = []
+    chroot = f"/t{uuid.uuid4().hex[:12]}"
+
+    def open_session(hosts: str | None = None, timeout_s: float = 12.0) -> Session:
+        address = (hosts or ensemble.address) + chroot
+        opened.append(
+            Session.connect(address, secret="secret", timeout_s=timeout_s, connect_timeout_s=30)
+        )
+        return opened[-1]
+
+    yield open_session
+    for session in opened:
+        session.close()
+
+
+def member_of(ensemble: Ensemble, session: Session) -> int:
+    return ensemble.member_of(session.client._connection._socket.getpeername())
+
+
+def test_a_member_is_killed_and_the_session_goes_on(ensemble: Ensemble, open_session: Open) -> None:
+    session = open_session()
+    register(session, a_broker(1))
+    epoch = elect(session, 1)
+    assert epoch is not None
+    view = ClusterView(session)
+    view.start(lambda _: None)
+    before = session.session_id
+    states: list[SessionState] = []
+    session.add_listener(states.append)
+
+    for number in range(SIZE):
+        member = member_of(ensemble, session)
+        ensemble.kill(member)
+        topic = a_topic(f"t{number}")
+        create_topic(session, epoch, topic, {})
+        view.wait_for(lambda now, topic=topic: now.topics.get(topic.name) == topic, timeout_s=20)
+        ensemble.start(member)
+
+    assert session.session_id == before
+    assert SessionState.LOST not in states
+    assert registered(session, 1) == a_broker(1)
+    assert elect(session, 1) == epoch
+    view.close()
+
+
+def test_a_frozen_member_is_left_for_another(ensemble: Ensemble, open_session: Open) -> None:
+    session = open_session(timeout_s=6.0)
+    register(session, a_broker(1))
+    before = session.session_id
+    member = member_of(ensemble, session)
+    ensemble.freeze(member)
+    try:
+        eventually(lambda: session.read(paths.broker(1)), 20)
+        assert session.session_id == before
+        assert member_of(ensemble, session) != member
+    finally:
+        ensemble.thaw(member)
+
+
+def test_a_refresh_at_one_member_sees_what_was_written_at_another(
+    ensemble: Ensemble, open_session: Open
+) -> None:
+    writer = open_session(ensemble.address_of(0))
+    epoch = elect(writer, 1)
+    assert epoch is not None
+    views = [ClusterView(open_session(ensemble.address_of(number))) for number in (1, 2)]
+    for view in views:
+        view.start(lambda _: None)
+    for number in range(10):
+        topic = a_topic(f"t{number}")
+        create_topic(writer, epoch, topic, {})
+        for view in views:
+            assert view.refresh().topics.get(topic.name) == topic
+    for view in views:
+        view.close()
+
+
+def test_without_a_majority_nothing_is_written_and_with_one_it_goes_on(
+    ensemble: Ensemble, open_session: Open
+) -> None:
+    session = open_session(timeout_s=4.0)
+    name = cluster_id(session)
+    view = ClusterView(session)
+    view.start(lambda _: None)
+    ensemble.kill(0)
+    ensemble.kill(1)
+    with pytest.raises(Unavailable, match=ensemble.address_of(2)):
+        allocate(session)
+    assert view.snapshot.cluster_id == name
+    ensemble.start(0, 1)
+    assert len(eventually_get(lambda: allocate(session))) == 1000
+    assert view.refresh(timeout_s=20).cluster_id == name
+    view.close()
+
+
+def test_what_was_acknowledged_is_there_however_members_come_and_go(
+    ensemble: Ensemble, open_session: Open
+) -> None:
+    session = open_session()
+    epoch = elect(session, 1)
+    assert epoch is not None
+    created = {}
+    blocks: list[range] = []
+    done = threading.Event()
+
+    def work() -> None:
+        number = 0
+        while not done.is_set():
+            topic = a_topic(f"t{number}", 2)
+            try:
+                create_topic(session, epoch, topic, {"a": "1"})
+                created[topic.name] = topic
+                blocks.append(allocate(session, 10))
+            except Unavailable:
+                pass
+            number += 1
+            time.sleep(0.01)
+
+    working = threading.Thread(target=work)
+    working.start()
+    for number in (0, 1, 2, 1):
+        ensemble.kill(number)
+        time.sleep(0.5)
+        ensemble.start(number)
+    done.set()
+    working.join()
+
+    assert len(created) > 20
+    for name, topic in created.items():
+        assert read_topic(session, name) == topic
+    ids = [number for block in blocks for number in block]
+    assert len(ids) == len(set(ids))
+
+
+def eventually_get(ask: Callable[[], range]) -> range:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return ask()
+        except ClusterError:
+            assert time.monotonic() < deadline

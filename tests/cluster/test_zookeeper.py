@@ -1,0 +1,285 @@
+"""The embedded ZooKeeper: starts, outlives nobody, loses nothing, and says what is wrong."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import ports
+from cluster.errors import DidNotStart, DirectoryUnusable, NoJars, NoJava, PortTaken
+from cluster.jars import DEBIAN_JARS, find_class_path
+from cluster.operations import Create
+from cluster.session import Session
+from cluster.zookeeper import EmbeddedZooKeeper, answers, read_secret
+from tests.cluster.test_session import eventually
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    server = EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=0)
+    yield server
+    server.stop()
+
+
+def is_alive(pid: int) -> bool:
+    """Also false of a zombie: it has no memory any more."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def run(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """A Python program as a child, with the tree on its path."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_serves_and_stops(server: EmbeddedZooKeeper) -> None:
+    assert server.is_running()
+    assert server.answers()
+    session = Session.connect(server.address, secret=server.secret, timeout_s=2)
+    session.write([Create("/a")])
+    session.close()
+    pid = server.pid
+    assert pid is not None
+    assert server.wait(0) is None
+
+    began = time.monotonic()
+    server.stop()
+    assert time.monotonic() - began < 5
+    assert not server.is_running()
+    assert not server.answers()
+    assert not is_alive(pid)
+    assert server.wait() is not None
+
+
+def test_stopping_twice_is_nothing(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper.start(tmp_path, port=0)
+    server.stop()
+    server.stop()
+
+
+def test_it_is_small(server: EmbeddedZooKeeper) -> None:
+    lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
+    [resident] = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+    assert resident < 110 * 1024
+
+
+def test_it_listens_where_it_is_told_and_nowhere_else(server: EmbeddedZooKeeper) -> None:
+    own = set()
+    for descriptor in Path(f"/proc/{server.pid}/fd").iterdir():
+        try:
+            own.add(str(descriptor.readlink()))
+        except OSError:
+            continue
+    listening = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                listening.append(fields[1])
+    assert len(listening) == 1
+    address, _, port = listening[0].rpartition(":")
+    assert int(port, 16) == server.port
+    assert address.endswith("0100007F")
+
+
+def test_what_was_written_is_there_after_a_kill(server: EmbeddedZooKeeper) -> None:
+    session = Session.connect(server.address, secret=server.secret, timeout_s=4)
+    session.write([Create("/a", b"1")])
+    assert not server.ensure_running()
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    assert server.wait(10) == -signal.SIGKILL
+    assert server.ensure_running()
+    node = session.read("/a")
+    assert node is not None
+    assert node.data == b"1"
+    session.close()
+
+
+def test_the_secret_is_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:
+    first = EmbeddedZooKeeper.start(tmp_path, port=0)
+    first.stop()
+    second = EmbeddedZooKeeper.start(tmp_path, port=0)
+    second.stop()
+    assert first.secret == second.secret == read_secret(tmp_path)
+    assert len(first.secret) > 30
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+    assert read_secret(tmp_path / "other") is None
+
+
+def test_the_thread_that_starts_it_may_end(tmp_path: Path) -> None:
+    started: list[EmbeddedZooKeeper] = []
+
+    def start() -> None:
+        started.append(EmbeddedZooKeeper.start(tmp_path, port=0))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    time.sleep(0.3)
+    [server] = started
+    assert server.answers()
+    server.stop()
+
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from cluster.zookeeper import EmbeddedZooKeeper
+server = EmbeddedZooKeeper.start(Path(sys.argv[1]), port=int(sys.argv[2]))
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_it_dies_with_a_killed_parent_and_the_next_starts_at_once(tmp_path: Path) -> None:
+    port = ports.free_port("127.0.0.1")
+    for _ in range(3):
+        parent = run(STARTER, tmp_path, port)
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert answers("127.0.0.1", port)
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+        eventually(lambda pid=pid: not is_alive(pid), 5)
+    server = EmbeddedZooKeeper.start(tmp_path, port=port)
+    server.stop()
+
+
+def test_it_dies_with_a_parent_that_is_killed_while_it_starts(tmp_path: Path) -> None:
+    def children() -> list[str]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "cwd").readlink() == tmp_path:
+                    found.append(process.name)
+            except OSError:
+                continue
+        return found
+
+    for delay in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6):
+        parent = run(STARTER, tmp_path, 0)
+        time.sleep(delay)
+        parent.kill()
+        parent.wait()
+        assert parent.stdout is not None
+        parent.stdout.close()
+        eventually(lambda: not children(), 5)
+
+
+STANDALONE = """
+import sys
+from pathlib import Path
+from cluster.zookeeper import run_standalone
+sys.exit(run_standalone(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_alone_it_runs_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
+    port = ports.free_port("127.0.0.1")
+    process = run(STANDALONE, tmp_path, port)
+    assert process.stdout is not None
+    eventually(lambda: answers("127.0.0.1", port), 30)
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    process.stdout.close()
+    assert ports.is_free("127.0.0.1", port)
+
+
+def test_alone_it_ends_in_error_when_the_server_does(tmp_path: Path) -> None:
+    port = ports.free_port("127.0.0.1")
+    process = run(STANDALONE, tmp_path, port)
+    assert process.stdout is not None
+    eventually(lambda: answers("127.0.0.1", port), 30)
+    named = ports.who_listens(port)
+    assert named is not None
+    os.kill(int(named.split()[1]), signal.SIGKILL)
+    assert process.wait(10) == 1
+    process.stdout.close()
+
+
+def test_a_taken_port_is_said_with_who_has_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(PortTaken, match=rf"127\.0\.0\.1:{port}: process {os.getpid()} \("):
+            EmbeddedZooKeeper.start(tmp_path, port=port)
+    EmbeddedZooKeeper.start(tmp_path, port=port).stop()
+
+
+def test_a_foreign_address_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DidNotStart, match=r"192\.0\.2\.1"):
+        EmbeddedZooKeeper.start(tmp_path, port=2181, host="192.0.2.1")
+
+
+def test_a_directory_serves_one_at_a_time(server: EmbeddedZooKeeper) -> None:
+    with pytest.raises(DirectoryUnusable, match="in use by another"):
+        EmbeddedZooKeeper.start(server.directory, port=0)
+    assert server.answers()
+
+
+def test_a_directory_that_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DirectoryUnusable, match="file/zookeeper cannot be used: Not a directory"):
+        EmbeddedZooKeeper.start(tmp_path / "file" / "zookeeper", port=0)
+
+
+def test_without_java_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(NoJava, match="apt install openjdk-17-jre-headless"):
+        EmbeddedZooKeeper.start(tmp_path, port=0)
+
+
+def test_a_directory_without_jars_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoJars, match=str(tmp_path)):
+        EmbeddedZooKeeper.start(tmp_path, port=0, jars=tmp_path)
+
+
+def test_why_it_did_not_start_is_quoted(tmp_path: Path) -> None:
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "zookeeper-0.jar").write_text("not a jar")
+    with pytest.raises(DidNotStart, match=r"console\.log ends: .*QuorumPeerMain"):
+        EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=0, jars=jars)
+
+
+def test_pysparks_jars_are_taken_without_importing_it() -> None:
+    program = (
+        "import sys; from cluster.jars import find_class_path; path = find_class_path();"
+        "assert 'pyspark' not in sys.modules; print(path)"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "/pyspark/jars/zookeeper-3." in output
+    assert output.count(":") < 12
+
+
+def test_debians_jars_serve_too(tmp_path: Path) -> None:
+    if not (DEBIAN_JARS / "zookeeper.jar").exists():
+        pytest.skip("Debian's ZooKeeper is not installed: apt install zookeeper")
+    assert "pyspark" not in find_class_path(DEBIAN_JARS)
+    server = EmbeddedZooKeeper.start(tmp_path, port=0, jars=DEBIAN_JARS)
+    session = Session.connect(server.address, secret=server.secret, timeout_s=2)
+    session.write([Create("/a")])
+    session.close()
+    server.stop()
