@@ -9,7 +9,6 @@ import importlib
 import io
 import pkgutil
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
@@ -30,7 +29,7 @@ from wire.messages import metadata
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND = datetime.timedelta(milliseconds=1)
 # There are 250 cases: each gets a share of what the profile grants to one test.
-SHARE = settings(max_examples=max(10, settings.default.max_examples // 5))
+SHARE = settings(max_examples=max(10, settings().max_examples // 5))
 
 MODULES = [
     importlib.import_module(f"wire.messages.{module.name}")
@@ -69,10 +68,15 @@ VALUES: dict[str, SearchStrategy[Any]] = {
 }
 
 
-@cache
-def instances(schema: type[Any]) -> SearchStrategy[Any]:
+_instances: dict[Any, SearchStrategy[Any]] = {}
+
+
+def instances(schema: Any) -> SearchStrategy[Any]:
     """Messages of one of kio's classes, with values of all kinds in every field."""
-    return st.builds(schema, **{field.name: values(field) for field in fields(schema)})
+    if schema not in _instances:
+        fields_ = {field.name: values(field) for field in fields(schema)}
+        _instances[schema] = st.builds(schema, **fields_)
+    return _instances[schema]
 
 
 def values(field: Field[Any]) -> SearchStrategy[Any]:

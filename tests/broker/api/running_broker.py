@@ -121,7 +121,7 @@ class RawClient:
 
     def begin(self, api: Api[Request, Response], version: int, request: Request) -> None:
         """Send a request whose answer is fetched later."""
-        body = api.encode_request(version, request)
+        body = bytes(api.encode_request(version, request))
         self._under_way.append(next(self._numbers))
         self._socket.sendall(request_frame(api, version, self._under_way[-1], "test", body))
 

@@ -74,7 +74,9 @@ def extend(
     version: int = 3,
     validate_only: bool = False,
 ) -> CreatePartitionsTopicResult:
-    given = assignments and tuple(CreatePartitionsAssignment(broker_ids=a) for a in assignments)
+    given = None
+    if assignments is not None:
+        given = tuple(CreatePartitionsAssignment(broker_ids=each) for each in assignments)
     request = CreatePartitionsRequest(
         topics=(CreatePartitionsTopic(name=name, count=count, assignments=given),),
         timeout=TIMEOUT,
