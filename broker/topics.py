@@ -30,6 +30,7 @@ from broker.topic_rules import NewTopic, check_new_name, extension, placement
 from cluster import configs, topics
 from cluster.errors import (
     ClusterError,
+    Conflict,
     Fenced,
     InvalidTopicName,
     TopicExists,
@@ -161,7 +162,7 @@ class TopicAdmin:
         """Replace all overrides of a topic."""
         self._existing(name)
         config = TopicConfig.parse(overrides, self.defaults.configs)
-        await self._alter(name, lambda _: config.overrides, validate_only)
+        await self._alter(name, lambda _: config.overrides, TOPIC_CONFIG_KEYS, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
@@ -177,27 +178,26 @@ class TopicAdmin:
             ours = {key: text for key, text in after.items() if key not in foreign}
             return {**foreign, **TopicConfig.parse(ours, self.defaults.configs).overrides}
 
-        await self._alter(name, change, validate_only)
+        await self._alter(name, change, [step.name for step in steps], validate_only)
 
     async def _alter(
         self,
         name: str,
         change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        keys: Iterable[str],
         validate_only: bool,
     ) -> None:
+        """Write a change of `keys`, and wait until the partitions here go by it."""
         if validate_only:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return
         resource = configs.TopicConfig(name)
         after = await _in_thread(configs.alter, self._session, resource, change)
-        config, _ = TopicConfig.salvage(after, self.defaults.configs)
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
-            return snapshot.topic_configs.get(name, NOTHING) == after and all(
-                each.config.overrides == config.overrides
-                for each in self._partitions
-                if each.topic == name
-            )
+            known = [snapshot.topic_configs.get(name, NOTHING)]
+            known += [each.config.overrides for each in self._partitions if each.topic == name]
+            return all(each.get(key) == after.get(key) for each in known for key in keys)
 
         with suppress(TimeoutError):  # it is written, and perhaps already overwritten
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
@@ -278,6 +278,8 @@ async def _in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from error
     except Fenced as error:
         raise ApiError(ErrorCode.not_controller, str(error)) from error
+    except Conflict as error:
+        raise ApiError(ErrorCode.operation_not_attempted, str(error)) from error
     except Unavailable as error:  # it may have happened
         raise ApiError(ErrorCode.request_timed_out, str(error)) from error
     except ClusterError as error:

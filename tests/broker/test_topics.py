@@ -1,0 +1,179 @@
+"""Changing topics where more than one broker runs, and where ZooKeeper does not answer."""
+
+import asyncio
+import uuid
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from broker.config import BrokerConfig
+from broker.errors import ApiError, ErrorCode
+from broker.topic_config import ConfigChange
+from broker.topic_rules import NewTopic
+from cluster import configs
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker.api.running_broker import RunningBroker
+from wire.messages.incremental_alter_configs import ConfigOperation
+
+T = TypeVar("T")
+TIMEOUT = 20_000
+
+Pair = tuple[RunningBroker, RunningBroker]
+
+
+def run(running: RunningBroker, work: Coroutine[Any, Any, T]) -> T:
+    """Do something on a broker's own loop."""
+    return asyncio.run_coroutine_threadsafe(work, running.broker.loop).result(60)
+
+
+def start(directory: Path, zookeeper: str, broker_id: int) -> RunningBroker:
+    config = BrokerConfig(
+        id=broker_id,
+        data_dir=str(directory / str(broker_id)),
+        zookeeper=zookeeper,
+        port=0,
+        http_port=0,
+        rack=f"rack-{broker_id}",
+        zookeeper_session_seconds=4,
+    )
+    return RunningBroker(config, zookeeper)
+
+
+@pytest.fixture(scope="module")
+def pair(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two brokers of one cluster; the first is its controller."""
+    directory = tmp_path_factory.mktemp("brokers")
+    address = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"
+    with start(directory, address, 1) as first, start(directory, address, 2) as second:
+        for each in (first, second):
+            each.broker.cluster.wait_for(lambda map_: map_.brokers.keys() == {1, 2})
+        assert first.broker.cluster.snapshot.controller_id == 1
+        yield first, second
+
+
+def fresh() -> str:
+    return f"t{uuid.uuid4().hex[:10]}"
+
+
+def refused(running: RunningBroker, work: Coroutine[Any, Any, Any]) -> ErrorCode:
+    with pytest.raises(ApiError) as error:
+        run(running, work)
+    return error.value.code
+
+
+def test_partitions_go_to_all_brokers(pair: Pair) -> None:
+    first, second = pair
+    name = fresh()
+    run(first, first.broker.topics.create(NewTopic(name, 4, 1), timeout_ms=TIMEOUT))
+    info = second.broker.cluster.wait_for(lambda map_: name in map_.topics).topics[name]
+    assert sorted(partition.leader for partition in info.partitions) == [1, 1, 2, 2]
+    for partition in info.partitions:
+        assert partition.isr == (partition.leader,) == partition.replicas
+        assert partition.leader_epoch == 0
+        assert partition.controller_epoch > 0
+
+
+def test_replicas_are_on_different_brokers(pair: Pair) -> None:
+    first, _ = pair
+    name = fresh()
+    run(first, first.broker.topics.create(NewTopic(name, 2, 2), timeout_ms=TIMEOUT))
+    partitions = first.broker.cluster.snapshot.topics[name].partitions
+    assert {frozenset(partition.replicas) for partition in partitions} == {frozenset({1, 2})}
+    assert {partition.leader for partition in partitions} == {1, 2}
+
+
+def test_only_the_controller_creates_deletes_and_extends(pair: Pair) -> None:
+    first, second = pair
+    name = fresh()
+    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    second.broker.cluster.wait_for(lambda map_: name in map_.topics)
+    topics = second.broker.topics
+    code = ErrorCode.not_controller
+    assert refused(second, topics.create(NewTopic(fresh()), timeout_ms=TIMEOUT)) is code
+    assert refused(second, topics.delete(name, None, timeout_ms=TIMEOUT)) is code
+    assert refused(second, topics.add_partitions(name, 3, timeout_ms=TIMEOUT)) is code
+
+
+def test_a_topic_that_a_client_asks_another_broker_about_is_to_be_asked_for_again(
+    pair: Pair,
+) -> None:
+    _, second = pair
+    code = refused(second, second.broker.topics.auto_create(fresh()))
+    assert code is ErrorCode.leader_not_available
+
+
+def test_configs_are_altered_through_any_broker(pair: Pair) -> None:
+    first, second = pair
+    name = fresh()
+    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    second.broker.cluster.wait_for(lambda map_: name in map_.topics)
+    steps = [ConfigChange("retention.ms", ConfigOperation.SET, " 5 ")]
+    run(second, second.broker.topics.change_configs(name, steps))
+    first.broker.cluster.wait_for(
+        lambda map_: map_.topic_configs.get(name) == {"retention.ms": "5"}
+    )
+
+
+def test_two_changes_at_once_are_both_made(pair: Pair) -> None:
+    first, second = pair
+    name = fresh()
+    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    second.broker.cluster.wait_for(lambda map_: name in map_.topics)
+    wanted = {f"{what}.ms": "7" for what in ("retention", "segment", "flush", "file.delete.delay")}
+    under_way = [
+        asyncio.run_coroutine_threadsafe(
+            each.broker.topics.change_configs(name, [ConfigChange(key, ConfigOperation.SET, text)]),
+            each.broker.loop,
+        )
+        for each, (key, text) in zip((first, second) * 2, wanted.items(), strict=True)
+    ]
+    for each in under_way:
+        each.result(60)
+    first.broker.cluster.wait_for(lambda map_: map_.topic_configs.get(name) == wanted)
+
+
+def test_what_a_later_release_has_set_stays_and_can_be_removed(pair: Pair) -> None:
+    first, _ = pair
+    name, session = fresh(), first.broker.session
+    run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    configs.replace(session, configs.TopicConfig(name), {"of.a.later.release": "1"})
+    first.broker.cluster.wait_for(lambda map_: name in map_.topic_configs)
+
+    def change(key: str, operation: ConfigOperation, text: str | None) -> dict[str, str]:
+        steps = [ConfigChange(key, operation, text)]
+        run(first, first.broker.topics.change_configs(name, steps))
+        return dict(configs.get(session, configs.TopicConfig(name)))
+
+    after = change("flush.ms", ConfigOperation.SET, "3")
+    assert after == {"of.a.later.release": "1", "flush.ms": "3"}
+    assert change("of.a.later.release", ConfigOperation.DELETE, None) == {"flush.ms": "3"}
+
+
+def test_deleting_by_the_id_of_a_predecessor(pair: Pair) -> None:
+    first, _ = pair
+    name = fresh()
+    created = run(first, first.broker.topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+    stale = first.broker.topics.delete(name, uuid.uuid4(), timeout_ms=TIMEOUT)
+    assert refused(first, stale) is ErrorCode.unknown_topic_id
+    run(first, first.broker.topics.delete(name, created.topic_id, timeout_ms=TIMEOUT))
+    assert name not in first.broker.cluster.snapshot.topics
+
+
+def test_without_zookeeper_a_change_is_refused_and_what_is_known_stands(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=0)
+    try:
+        with start(tmp_path, server.address, 1) as alone:
+            topics = alone.broker.topics
+            name = fresh()
+            run(alone, topics.create(NewTopic(name), timeout_ms=TIMEOUT))
+            server.stop()
+            steps = [ConfigChange("flush.ms", ConfigOperation.SET, "3")]
+            code = refused(alone, topics.change_configs(name, steps))
+            assert code is ErrorCode.request_timed_out
+            code = refused(alone, topics.create(NewTopic(fresh()), timeout_ms=1_000))
+            assert code in {ErrorCode.request_timed_out, ErrorCode.not_controller}
+            assert name in alone.broker.cluster.snapshot.topics
+    finally:
+        server.stop()
