@@ -34,7 +34,8 @@ def due_segments(
     dirty_since = None
     for segment in sealed:
         if segment.next_offset > first_dirty:
-            if now_ms - segment.last_append_ms < config.min_compaction_lag_ms:
+            age = now_ms - segment.last_append_ms  # negative where the clock has gone back
+            if max(age, 0) < config.min_compaction_lag_ms:
                 break
             dirty_bytes += segment.size
             if dirty_since is None:

@@ -65,10 +65,12 @@ def _take_place(directory: Path, base_offset: int) -> None:
 
 def finish(directory: Path, found: layout.Contents) -> None:
     """After a crash: go on with what was committed, and remove what was not."""
+    # Indexes count too: of a segment that was being retired the log has gone first.
+    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
     for base_offset in sorted(found.swaps):
         path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
         _log.info("finishing compaction path=%s", path)
-        for covered in _covered(path, base_offset, found.logs):
+        for covered in _covered(path, base_offset, bases):
             for doomed in retire(directory, covered):
                 doomed.unlink()
         _take_place(directory, base_offset)
