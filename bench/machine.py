@@ -23,6 +23,8 @@ def _first_line(*command: str) -> str:
     if shutil.which(command[0]) is None:
         return "none"
     run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    if run.returncode:
+        return "unknown"
     return (run.stdout + run.stderr).strip().partition("\n")[0]
 
 

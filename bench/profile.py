@@ -37,8 +37,8 @@ class Scale:
 FULL = Scale(
     seconds=5.0,
     messages=5_000_000,
-    slow_messages=500_000,
-    latency_seconds=15.0,
+    slow_messages=200_000,
+    latency_seconds=10.0,
     warm_up_seconds=2.0,
     idle_connections=10_000,
     partitions=1_000,

@@ -39,6 +39,26 @@ def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
+def _failure(error: Exception, where: str, broker: Broker) -> str:
+    """Told at once, with the broker's last words: its directory will be gone."""
+    failure = f"{type(error).__name__}: {error}"
+    _say(f"    {where}: {failure}\n{broker.server.process.last_words(10)}")
+    return failure
+
+
+def _prepare(profile: Profile, place: Place, outcomes: Outcomes) -> None:
+    if profile.prepare is None:
+        return
+    _say(f"  preparing {place.broker.name}")
+    try:
+        profile.prepare(place)
+    except FAILURES as error:
+        failure = _failure(error, f"preparing {place.broker.name}", place.broker)
+        for (_, name), outcome in outcomes.items():
+            if name == place.broker.name:
+                outcome.failure = failure
+
+
 def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None:
     outcome = outcomes[case.name, place.broker.name]
     if outcome.failure is not None:
@@ -47,8 +67,7 @@ def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None
     try:
         sample = case.run(place)
     except FAILURES as error:
-        outcome.failure = f"{type(error).__name__}: {error}"
-        _say(f"    {case.name}, {place.broker.name}: {outcome.failure}")
+        outcome.failure = _failure(error, f"{case.name}, {place.broker.name}", place.broker)
         return
     if counted:
         outcome.samples.append(sample)
@@ -79,8 +98,7 @@ def measure(
                 broker: Broker = stack.enter_context(kinds[name](Path(home)))
                 places.append(Place(broker, scale, files))
             for place in places:
-                if profile.prepare is not None:
-                    profile.prepare(place)
+                _prepare(profile, place, outcomes)
             _rounds(profile, cases, places, outcomes, rounds)
     return Results(profile, tuple(cases), tuple(kinds), outcomes)
 

@@ -1,13 +1,15 @@
 """The benchmarks run from end to end in seconds, on the real brokers, and leave nothing."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bench.brokers import APACHE_KAFKA
+from bench.brokers import APACHE_KAFKA, PENSTOCK
+from bench.profiles import PROFILES
 from tests.apache_kafka import kafka_classpath, why_no_kafka
 
 REPOSITORY = Path(__file__).parents[2]
@@ -50,6 +52,16 @@ def _nothing_failed(profiles: dict[str, dict[str, object]], broker: str) -> None
             assert case[broker]["failure"] is None, name
             assert len(case[broker]["samples"]) == 1, name
             assert all(value >= 0 for value in case[broker]["samples"][0].values()), name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_profile_runs_on_penstock(directory: Path) -> None:
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed")
+    profiles = _bench(directory, "--broker", PENSTOCK)
+    assert list(profiles) == list(PROFILES)
+    _nothing_failed(profiles, PENSTOCK)
 
 
 @pytest.mark.slow
