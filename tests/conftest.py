@@ -16,8 +16,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-_HERE = Path(__file__).parent
-pytest_plugins = [f"tests.{path.stem}" for path in _HERE.glob("zookeeper_fixture.py")]
+pytest_plugins = ["tests.zookeeper_fixture", "tests.running_servers"]
 
 MARK = "PENSTOCK_TEST_SESSION"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}

@@ -15,11 +15,12 @@ def run(directory: Path, test: str, **environment: str) -> subprocess.CompletedP
     """One test file in a directory of its own, with our conftest.py beside it."""
     shutil.copy(CONFTEST, directory)
     (directory / "test_it.py").write_text(test)
+    repository = {"PYTHONPATH": str(CONFTEST.parent.parent)}
     plain = {name: value for name, value in os.environ.items() if name not in {"CI", "TMPDIR"}}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "test_it.py"],
         cwd=directory,
-        env={**plain, **environment, "PYTEST_DEBUG_TEMPROOT": str(directory)},
+        env={**plain, **repository, **environment, "PYTEST_DEBUG_TEMPROOT": str(directory)},
         capture_output=True,
         text=True,
         check=False,

@@ -6,12 +6,10 @@ import pytest
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from tests.system.conftest import Server, server, shared_broker, shared_kafka, topic
-
-__all__ = ["server", "shared_broker", "shared_kafka", "topic"]
 
 
-@pytest.fixture
-def brokers(server: Server) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(server.bootstrap), patience_seconds=15) as connected:
+@pytest.fixture(params=["running_broker", "running_kafka"])
+def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
+    bootstrap = request.getfixturevalue(request.param).bootstrap
+    with Brokers(parse_addresses(bootstrap), patience_seconds=15) as connected:
         yield connected

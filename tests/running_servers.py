@@ -1,0 +1,35 @@
+"""Servers that run for the whole of a test run, and what tests of clients need of them."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from tests.broker_process import BrokerProcess
+
+
+@pytest.fixture(scope="session")
+def running_broker(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[BrokerProcess]:
+    """One Penstock broker, on a map of its own."""
+    directory = tmp_path_factory.mktemp("broker")
+    with BrokerProcess(directory, zookeeper=f"{zookeeper.address}/{uuid.uuid4().hex}") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def running_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """One Apache Kafka broker, where it can be had."""
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), heap="512m") as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def new_topic() -> str:
+    """A name that no other test uses."""
+    return f"topic-{uuid.uuid4().hex[:12]}"
