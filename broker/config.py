@@ -26,8 +26,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for name in self.__struct_fields__:
             if getattr(self, name) <= 0:
                 raise ValueError(f"`{name}` must be positive")
-        if self.requests_in_memory_bytes < 4 * self.request_bytes:
-            raise ValueError("`requests_in_memory_bytes` must be at least 4 × `request_bytes`")
+        if self.requests_in_memory_bytes < self.request_bytes:
+            raise ValueError("`requests_in_memory_bytes` must be at least `request_bytes`")
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

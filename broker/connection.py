@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 _BYTES_A_SEND = 64 * 1024
 _SLOWEST_BYTES_PER_SECOND = 16 * 1024
+_LONGEST_TURN = 0.004  # seconds; then others are served before this client's next request
 
 
 class Reply:
@@ -57,13 +59,14 @@ class Connection:
 
     __slots__ = (
         "_closed", "_cut", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory",
-        "_outgoing", "_reading", "_replies", "_sending_soon", "_sock", "_unsent", "_writing",
-        "caller", "last_active", "open", "request_began",
+        "_outgoing", "_reading", "_replies", "_request_began", "_sending_soon", "_sock", "_unsent", "_writing",
+        "caller", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(
         self,
         sock: socket.socket,
+        peer: str,
         caller: Caller,
         dispatch: Dispatch,
         closed: Callable[["Connection"], None],
@@ -74,10 +77,11 @@ class Connection:
         size_limit: SizeLimit,
         limits: Limits,
     ) -> None:
+        self.peer = peer  # for people who read the log
         self.caller = caller
         self.open = True
         self.last_active = loop.time()
-        self.request_began = 0.0  # when the unfinished request began to arrive, or 0
+        self._request_began = 0.0  # since when the rest of a request is waited for, or 0
         self._sock = sock
         self._dispatch = dispatch
         self._closed = closed
@@ -155,16 +159,20 @@ class Connection:
     def _serve(self, cut: Iterator[memoryview]) -> None:
         """Dispatch requests until there are no more, or until this client must wait."""
         self._cut = None
+        turn_ends = time.perf_counter() + _LONGEST_TURN
         try:
             for frame in cut:
                 self._dispatch(self, frame)
                 if not self.open:
                     return
-                if self._congested():
+                turn_is_over = time.perf_counter() > turn_ends
+                if turn_is_over or self._congested():
                     self._write()
                     if not self.open:
                         return
-                    if self._congested():
+                    if turn_is_over:
+                        self._loop.call_soon(self._go_on)
+                    if turn_is_over or self._congested():
                         self._wait(cut)
                         return
         except ProtocolError as error:
@@ -172,10 +180,10 @@ class Connection:
             return
         if self._outgoing:
             self._write()
-        if self._frames.partial:
-            self.request_began = self.request_began or self.last_active
-        else:
-            self.request_began = 0.0
+        if not self._frames.partial:
+            self._request_began = 0.0
+        elif not self._request_began:
+            self._request_began = self.last_active
         if self._frames.starved:
             self._read_no_more()
             self._memory.wait(self._granted)
@@ -199,7 +207,6 @@ class Connection:
         if self.open:
             if not self._frames.grant():
                 return False
-            self.request_began = self._loop.time()
             self._go_on()
         return True
 
@@ -215,11 +222,14 @@ class Connection:
         if self.open and not self._reading:
             self._reading = True
             self._loop.add_reader(self._sock.fileno(), self._readable)
+            if self._frames.partial:
+                self._request_began = self._loop.time()
 
     def _read_no_more(self) -> None:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._sock.fileno())
+            self._request_began = 0.0  # it is not the client who stalls
 
     # Responses
 
@@ -310,9 +320,9 @@ class Connection:
 
     def check_progress(self, now: float) -> None:
         """Close the connection if its client has stalled in the middle of something."""
-        if self.request_began and not self._frames.starved:
-            allowed = self._frames.wanted / _SLOWEST_BYTES_PER_SECOND
-            if now - self.request_began > self._limits.stalled_request_seconds + allowed:
+        if self._request_began:
+            allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
+            if now - self._request_began > self._limits.stalled_request_seconds + allowed:
                 self.close("error='a request was begun and not finished'")
                 return
         if now - self.last_active > self._limits.idle_connection_seconds and not self._replies:
@@ -324,7 +334,7 @@ class Connection:
             return
         self.open = False
         if why:
-            log.warning("connection closed client=%s %s", self.caller.host, why)
+            log.warning("connection closed client=%s %s", self.peer, why)
         self._read_no_more()
         if self._writing:
             self._loop.remove_writer(self._sock.fileno())

@@ -61,9 +61,11 @@ class Dispatcher:
         self._handlers = _handlers()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def size_limit(self, api_key: int) -> int:
-        """The largest request of one kind that is received."""
-        return self._largest_request if api_key == PRODUCE_KEY else _LARGEST_PLAIN_REQUEST
+    def size_limit(self, api_key: int | None) -> int:
+        """The largest request of one kind that is received, or of any."""
+        if api_key in {PRODUCE_KEY, None}:
+            return self._largest_request
+        return _LARGEST_PLAIN_REQUEST
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         began = time.perf_counter()

@@ -89,6 +89,7 @@ class Server:
             self._connections.add(
                 Connection(
                     sock,
+                    f"{address[0]}:{address[1]}",
                     Caller(str(address[0])),
                     self._dispatcher,
                     self._closed,

@@ -5,9 +5,11 @@ The reader does no I/O. It says where the next bytes should go (`targets`), is t
 buffer that all connections share; a frame that did not fit gets memory of its own, and the rest of
 it is received right into that.
 
-Rule 1: a size is believed only up to the limit for the kind of request that follows it.
-Rule 2: an unfinished frame is granted memory for all of it or none, so no two frames can wait for
-        each other's memory. While memory is scarce, little is received at a time.
+Rule 1: a size is believed only up to the limit for the kind of request that follows it, and memory
+        is granted for bytes that have come, not for bytes that were announced.
+Rule 2: when memory runs out, one frame at a time may go beyond the limit until it is whole. So
+        frames never wait for each other, and the excess is at most one frame. While memory is
+        scarce, little is received at a time.
 Rule 3: a frame is valid until the next one is asked for. Who cannot take the next one yet calls
         `suspend`, and goes on with the same iterator later.
 """
@@ -18,24 +20,25 @@ from collections.abc import Callable, Iterator
 
 from wire.errors import ProtocolError
 
+_SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _SMALLEST_FRAME = 8  # api key, version, correlation id
 _SMALLEST_BUFFER = 16 * 1024
+_GROWTH = 4
 _LARGEST_POOLED = 2 * 1024 * 1024
 _POOL_BYTES = 16 * 1024 * 1024
 
-SizeLimit = Callable[[int], int]  # api key -> largest frame
+# The largest frame of an API, or of any while the key is not known.
+SizeLimit = Callable[[int | None], int]
 
 
 class FrameMemory:
-    """Memory for unfinished frames: at most `limit` bytes, whatever the number of connections.
-
-    `limit` is at least four times the largest frame, so that only scarce memory is ever refused.
-    """
+    """Memory for unfinished frames: at most `limit` bytes and one frame, for all connections."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        self._favoured: object = None  # who may exceed the limit
         self._waiting: deque[Callable[[], bool]] = deque()
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled = 0
@@ -44,11 +47,13 @@ class FrameMemory:
     def scarce(self) -> bool:
         return self.used * 4 > self.limit * 3
 
-    def take(self, size: int) -> bytearray | None:
-        """A buffer of at least `size` bytes, or None while too much is taken."""
+    def take(self, size: int, who: object) -> bytearray | None:
+        """A buffer of at least `size` bytes, or None while too much is taken by others."""
         capacity = max(_SMALLEST_BUFFER, 1 << (size - 1).bit_length())
-        if self.used and self.used + capacity > self.limit:
-            return None
+        if self.used + capacity > self.limit:
+            if self._favoured not in (None, who):
+                return None
+            self._favoured = who
         self.used += capacity
         if pooled := self._pool.get(capacity):
             self._pooled -= capacity
@@ -56,12 +61,17 @@ class FrameMemory:
         return bytearray(capacity)
 
     def give(self, buffer: bytearray) -> None:
-        """Take a buffer back, and let those who wait for memory try again, in their order."""
+        """Take a buffer back."""
         capacity = len(buffer)
         self.used -= capacity
         if capacity <= _LARGEST_POOLED and self._pooled + capacity <= _POOL_BYTES:
             self._pooled += capacity
             self._pool.setdefault(capacity, []).append(buffer)
+
+    def done(self, who: object) -> None:
+        """`who` holds nothing any more: let those who wait try again, in their order."""
+        if self._favoured is who:
+            self._favoured = None
         while self._waiting and self._waiting[0]():
             self._waiting.popleft()
 
@@ -87,9 +97,9 @@ class FrameReader:
         self._memory = memory
         self._limit = limit
         self._data, self._start, self._end = scratch, 0, 0  # received, and not cut yet
-        self._rest = b""  # begun, and too short to be judged, or waiting for memory
+        self._rest = b""  # begun, and too short to be judged, or waiting for its first memory
         self._buffer: bytearray | None = None  # what the frame on its way was granted
-        self._view = scratch[:0]
+        self._view = scratch[:0]  # of it, as far as the frame may reach
         self._filled = 0
         self.wanted = 0  # size of the frame on its way, with its prefix; 0 while not known
 
@@ -99,15 +109,21 @@ class FrameReader:
         return bool(self.wanted or self._rest)
 
     @property
+    def held(self) -> int:
+        """Bytes of a frame that has begun and not ended."""
+        return self._filled or len(self._rest)
+
+    @property
     def starved(self) -> bool:
         """Whether a frame waits for memory: receive nothing until `grant` succeeds."""
-        return bool(self.wanted) and self._buffer is None
+        return bool(self.wanted) and self._filled == len(self._view)
 
     def targets(self) -> list[memoryview]:
         """Where the next bytes go, in this order. Receive right away: the buffer is shared."""
         scratch = self._scratch[:_SMALLEST_BUFFER] if self._memory.scarce else self._scratch
         if self._buffer is not None:
-            return [self._view[self._filled :], scratch]
+            rest = self._view[self._filled :]
+            return [rest, scratch] if len(self._view) == self.wanted else [rest]
         if self._rest:
             held = len(self._rest)
             scratch[:held] = self._rest
@@ -121,14 +137,17 @@ class FrameReader:
             missing = self.wanted - self._filled
             if count < missing:
                 self._filled += count
+                if self.starved:
+                    self.grant()
                 return
             self._end = count - missing
             frame, buffer = self._view[4:], self._buffer
-            self._buffer, self._view, self.wanted = None, self._scratch[:0], 0
+            self._buffer, self._view, self._filled, self.wanted = None, self._scratch[:0], 0, 0
             try:
                 yield frame
             finally:
                 self._memory.give(buffer)
+                self._memory.done(self)
         else:
             self._end = len(self._rest) + count
             self._rest = b""
@@ -141,7 +160,7 @@ class FrameReader:
         """
         left = self._end - self._start
         if left and self._data is self._scratch:
-            buffer = self._memory.take(left)
+            buffer = self._memory.take(left, self)
             if buffer is None:
                 return False
             buffer[:left] = self._scratch[self._start : self._end]
@@ -149,14 +168,20 @@ class FrameReader:
         return True
 
     def grant(self) -> bool:
-        """Move the frame on its way into memory of its own, if there is some."""
-        buffer = self._memory.take(self.wanted)
+        """Give the frame on its way room for more bytes than it has, if there is memory."""
+        size = min(self.wanted, _GROWTH * max(self.held, _SMALLEST_BUFFER // _GROWTH))
+        buffer = self._memory.take(size, self)
         if buffer is None:
             return False
-        self._buffer, self._view = buffer, memoryview(buffer)[: self.wanted]
-        self._filled = len(self._rest)
-        self._view[: self._filled] = self._rest
-        self._rest = b""
+        view = memoryview(buffer)[: self.wanted]
+        if self._buffer is None:
+            self._filled = len(self._rest)
+            view[: self._filled] = self._rest
+            self._rest = b""
+        else:
+            view[: self._filled] = self._view
+            self._memory.give(self._buffer)
+        self._buffer, self._view = buffer, view
         return True
 
     def close(self) -> None:
@@ -165,6 +190,7 @@ class FrameReader:
         buffer, self._buffer, self._view = self._buffer, None, self._scratch[:0]
         if buffer is not None:
             self._memory.give(buffer)
+        self._memory.done(self)
 
     def _cut(self) -> Iterator[memoryview]:
         while self._end - self._start >= 6:
@@ -178,10 +204,13 @@ class FrameReader:
                 break
             self._start = after
             yield self._data[start + 4 : after]
-        self._rest = bytes(self._data[self._start : self._end])
+        rest = self._rest = bytes(self._data[self._start : self._end])
         self._release()
         if self.wanted:
             self.grant()
+        elif len(rest) >= 4:
+            (size,) = _SIZE.unpack_from(rest)
+            self._check(size, None)
 
     def _release(self) -> None:
         """Forget what was received, and give back what `suspend` took."""
@@ -190,9 +219,11 @@ class FrameReader:
             buffer = data.obj
             assert isinstance(buffer, bytearray)
             self._memory.give(buffer)
+            self._memory.done(self)
 
-    def _check(self, size: int, key: int) -> None:
+    def _check(self, size: int, key: int | None) -> None:
         if size < _SMALLEST_FRAME:
             raise ProtocolError(f"a frame of {size} bytes")
         if size > (limit := self._limit(key)):
-            raise ProtocolError(f"a frame of {size} bytes for API {key}, which may have {limit}")
+            kind = "any API" if key is None else f"API {key}"
+            raise ProtocolError(f"a frame of {size} bytes, {limit} are allowed for {kind}")

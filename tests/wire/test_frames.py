@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,7 @@ def frame(body: bytes) -> bytes:
 
 
 bodies = st.lists(
-    st.binary(min_size=8, max_size=60) | st.integers(9_000, 200_000).map(lambda size: bytes(size)),
+    st.binary(min_size=8, max_size=60) | st.integers(9_000, 200_000).map(bytes),
     max_size=6,
 )
 
@@ -96,7 +97,7 @@ def test_a_size_is_not_believed_beyond_the_limit(size: int) -> None:
 def test_the_limit_is_that_of_the_api() -> None:
     memory = FrameMemory(4 * LIMIT)
     frames = FrameReader(
-        memoryview(bytearray(SCRATCH)), memory, lambda key: LIMIT if key == 0 else 20_000
+        memoryview(bytearray(SCRATCH)), memory, lambda key: LIMIT if key in {0, None} else 20_000
     )
     assert not list(deliver(frames, struct.pack(">ihh", 30_000, 0, 0)))
     with pytest.raises(ProtocolError, match="API 3"):
@@ -105,61 +106,83 @@ def test_the_limit_is_that_of_the_api() -> None:
                 FrameReader(
                     memoryview(bytearray(SCRATCH)),
                     memory,
-                    lambda key: LIMIT if key == 0 else 20_000,
+                    lambda key: LIMIT if key in {0, None} else 20_000,
                 ),
                 struct.pack(">ihh", 30_000, 3, 0),
             )
         )
 
 
-def test_frames_wait_for_memory_and_get_it_in_their_order() -> None:
+def test_announcing_a_frame_takes_no_memory() -> None:
+    memory = FrameMemory(4 * LIMIT)
+    readers = [reader(memory) for _ in range(100)]
+    for frames in readers:
+        assert not list(deliver(frames, struct.pack(">ihh", LIMIT, 0, 0) + bytes(1000)))
+    assert memory.used <= 100 * 16 * 1024
+
+
+def test_without_memory_one_frame_is_finished_after_the_other() -> None:
     memory = FrameMemory(LIMIT)
-    first, second, third = reader(memory), reader(memory), reader(memory)
-    order = []
-    body = b"z" * (LIMIT // 2 - 100)
-    half = frame(body)[:1000]
-    assert not list(deliver(first, half))
-    assert not list(deliver(second, half))
-    assert not list(deliver(third, half))
-    assert not first.starved
-    assert not second.starved
-    assert third.starved
+    readers = [reader(memory) for _ in range(4)]
+    body = b"z" * (LIMIT - 100)
+    left = {number: frame(body) for number in range(4)}
+    finished: list[int] = []
+    waiting: set[int] = set()
 
-    def granted() -> bool:
-        order.append("third")
-        return third.grant()
+    def granted(number: int) -> bool:
+        if not readers[number].grant():
+            return False
+        waiting.discard(number)
+        return True
 
-    memory.wait(granted)
-    assert [bytes(one) for one in deliver(first, frame(body)[1000:])] == [body]
-    assert order == ["third"]
-    assert not third.starved
-    assert [bytes(one) for one in deliver(third, frame(body)[1000:])] == [body]
-    second.close()
+    highest = 0
+    for _ in range(10_000):
+        for number, frames in enumerate(readers):
+            if number in finished or number in waiting:
+                continue
+            piece, left[number] = left[number][:30_000], left[number][30_000:]
+            if list(deliver_what_fits(frames, piece, left, number)):
+                finished.append(number)
+            elif frames.starved:
+                waiting.add(number)
+                memory.wait(partial(granted, number))
+            highest = max(highest, memory.used)
+    assert sorted(finished) == [0, 1, 2, 3]
+    assert highest <= 2 * LIMIT + LIMIT
     assert memory.used == 0
+
+
+def deliver_what_fits(
+    frames: FrameReader, piece: bytes, left: dict[int, bytes], number: int
+) -> Iterator[memoryview]:
+    """Deliver as `deliver` does, and put back what comes after the reader is starved."""
+    while piece and not frames.starved:
+        target = frames.targets()[0]
+        part, piece = piece[: len(target)], piece[len(target) :]
+        target[: len(part)] = part
+        yield from frames.received(len(part))
+    left[number] = piece + left[number]
+
+
+@pytest.mark.parametrize("prefix", [b"\xff\xff\xff\xff", b"\0\0\0\7", b"\x7f\xff\xff\xff"])
+def test_an_impossible_size_is_refused_as_soon_as_it_is_there(prefix: bytes) -> None:
+    with pytest.raises(ProtocolError, match="a frame of"):
+        list(deliver(reader(), prefix))
 
 
 def test_little_is_received_while_memory_is_scarce() -> None:
     memory = FrameMemory(LIMIT)
     assert sum(map(len, reader(memory).targets())) == SCRATCH
-    taken = memory.take(LIMIT)
+    taken = memory.take(LIMIT, "somebody")
     assert taken is not None
     assert sum(map(len, reader(memory).targets())) < SCRATCH
     memory.give(taken)
     assert sum(map(len, reader(memory).targets())) == SCRATCH
 
 
-def test_a_frame_larger_than_all_memory_is_granted_when_nothing_else_is() -> None:
-    memory = FrameMemory(1000)
-    taken = memory.take(5000)
-    assert taken is not None
-    assert memory.take(1) is None
-    memory.give(taken)
-    assert memory.used == 0
-
-
 def test_buffers_are_used_again() -> None:
     memory = FrameMemory(4 * LIMIT)
-    first = memory.take(100_000)
+    first = memory.take(100_000, "somebody")
     assert first is not None
     memory.give(first)
-    assert memory.take(90_000) is first
+    assert memory.take(90_000, "somebody else") is first
