@@ -59,8 +59,8 @@ class Connection:
 
     __slots__ = (
         "_closed", "_cut", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory",
-        "_outgoing", "_reading", "_replies", "_request_began", "_sending_soon", "_sock", "_unsent", "_writing",
-        "caller", "last_active", "open", "peer",
+        "_outgoing", "_reading", "_replies", "_request_began", "_sending_soon", "_sock",
+        "_unsent", "_writing", "caller", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(

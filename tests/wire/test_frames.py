@@ -1,4 +1,4 @@
-"""Frames are cut the same, however the bytes come, and memory is granted, bounded and given back."""
+"""Frames are cut alike however the bytes come; memory is granted, bounded and given back."""
 
 import struct
 from collections.abc import Iterator
