@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from broker.caller import Caller
 from broker.config_entries import topic_entries
 from broker.errors import ApiError
-from broker.topic_rules import MOST_PARTITIONS, NewTopic
+from broker.topic_rules import MOST_PARTITIONS, UNSAID, NewTopic
 from broker.topics import CreatedTopic
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -62,11 +62,13 @@ async def handle(
 def _partitions(broker: "Broker", topic: CreatableTopic) -> int:
     if topic.assignments:
         return len(topic.assignments)
-    return max(topic.num_partitions, broker.topics.defaults.partitions)
+    if topic.num_partitions == UNSAID:
+        return broker.topics.defaults.partitions
+    return max(topic.num_partitions, 0)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
-    given = topic.num_partitions != -1 or topic.replication_factor != -1
+    given = topic.num_partitions != UNSAID or topic.replication_factor != UNSAID
     if given and topic.assignments:
         raise ApiError(
             ErrorCode.invalid_request,

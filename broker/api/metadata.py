@@ -60,6 +60,8 @@ async def _create_and_describe(
             await broker.topics.auto_create(name)
         except ApiError as error:
             refused[name] = error.code
+            if error.code is ErrorCode.leader_not_available:
+                break  # no controller, or no ZooKeeper: the others would only wait as long again
     return _describe(broker, request, refused)
 
 
