@@ -1,7 +1,8 @@
-"""What a broker tells a client that cannot have what it asked for.
+"""What a broker cannot do, and what it tells a client about it.
 
     BrokerError
-    └── ApiError    one request, topic, partition or config is refused; carries Kafka's error code
+    ├── ApiError    one request, topic, partition or config is refused; carries Kafka's error code
+    └── MapLost     (broker.broker) ZooKeeper is empty, and the data directory belongs to a cluster
 
 Handlers turn an `ApiError` into the error fields of their response, as deep in it as they can: a
 bad partition does not spoil the others of its request. The storage has its own tree, in

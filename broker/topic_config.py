@@ -49,8 +49,6 @@ class TopicConfig:
     values: Mapping[str, Value] = field(repr=False)
     max_message_bytes: int
     min_insync_replicas: int
-    flush_messages: int
-    flush_ms: int
     timestamp_before_max_ms: int  # how far behind the broker's clock a batch's timestamp may be
     timestamp_after_max_ms: int  # how far ahead of it
     stamps_append_time: bool
@@ -74,8 +72,6 @@ class TopicConfig:
             values=MappingProxyType(values),
             max_message_bytes=_number(values, "max.message.bytes"),
             min_insync_replicas=_number(values, "min.insync.replicas"),
-            flush_messages=_number(values, "flush.messages"),
-            flush_ms=_number(values, "flush.ms"),
             timestamp_before_max_ms=_timestamp_bound(values, "message.timestamp.before.max.ms"),
             timestamp_after_max_ms=_timestamp_bound(values, "message.timestamp.after.max.ms"),
             stamps_append_time=values["message.timestamp.type"] == "LogAppendTime",

@@ -42,17 +42,8 @@ def test_overrides_win_over_the_brokers_defaults_and_those_over_kafkas() -> None
 
 
 def test_what_every_batch_needs_is_at_hand() -> None:
-    config = TopicConfig.parse(
-        {
-            "max.message.bytes": "100",
-            "flush.messages": "7",
-            "flush.ms": "8",
-            "min.insync.replicas": "2",
-        }
-    )
+    config = TopicConfig.parse({"max.message.bytes": "100", "min.insync.replicas": "2"})
     assert config.max_message_bytes == 100
-    assert config.flush_messages == 7
-    assert config.flush_ms == 8
     assert config.min_insync_replicas == 2
     assert not config.stamps_append_time
     assert TopicConfig.parse({"message.timestamp.type": "LogAppendTime"}).stamps_append_time
