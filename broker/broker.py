@@ -66,6 +66,11 @@ class Broker:
         self.config = config
         self.loop = asyncio.get_running_loop()
         self.defaults = TopicDefaults.from_settings(config.topic_defaults)
+        if self.defaults.replication_factor > 1:
+            raise BrokerError(
+                "`topic_defaults.replication_factor` must be 1: this release keeps one replica of "
+                "each partition"
+            )
         self.metrics = BrokerMetrics(self._gauges)
         self.gone = asyncio.Event()
         self.failure = ""
@@ -139,6 +144,10 @@ class Broker:
         housekeeping = Housekeeping(self.partitions, data, config.intervals)
         ends.push_async_callback(housekeeping.stop)
         ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
+        # A cluster of one elects itself in a moment, and clients want to know their controller.
+        await asyncio.to_thread(
+            self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
+        )
         self.server.start()
         self._not_ready = ""
         log.info(

@@ -60,5 +60,4 @@ class Deletions:
                     log.warning("deletion not finished topic=%s error=%r", topic, str(error))
                     self._again = True
                     await asyncio.sleep(_RETRY_SECONDS)
-                else:
-                    log.info("topic deleted topic=%s", topic)
+

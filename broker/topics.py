@@ -90,6 +90,7 @@ class TopicAdmin:
         check_new_name(topic.name, snapshot)
         chance = random.random()  # noqa: S311  # spreads load, guards nothing
         assignment = placement(topic, self.defaults, snapshot, chance)
+        _check_single(assignment)
         config = TopicConfig.parse(topic.configs, self.defaults.configs)
         if validate_only:
             return CreatedTopic(None, len(assignment), len(assignment[0]), config)
@@ -147,6 +148,7 @@ class TopicAdmin:
         snapshot = self._view.snapshot
         first = len(info.partitions)
         assignment = extension(info, count, assignments, snapshot)
+        _check_single(assignment)
         if validate_only:
             return
         added = _beginnings(assignment, snapshot, epoch)
@@ -245,6 +247,15 @@ class TopicAdmin:
         """Return when the view shows it. A wait in the view would hold a thread for each of us."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
+
+
+def _check_single(assignment: Assignment) -> None:
+    """A second replica would be a promise: nothing copies to it yet."""
+    if any(len(replicas) > 1 for replicas in assignment):
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            "this release keeps one replica of each partition: ask for replication factor 1",
+        )
 
 
 def _beginnings(

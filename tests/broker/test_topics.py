@@ -75,13 +75,14 @@ def test_partitions_go_to_all_brokers(pair: Pair) -> None:
         assert partition.controller_epoch > 0
 
 
-def test_replicas_are_on_different_brokers(pair: Pair) -> None:
+def test_leaders_are_spread_and_a_second_replica_is_refused(pair: Pair) -> None:
     first, _ = pair
     name = fresh()
-    run(first, first.broker.topics.create(NewTopic(name, 2, 2), timeout_ms=TIMEOUT))
+    run(first, first.broker.topics.create(NewTopic(name, 2, 1), timeout_ms=TIMEOUT))
     partitions = first.broker.cluster.snapshot.topics[name].partitions
-    assert {frozenset(partition.replicas) for partition in partitions} == {frozenset({1, 2})}
     assert {partition.leader for partition in partitions} == {1, 2}
+    doubled = first.broker.topics.create(NewTopic(fresh(), 2, 2), timeout_ms=TIMEOUT)
+    assert refused(first, doubled) is ErrorCode.invalid_replication_factor
 
 
 def test_only_the_controller_creates_deletes_and_extends(pair: Pair) -> None:
