@@ -7,11 +7,13 @@ the number of connections.
 """
 
 import asyncio
+import errno
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
@@ -20,6 +22,7 @@ from broker.metrics import CONTENT_TYPE, BrokerMetrics
 _HEAD_BYTES: Final = 8 * 1024
 _CLIENT_S: Final = 5.0  # from a connection's first byte to its last
 _CONNECTIONS: Final = 32
+_PAUSE_S: Final = 0.5  # where there are no files left
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 log = logging.getLogger(__name__)
@@ -30,7 +33,6 @@ class _Response:
     status: HTTPStatus
     body: bytes
     content_type: str = _PLAIN
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 class _Refused(Exception):
@@ -64,6 +66,7 @@ class HttpServer:
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
+        self._listener.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
@@ -81,65 +84,80 @@ class HttpServer:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        tasks: set[asyncio.Task[None]] = set()
-
-        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if len(tasks) >= _CONNECTIONS:
-                writer.transport.abort()
-                return
-            task = self._loop.create_task(self._converse(reader, writer))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-        server = await asyncio.start_server(accepted, sock=self._listener, limit=_HEAD_BYTES)
+        conversations: set[asyncio.Task[None]] = set()
+        self._loop.add_reader(self._listener.fileno(), self._accept, conversations)
         await self._stopping.wait()
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
+        self._loop.remove_reader(self._listener.fileno())
+        for conversation in conversations:
+            conversation.cancel()
+        await asyncio.gather(*conversations, return_exceptions=True)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, conversations: set[asyncio.Task[None]]) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError as error:  # the client has gone again, or we are out of files
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                log.warning("http connection not accepted error=%r", error.strerror)
+                time.sleep(_PAUSE_S)
+            return
+        if len(conversations) >= _CONNECTIONS:
+            connection.close()
+            return
+        connection.setblocking(False)
+        conversation = self._loop.create_task(self._converse(connection))
+        conversations.add(conversation)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            connection.close()  # here, because a task may be cancelled before it has begun
+            conversations.discard(conversation)
+
+        conversation.add_done_callback(ended)
+
+    async def _converse(self, connection: socket.socket) -> None:
         try:
             async with asyncio.timeout(_CLIENT_S):
-                writer.write(await self._answer(reader))
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
-        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+                await self._loop.sock_sendall(connection, await self._answer(connection))
+                # What the client still sends is taken, or its end would reset the answer.
+                connection.shutdown(socket.SHUT_WR)
+                while await self._loop.sock_recv(connection, _HEAD_BYTES):
+                    pass
+        except (OSError, EOFError, TimeoutError):
             pass  # the client went away, or dawdled: there is nobody to tell
-        finally:
-            writer.transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        wants_body = True
+    async def _answer(self, connection: socket.socket) -> bytes:
         try:
-            method, target = _request_line(await _head(reader))
-            wants_body = method != "HEAD"
-            response = self._respond(target.partition("?")[0])
+            method, target = _request_line(await self._head(connection))
         except _Refused as refused:
-            headers = {}
-            if refused.status is HTTPStatus.METHOD_NOT_ALLOWED:
-                headers["Allow"] = "GET, HEAD"
-            response = _plain(refused.status, refused.status.phrase, headers)
-        except Exception:  # a bug in what was asked; the broker lives on and so does this server
-            log.exception("http request failed")
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-            response = _plain(status, status.phrase)
-        return _encoded(response, wants_body)
+            return _encoded(_plain(refused.status, refused.status.phrase), wants_body=True)
+        return _encoded(self._respond(target.partition("?")[0]), wants_body=method != "HEAD")
+
+    async def _head(self, connection: socket.socket) -> bytes:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            if len(head) >= _HEAD_BYTES:
+                raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            received = await self._loop.sock_recv(connection, _HEAD_BYTES - len(head))
+            if not received:
+                raise EOFError
+            head += received
+        return head.partition(b"\r\n\r\n")[0]
 
     def _respond(self, path: str) -> _Response:
-        match path:
-            case "/metrics":
-                return _Response(HTTPStatus.OK, self._metrics.exposition(), CONTENT_TYPE)
-            case "/healthz":
-                return _plain(HTTPStatus.OK, f"alive\nzookeeper: {self._health()}")
-            case "/readyz":
-                if reason := self._readiness():
-                    return _plain(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {reason}")
-                return _plain(HTTPStatus.OK, "ready")
-            case _:
-                raise _Refused(HTTPStatus.NOT_FOUND)
+        try:
+            match path:
+                case "/metrics":
+                    return _Response(HTTPStatus.OK, self._metrics.exposition(), CONTENT_TYPE)
+                case "/healthz":
+                    return _plain(HTTPStatus.OK, f"alive\nzookeeper: {self._health()}")
+                case "/readyz":
+                    if reason := self._readiness():
+                        return _plain(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {reason}")
+                    return _plain(HTTPStatus.OK, "ready")
+                case _:
+                    return _plain(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz, /readyz")
+        except Exception:  # a bug in what was asked; the broker lives on and so does this server
+            log.exception("http request failed path=%r", path)
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "failed; the broker's log says how")
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -152,13 +170,6 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-async def _head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE) from None
-
-
 def _request_line(head: bytes) -> tuple[str, str]:
     """Method and target. What the headers say changes nothing that is served here."""
     words = head.partition(b"\r\n")[0].split(b" ")
@@ -169,18 +180,20 @@ def _request_line(head: bytes) -> tuple[str, str]:
     return words[0].decode(), words[1].decode()
 
 
-def _plain(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> _Response:
-    return _Response(status, text.encode() + b"\n", headers=headers or {})
+def _plain(status: HTTPStatus, text: str) -> _Response:
+    return _Response(status, text.encode() + b"\n")
 
 
-def _encoded(response: _Response, wants_body: bool) -> bytes:
+def _encoded(response: _Response, *, wants_body: bool) -> bytes:
+    status = response.status
     headers = {
         "Content-Type": response.content_type,
         "Content-Length": str(len(response.body)),
         "Connection": "close",
-        **response.headers,
     }
-    lines = [f"HTTP/1.1 {response.status.value} {response.status.phrase}"]
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = "GET, HEAD"
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     head = "\r\n".join(lines).encode() + b"\r\n\r\n"
     return head + response.body if wants_body else head

@@ -65,11 +65,7 @@ class Assembly:
             self._drop(path, name)
         if path == paths.DELETIONS:  # that a name stands there is all we want to know
             return []
-        new = [f"{path}/{name}" for name in self._names[path] - known]
-        if path == paths.TOPICS and new:
-            # Their overrides came in the same transaction: a snapshot has both or neither.
-            new.append(paths.TOPIC_CONFIGS)
-        return new
+        return [f"{path}/{name}" for name in self._names[path] - known]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
         """Take what a node holds, None if it is gone; say what to read because of it."""
@@ -150,11 +146,15 @@ class Assembly:
         count = len(found.replicas or ())
         states = states[:count] + [None] * (count - len(states))
         self._topics[name] = _Topic(found, states)
-        return [
+        following = [
             paths.partition_state(name, index)
             for index, state in enumerate(states)
             if state is None
         ]
+        if found.replicas is not None and (known is None or known.node.replicas is None):
+            # Its overrides came in the same transaction: a snapshot has both or neither.
+            following.append(paths.TOPIC_CONFIGS)
+        return following
 
     def _fold_state(self, name: str, index: int, path: str, node: Node | None) -> None:
         topic = self._topics.get(name)

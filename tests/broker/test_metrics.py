@@ -116,12 +116,10 @@ def test_partitions_are_asked_at_each_scrape_and_offline_ones_have_no_offsets() 
 def test_connections_and_the_process_itself() -> None:
     metrics = BrokerMetrics(no_partitions)
     metrics.connections = 5
-    metrics.open_requests = 2
 
     found = exposed(metrics)
 
     assert found["penstock_broker_connections", ()] == 5
-    assert found["penstock_broker_open_requests", ()] == 2
     assert found["process_resident_memory_bytes", ()] > 0
 
 

@@ -109,6 +109,15 @@ def test_a_new_topic_is_all_that_is_read_of_the_topics(map_: Map) -> None:
     assert assembly.fold_children(paths.TOPICS, ("views", "clicks")) == [paths.topic("clicks")]
 
 
+def test_a_topic_that_appears_has_its_overrides_read_after_it(map_: Map) -> None:
+    assembly = Assembly()
+    map_.read_into(assembly)
+    map_.add_topic("clicks", OTHER_ID, 1)
+    map_.data[paths.topic_config("clicks")] = nodes.encode(ConfigNode(config={"a": "1"}))
+    snapshot = map_.read_into(assembly, {paths.TOPICS})
+    assert snapshot.topic_configs["clicks"] == {"a": "1"}
+
+
 def test_new_partitions_are_all_that_is_read_of_a_topic(map_: Map) -> None:
     assembly = Assembly()
     map_.read_into(assembly)
@@ -133,7 +142,10 @@ def test_a_topic_that_is_being_created_is_none_yet(map_: Map) -> None:
     assembly = Assembly()
     assert "big" not in map_.read_into(assembly).topics
     map_.add_topic("big", OTHER_ID, 1)
-    assert "big" in map_.read_into(assembly, {paths.topic("big")}).topics
+    map_.data[paths.topic_config("big")] = nodes.encode(ConfigNode(config={"a": "1"}))
+    snapshot = map_.read_into(assembly, {paths.topic("big")})
+    assert "big" in snapshot.topics
+    assert snapshot.topic_configs["big"] == {"a": "1"}
 
 
 def test_a_state_that_is_not_there_leaves_the_partition_without_leader(map_: Map) -> None:
