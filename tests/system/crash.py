@@ -214,7 +214,8 @@ class Watcher(Worker):
 def read_all(bootstrap: str, topic: str, partition: int) -> Values:
     """The whole partition, through a consumer that knows nothing of before."""
     options = {"group.id": "none", "auto.offset.reset": "error", "enable.partition.eof": True}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **options, "log_level": 2})
+    options |= {"enable.auto.commit": False, "log_level": 2}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **options})
     values: Values = {}
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
