@@ -81,7 +81,8 @@ class Producer:
         self._acks = acks
         self._codec = codec
         self._batch_bytes = batch_bytes
-        self._partitions = len(brokers.topic(topic, create=True).partitions)
+        self._found = brokers.topic(topic, create=True)
+        self._partitions = len(self._found.partitions)
         self._collecting: dict[int, _Collecting] = {}
         self._unkeyed = itertools.cycle(range(self._partitions))
         self._current = next(self._unkeyed)
@@ -102,6 +103,7 @@ class Producer:
         """Adds a message; when its batch is full, everything collected is sent."""
         if partition is None:
             partition = self._partition_of(key)
+        self._found.partition(partition)  # raises unless the topic has it
         collecting = self._collecting.setdefault(partition, _Collecting())
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         record = Record(len(collecting.records), now, key, value, tuple(headers))

@@ -56,8 +56,12 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        result = penstock.main(prog_name="penstock", standalone_mode=False)
+        # Not click's own main(): that has its own idea of errors, Ctrl-C and closed pipes.
+        with penstock.make_context("penstock", sys.argv[1:]) as context:
+            result = penstock.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as asked:  # --help, --version
+        return asked.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return WRONG_USAGE
@@ -66,7 +70,7 @@ def _run() -> int:
         return _say(f"{command}: {error.format_message()} (see {command} --help)", WRONG_USAGE)
     except click.ClickException as error:
         return _say(f"penstock: {error.format_message()}", error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # What is still buffered would fail again when Python flushes it at exit.

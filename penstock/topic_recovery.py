@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.data_directory import DataDirectory
-from broker.storage import layout
+from broker.storage import directories, layout
 from broker.storage.batches import walk
-from broker.storage.directories import PartitionDirectory, partition_directories
+from broker.storage.directories import PartitionDirectory
 from broker.storage.epochs import NO_EPOCH, LeaderEpochs
 from broker.storage.errors import BadCheckpoint, ForeignDataDirectory
 from broker.storage.files import OpenFile
@@ -34,7 +34,7 @@ def holdings(data_dir: Path) -> Holdings:
         if directory.owner is None:
             raise ForeignDataDirectory(f"{data_dir} is no broker's: it has no meta.properties")
         partitions, skipped = [], []
-        for found in sorted(partition_directories(data_dir), key=lambda found: found.path.name):
+        for found in directories.scan(data_dir):
             try:
                 partitions.append(_partition(found))
             except ForeignDataDirectory as error:

@@ -1,0 +1,51 @@
+"""`penstock` as a process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+# Development mode, with warnings as errors: a file left open or a deprecated call fails the test.
+PENSTOCK = [sys.executable, "-X", "dev", "-W", "error", "-m", "penstock"]
+
+Ended = subprocess.CompletedProcess[str]
+
+
+def penstock(*arguments: str, stdin: str = "") -> Ended:
+    """Runs it to its end."""
+    return subprocess.run(
+        [*PENSTOCK, *arguments],
+        input=stdin,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+class At:
+    """`penstock` with the address of one cluster."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def arguments(self, *arguments: str) -> list[str]:
+        return [*PENSTOCK, *arguments, "--bootstrap", self.bootstrap]
+
+    def run(self, *arguments: str, stdin: str = "") -> Ended:
+        return penstock(*arguments, "--bootstrap", self.bootstrap, stdin=stdin)
+
+    def output(self, *arguments: str, stdin: str = "") -> str:
+        """What it prints, when all goes well and nothing is said on stderr."""
+        ended = self.run(*arguments, stdin=stdin)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    def json(self, *arguments: str, stdin: str = "") -> Any:
+        """The documents it prints with --json: the one, or a list of several lines'."""
+        lines = self.output(*arguments, "--json", stdin=stdin).splitlines()
+        documents = [json.loads(line) for line in lines]
+        return documents[0] if len(documents) == 1 else documents

@@ -1,0 +1,117 @@
+"""What holds for all commands: help, errors, exit codes, and how quickly they are there."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.command_line import COMMANDS
+from penstock.commands.topics import command as topics
+from penstock.lazy_group import LazyGroup
+from tests.penstock.running import REPOSITORY, penstock
+from tests.server_process import free_ports
+
+assert isinstance(topics, LazyGroup)
+EVERY = [[name] for name in COMMANDS] + [["topics", name] for name in topics.table]
+
+
+def test_the_commands_are_listed_with_what_they_do() -> None:
+    said = penstock("--help").stdout
+    for name, lazy in COMMANDS.items():
+        assert f"{name} " in said
+        assert lazy.does in said
+
+
+@pytest.mark.parametrize("command", EVERY, ids=" ".join)
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    ended = penstock(*command, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "Example:" in ended.stdout
+    assert f"penstock {command[0]}" in ended.stdout
+
+
+def test_help_is_there_at_once_and_imports_no_program() -> None:
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-m", "penstock", "--help"],
+            cwd=REPOSITORY,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(seconds() for _ in range(5)) < 0.15
+    code = "import sys, penstock.command_line; print(*sys.modules)"
+    run = [sys.executable, "-c", code]
+    imported = subprocess.check_output(run, cwd=REPOSITORY, text=True).split()
+    assert not {"wire", "client", "cluster", "broker", "rich", "yaml"} & set(imported)
+
+
+def test_the_version() -> None:
+    assert penstock("--version").stdout == "penstock 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["brokr"], "penstock: No such command 'brokr'. (see penstock --help)"),
+        (["topics", "lst"], "penstock topics: No such command 'lst'. (see penstock topics --help)"),
+        (["consume"], "penstock consume: Missing argument 'TOPIC'. (see penstock consume --help)"),
+        (["consume", "t", "--from", "x"], "'x' is none of beginning, end, an offset, a time like"),
+        (["consume", "t", "--count", "0"], "0 is not in the range x>=1"),
+        (["produce", "t", "--acks", "2"], "'2' is not one of 'all', '1', '0'"),
+        (["produce", "t", "--file", "/nowhere"], "File '/nowhere' does not exist"),
+        (["topics", "create", "t", "--config", "a"], "'a' is not name=value"),
+        (["topics", "alter", "t"], "nothing to change: give --config, --default or --partitions"),
+        (["topics", "list", "-b", "a:b"], "bootstrap 'a:b': 'b' is not a port"),
+        (["broker"], "give --config FILE, or every key with --set KEY=VALUE"),
+        (["broker", "--config", "/nowhere.yaml"], "penstock: /nowhere.yaml: No such file"),
+        (["broker", "--set", "id=1", "--set", "prot=1"], "--set prot: unknown key; did you mean"),
+        (["broker", "--set", "id=1", "--set", "data_dir=x"], "`zookeeper` is missing: say"),
+        (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "that needs --insecure"),
+        (["check-config", "brokr", "x"], "'brokr' is not 'broker'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+    ended = penstock(*arguments)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1
+    assert said in ended.stderr
+
+
+def test_without_a_command_there_is_help() -> None:
+    ended = penstock()
+    assert ended.returncode == 2
+    assert "Commands:" in ended.stderr
+
+
+@pytest.mark.parametrize("command", [["topics", "list"], ["produce", "t"], ["consume", "t"]])
+def test_nobody_there_is_one_line_and_exit_code_1(command: list[str]) -> None:
+    bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
+    ended = penstock(*command, "--bootstrap", bootstrap, stdin="x\n")
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == f"penstock: no broker at {bootstrap}: connection refused\n"
+
+
+def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
+    (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "penstock", "broker", "--help"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "penstock: penstock broker needs kazoo: pip install 'penstock[broker]'\n"
+    )

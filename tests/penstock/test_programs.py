@@ -1,0 +1,107 @@
+"""The programs that run until they are stopped, and the demonstration."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cluster.zookeeper import EmbeddedZooKeeper, answers
+from tests.broker_process import BrokerProcess
+from tests.penstock.running import PENSTOCK, REPOSITORY, At, penstock
+from tests.server_process import free_ports, wait_until
+
+
+def test_the_demonstration() -> None:
+    ended = penstock("demo", "--messages", "2000")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    steps = [line.split()[0] for line in ended.stdout.splitlines() if line.startswith("  ")]
+    assert steps == ["start", "create", "produce", "kill", "consume", "stop"]
+    assert ended.stdout.endswith("\nAll 2,000 messages arrived, each once and in order.\n")
+
+
+def test_the_demonstration_without_java_says_so(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [*PENSTOCK, "demo"],
+        env={**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "needs Java" in ended.stderr
+
+
+def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    arguments = ["zookeeper", "--data-dir", str(tmp_path / "zookeeper"), "--port", str(port)]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen([*PENSTOCK, *arguments], stderr=log, cwd=REPOSITORY) as process,
+    ):
+        wait_until(lambda: answers("127.0.0.1", port), within=30, what="ZooKeeper answers")
+        taken = penstock("zookeeper", "--data-dir", str(tmp_path / "other"), "--port", str(port))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert taken.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in taken.stderr.splitlines()[-1]
+    assert not answers("127.0.0.1", port)
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    settings = [f"data_dir={tmp_path}", "id=1", f"zookeeper=127.0.0.1:{port}"]
+    settings += [f"port={free_ports(1)[0]}", f"http_port={free_ports(1)[0]}"]
+    ended = penstock("broker", *[f"--set={setting}" for setting in settings])
+    assert ended.returncode == 1
+    assert "penstock broker: no ZooKeeper answers" in ended.stderr
+
+
+@pytest.mark.slow
+def test_the_map_of_topics_is_rebuilt_after_zookeeper_was_lost(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    lost, fresh = (f"{zookeeper.address}/{tmp_path.name}-{which}" for which in ("lost", "fresh"))
+    broker = BrokerProcess(tmp_path, zookeeper=lost)
+    at = At(broker.bootstrap)
+    recover = ["topics", "recover", "--config", str(broker.config)]
+    with broker:
+        before = [at.json("topics", "create", name, "--partitions", "2") for name in ("a", "b")]
+        at.output("produce", "a", "--partition", "1", stdin="x\ny\n")
+        running = penstock(*recover)
+        assert running.returncode == 1
+        assert "is in use" in running.stderr
+    (broker.data_dir / "c-0").mkdir()
+    settings = ["--set", f"zookeeper={fresh}"]
+    first, second = penstock(*recover, *settings), penstock(*recover, *settings)
+    assert first.stderr.startswith("skipped: ")
+    assert "c-0" in first.stderr
+    assert "4 partitions found\n  created: a, b\n" in first.stdout
+    assert "  unchanged: a, b\n" in second.stdout
+    shutil.rmtree(broker.data_dir / "c-0")
+
+    broker.config.write_text(broker.config.read_text().replace(lost, fresh))
+    with broker:
+        listed = at.json("topics", "list")
+        assert [each["id"] for each in listed] == [each["id"] for each in before]
+        assert at.output("consume", "a", "--from", "beginning", "--to-end") == "x\ny\n"
+        at.output("produce", "a", "--partition", "1", stdin="z\n")
+        (_, partition) = at.json("topics", "describe", "a")["partitions"]
+    assert partition["next"] == 3
+
+
+def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
+    settings = ["--set", "id=1", "--set", f"data_dir={tmp_path}", "--set", "zookeeper=127.0.0.1:1"]
+    ended = penstock("topics", "recover", *settings)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert "is no broker's" in ended.stderr
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=x\n")
+    ended = penstock("topics", "recover", *settings)
+    assert ended.stderr == f"penstock: {tmp_path} is of broker 2, the configuration is broker 1's\n"
+    ended = penstock("topics", "recover", *settings, "--set", f"data_dir={tmp_path}/absent")
+    assert ended.stderr == f"penstock: {tmp_path}/absent is not a directory\n"
