@@ -92,15 +92,14 @@ class Registration:
     def _ensure(self) -> None:
         if self._session.state is not SessionState.CONNECTED:
             return  # to be poked when it is
+        # The watch comes first: what happens to the node after it is told, what was before is read.
+        path = paths.broker(self._info.broker_id)
+        self._session.start_exists(path, self._on_event).get(self._session.timeout_s)
         try:
             register(self._session, self._info)
         except BrokerIdTaken as taken:
             self._upkeep.stop()
             self._on_taken(taken)
-            return
-        watch = self._session.start_exists(paths.broker(self._info.broker_id), self._on_event)
-        if not watch.get(self._session.timeout_s):  # gone since: nobody will tell us again
-            self._upkeep.poke()
 
 
 def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool:

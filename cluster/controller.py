@@ -136,10 +136,9 @@ class Candidate:
             self._become(None)
         if self._session.state is not SessionState.CONNECTED:
             return  # to be poked when it is
+        # The watch comes first: what happens to the node after it is told, what was before is read.
+        self._session.start_exists(paths.CONTROLLER, self._on_event).get(self._session.timeout_s)
         self._become(elect(self._session, self._broker_id))
-        watch = self._session.start_exists(paths.CONTROLLER, self._on_event)
-        if not watch.get(self._session.timeout_s):  # gone since: nobody will tell us again
-            self._upkeep.poke()
 
     def _become(self, epoch: ControllerEpoch | None) -> None:
         before, self._epoch = self._epoch, epoch

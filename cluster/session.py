@@ -66,7 +66,8 @@ class Session:
         if secret is not None:
             self._private = [make_digest_acl(USER, secret, all=True)]
             self._public = self._private + READ_ACL_UNSAFE
-        self.add_listener(self._log_state)
+        self._session_id: int | None = None
+        self.add_listener(self._note_state)
 
     @classmethod
     def connect(
@@ -110,9 +111,8 @@ class Session:
 
     @property
     def session_id(self) -> int | None:
-        """What the ephemeral nodes of this session name as their owner; None if not connected."""
-        identity: tuple[int, bytes] | None = self.client.client_id
-        return identity[0] if identity else None
+        """What the ephemeral nodes of this session name as their owner; None when it is lost."""
+        return self._session_id
 
     def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
         """Call `on_state` at every change, on kazoo's connection thread: it must not block."""
@@ -255,7 +255,11 @@ class Session:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _log_state(self, state: SessionState) -> None:
+    def _note_state(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._session_id = self.client.client_id[0]
+        elif state is SessionState.LOST:
+            self._session_id = None
         if not self._closed:
             level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
             log.log(level, "zookeeper session %s address=%s", state.value, self.address)
