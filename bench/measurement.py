@@ -71,6 +71,7 @@ class Outcome:
 
     samples: list[Sample] = field(default_factory=list)
     failure: str | None = None
+    skipped: bool = False  # for want of a tool: no failure of a broker
 
     def summary(self, figure: Figure) -> "Summary | None":
         values = [sample[figure] for sample in self.samples if figure in sample]

@@ -24,9 +24,10 @@ class Scale:
     idle_connections: int
     partitions: int
     recovery_bytes: int
+    warm_up: bool  # a round that is not counted
 
     def for_warming_up(self) -> "Scale":
-        """A round that is not counted, in which a virtual machine compiles its code."""
+        """Enough for a virtual machine to compile its code."""
         return replace(
             self,
             seconds=min(self.seconds, 3.0),
@@ -43,6 +44,7 @@ FULL = Scale(
     idle_connections=10_000,
     partitions=1_000,
     recovery_bytes=10_000_000_000,
+    warm_up=True,
 )
 QUICK = Scale(
     seconds=0.3,
@@ -53,6 +55,7 @@ QUICK = Scale(
     idle_connections=100,
     partitions=20,
     recovery_bytes=20_000_000,
+    warm_up=False,
 )
 
 

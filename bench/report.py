@@ -19,7 +19,7 @@ def _figures(outcomes: Iterable[Outcome]) -> list[Figure]:
 
 def _cell(figure: Figure, outcome: Outcome) -> str:
     if outcome.failure is not None:
-        return "failed"
+        return "skipped" if outcome.skipped else "failed"
     summary = outcome.summary(figure)
     if summary is None:
         return ""
@@ -69,7 +69,8 @@ def _rows(case: Case, results: Results) -> Iterator[list[str]]:
         ]
     for name, outcome in outcomes.items():
         if outcome.failure is not None:
-            yield [f"{name} failed", outcome.failure, *[""] * (len(outcomes) + 1)]
+            what = "skipped" if outcome.skipped else "failed"
+            yield [f"{name} {what}", outcome.failure, *[""] * (len(outcomes) + 1)]
 
 
 def _columns(results: Results) -> list[str]:
@@ -114,7 +115,9 @@ def verdicts(results: Iterable[Results]) -> list[bool | None]:
 
 
 def failures(results: Iterable[Results]) -> int:
-    return sum(o.failure is not None for each in results for o in each.outcomes.values())
+    """Of brokers; what was skipped for want of a tool is none."""
+    outcomes = [outcome for each in results for outcome in each.outcomes.values()]
+    return sum(outcome.failure is not None and not outcome.skipped for outcome in outcomes)
 
 
 def as_json(results: Results) -> Json:

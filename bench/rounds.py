@@ -28,7 +28,6 @@ FAILURES = (
     AnswerError,
     Incomplete,
     KafkaException,
-    KcatMissing,
     OSError,
     ServerFailed,
     subprocess.SubprocessError,
@@ -66,6 +65,10 @@ def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None
     os.sync()
     try:
         sample = case.run(place)
+    except KcatMissing as missing:
+        outcome.failure, outcome.skipped = str(missing), True
+        _say(f"    {case.name}: {missing}")
+        return
     except FAILURES as error:
         outcome.failure = _failure(error, f"{case.name}, {place.broker.name}", place.broker)
         return
@@ -110,7 +113,7 @@ def _rounds(
     outcomes: Outcomes,
     rounds: int,
 ) -> None:
-    if not profile.once:
+    if not profile.once and places[0].scale.warm_up:
         _say("  warming up")
         for case in cases:
             for place in places:

@@ -48,7 +48,13 @@ def _sleep_until(nanoseconds: int) -> None:
 
 def _consume(port: int, topic: str, expected: int, pipe: Connection) -> None:
     """In a process of its own: pairs of scheduled time and latency, in the order of arrival."""
-    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "bench"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "group.id": "bench",  # librdkafka wants one; there is no group
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     pairs = array.array("q")
     gc.disable()

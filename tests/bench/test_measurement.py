@@ -78,6 +78,13 @@ def test_what_failed_is_counted_and_not_judged() -> None:
     assert failures([_results()]) == 1
 
 
+def test_what_was_skipped_is_no_failure() -> None:
+    results = _results()
+    results.outcomes["broken", "Penstock"].skipped = True
+    assert failures([results]) == 0
+    assert "|  | Penstock skipped | it broke |  |  |  |" in markdown(results).splitlines()
+
+
 def test_every_sample_is_in_the_json() -> None:
     cases = as_json(_results())["cases"]
     assert isinstance(cases, dict)
