@@ -182,7 +182,7 @@ class ApacheKafka:
         """Formats the directory the first time; returns once the broker takes connections."""
         if not (self.data_dir / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            arguments = ["format", "--cluster-id", cluster, "--config", str(self._properties)]
+            arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
             run_tool("kafka.tools.StorageTool", *arguments, directory=self.directory)
         self.process.spawn()
         self.process.wait_ready(self._started, within=within)
