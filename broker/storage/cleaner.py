@@ -284,7 +284,6 @@ def _rebuilt(header: BatchHeader, left: Sequence[Record], horizon: int | None) -
         leader_epoch=header.leader_epoch,
         attributes=attributes if horizon is None else attributes | DELETE_HORIZON,
         base_timestamp=header.base_timestamp if horizon is None else horizon,
-        max_timestamp=header.max_timestamp if header.is_append_time else None,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

@@ -119,6 +119,7 @@ def test_the_last_record_of_each_key_stays_with_its_offset(tmp_path: Path, codec
         (4, 6, 3, codec),
     ]
     assert [record.timestamp for _, found in left for record in found] == [101, 104, 105, 106]
+    assert [(h.base_timestamp, h.max_timestamp) for h, _ in left] == [(100, 101), (104, 106)]
     assert cleaning.cleaned_to == 7
     assert (cleaning.counts.records_before, cleaning.counts.records_after) == (7, 4)
     assert segment.replaces == segments
@@ -253,6 +254,18 @@ def test_what_does_not_fit_the_map_is_cleaned_in_the_next_pass(tmp_path: Path) -
         for record in records(content[at : at + header.size])
     }
     assert left == expected
+
+
+def test_a_tombstone_beyond_what_fits_the_map_stays_with_what_it_covers(tmp_path: Path) -> None:
+    tombstone = build_batch(
+        [Record(4, 0, b"a", None)], base_offset=4, base_timestamp=NOW - 1, attributes=DELETE_HORIZON
+    )
+    two = batch(2, (b"a", b"1"), (b"b", b"1"))
+    segments = store(tmp_path, [[batch(0, (b"x", b"1")), batch(1, (b"x", b"2")), two, tombstone]])
+    cleaning = clean(job(tmp_path, segments, map_bytes=3 * SLOT))
+    assert cleaning.cleaned_to == 2
+    left = values(cleaned(tmp_path, only(cleaning)))
+    assert left == {1: (b"x", b"2"), 2: (b"a", b"1"), 3: (b"b", b"1"), 4: (b"a", None)}
 
 
 def test_segments_are_grouped_by_size_and_by_the_reach_of_an_index(tmp_path: Path) -> None:

@@ -178,12 +178,21 @@ def job_of(story: Story) -> CleaningJob:
     )
 
 
+def make_endless(story: Story) -> None:
+    """Opening the first segment waits for ever from now on."""
+    fifo = layout.numbered(story.log.directory, 0, layout.LOG)
+    fifo.unlink()
+    os.mkfifo(fifo)
+
+
 def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
     story = filled(tmp_path)
+    make_endless(story)
 
     async def cancelled() -> None:
         task = asyncio.create_task(clean_in_process(job_of(story)))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+        assert not task.done()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -202,9 +211,7 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
 
 def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
     story = filled(tmp_path)
-    fifo = layout.numbered(story.log.directory, 0, layout.LOG)
-    fifo.unlink()
-    os.mkfifo(fifo)  # opening it waits for ever
+    make_endless(story)
     child = subprocess.Popen(
         [sys.executable, "-m", clean_in_process.__module__],
         stdin=subprocess.PIPE,
