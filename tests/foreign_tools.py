@@ -1,0 +1,45 @@
+"""`python -m tests.foreign_tools`: what is here of the programs that tests put beside Penstock.
+
+Run before the tests, so that Maven's downloads are not counted as some test's time. One line each.
+"""
+
+import shutil
+
+from cluster.errors import EmbeddedError
+from cluster.jars import DEBIAN_JARS, find_class_path, find_java
+from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
+
+
+def _java_and_zookeeper() -> str:
+    try:
+        java = find_java()
+        find_class_path()
+    except EmbeddedError as error:
+        return f"skipped, with all that needs a cluster: {error}"
+    return str(java)
+
+
+def _found(program: str, package: str) -> str:
+    return shutil.which(program) or f"its tests are skipped: apt install {package}"
+
+
+def _debian_zookeeper() -> str:
+    jar = DEBIAN_JARS / "zookeeper.jar"
+    return str(jar) if jar.exists() else "its tests are skipped: apt install zookeeper"
+
+
+def _apache_kafka() -> str:
+    if kafka_classpath() is None:
+        return f"its tests are skipped: {why_no_kafka()}"
+    return f"{VERSION}, by Maven"
+
+
+def main() -> None:
+    print(f"java          {_java_and_zookeeper()}")
+    print(f"kcat          {_found('kcat', 'kcat')}")
+    print(f"zookeeper     {_debian_zookeeper()}")
+    print(f"apache kafka  {_apache_kafka()}")
+
+
+if __name__ == "__main__":
+    main()
