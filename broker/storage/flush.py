@@ -40,7 +40,7 @@ class FlushTicket:
     snapshots: Sequence[tuple[int, ProducerStates]]
     unlink: Sequence[Path]
     done: bool = field(default=False, init=False)
-    is_proven: bool = field(default=True, init=False)  # no snapshot is missing
+    unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
     failure: OSError | None = field(default=None, init=False)
 
     def run(self) -> None:
@@ -68,7 +68,7 @@ class FlushTicket:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            self.is_proven = False
+            self.unwritten.append(offset)
             _log.warning("no room for snapshot directory=%s offset=%d", self.directory, offset)
 
     @property
@@ -117,10 +117,14 @@ class Pending:
         """The one under way."""
         return self._ticket
 
-    def drop(self, segments: Iterable[Segment]) -> None:
-        """Segments that were removed need no flush any more."""
-        gone = list(segments)
-        self._sealed = [segment for segment in self._sealed if segment not in gone]
+    def remove(self, segments: Sequence[Segment]) -> None:
+        """The log's first segments are no longer of it, and need no flush.
+
+        They go after the snapshot at the beginning of what is left, so that what producers did in
+        them is not forgotten, and the oldest first, so that there never is a gap.
+        """
+        self._sealed = [segment for segment in self._sealed if segment not in segments]
+        self._doomed += (path for segment in segments for path in segment.paths())
 
     def covers(self, segment: Segment) -> bool:
         """Whether a sealed segment is still to be flushed."""
@@ -176,5 +180,6 @@ class Pending:
         if self._ticket is not ticket:
             raise RuntimeError(f"this flush of {self._directory} is not under way")
         self._ticket = None
+        self._snapshots.forget(ticket.unwritten)
         if ticket.done:
             self._sealed = [each for each in self._sealed if each not in ticket.sealed]

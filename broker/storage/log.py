@@ -314,7 +314,7 @@ class Log:
         for segment in ticket.sealed:
             if segment in self._segments:
                 self._segments.keep_warm(segment)
-        if ticket.is_proven:
+        if not ticket.unwritten:
             self.recovery_point = max(self.recovery_point, ticket.recovery_point)
         if ticket.end_offset > self.exposed_offset:
             self.flushed_offset = self.exposed_offset = ticket.end_offset
@@ -330,14 +330,22 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Remove what is too old or too much; the base offsets of the segments removed."""
+        """Let go of what is too old or too much; the base offsets of the segments.
+
+        The next flush removes their files.
+        """
         if self.offline:
             return []
-        count = expired(list(self._segments), self.config, now_ms, self.exposed_offset)
+        count = expired(
+            list(self._segments), self.config, now_ms, self.start_offset, self.exposed_offset
+        )
         return self._remove_first(count)
 
     def delete_before(self, offset: int) -> None:
-        """Hide the records below `offset`, and remove the segments that hold no others."""
+        """Hide the records below `offset`, and let go of the segments that hold no others.
+
+        The next flush removes their files. A crash before it may bring the records back.
+        """
         if self.offline:
             raise LogOffline(self.offline)
         if not 0 <= offset <= self.exposed_offset:
@@ -356,19 +364,14 @@ class Log:
         self._forget_epochs()
 
     def _remove_first(self, count: int) -> list[int]:
-        """Remove segments of which all is exposed; for that the active one is sealed first."""
+        """Let go of segments that are exposed whole; for that the active one is sealed first."""
         if count == len(self._segments) and not self._seal_exposed():
             count -= 1
         if count == 0:
             return []
         dropped = self._segments.drop_first(count)
         self._reader.forget()
-        self._pending.drop(dropped)
-        try:
-            for segment in dropped:
-                self._pending.unlink(swap.retire(self.directory, segment.base_offset))
-        except OSError as error:
-            raise self._failed("removing a segment", error) from error
+        self._pending.remove(dropped)
         self.start_offset = max(self.start_offset, self._segments.first.base_offset)
         self._forget_epochs()
         return [segment.base_offset for segment in dropped]

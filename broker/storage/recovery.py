@@ -78,10 +78,9 @@ class _Recovery:
             for base, stat in sorted(self._found.logs.items())
         ]
         self._producers = ProducerStates()
-        self._proven = (
-            snapshots.load_newest(directory, self._found.snapshots, _EVERYTHING, self._producers)
-            or 0
-        )
+        self._due: list[tuple[int, ProducerStates]] = []  # snapshots to be written
+        newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
+        self._proven = newest or 0
         self._reached = max(self._proven, *self._found.starts, 0)
         self._changed = False
 
@@ -96,12 +95,12 @@ class _Recovery:
             self._begin()
         self._epochs = self._load_epochs()
         verify_from = self._proven if clean else min(recovery_point, self._proven)
-        verify_from = max(verify_from, self._segments[0].base_offset)
+        known_at, verify_from = self._load_snapshot(verify_from)
         first = self._holding(verify_from)
         self._check_sealed(first)
         size = self._segments[first].size
         offset = self._resume(self._segments[first], verify_from)
-        self._load_producers(offset, first)
+        self._load_producers(known_at, offset, first)
         end_offset = self._verify(first, size, offset)
         self._check_reached(end_offset)
         return self._recovered(first, start_offset, end_offset)
@@ -207,13 +206,28 @@ class _Recovery:
             f"{error.offset} should be, and more follows: {_ADVICE}"
         )
 
-    def _load_producers(self, until: int, last: int) -> None:
-        """The producers' states just before `until`, from a snapshot and the headers behind it."""
-        offset = self._proven
-        if offset > until:
-            found = [each for each in self._found.snapshots if each <= until]
-            self._producers.clear()
-            offset = snapshots.load_newest(self._directory, found, until, self._producers) or 0
+    def _load_snapshot(self, verify_from: int) -> tuple[int, int]:
+        """From where producers' batches have to be looked at, and from where to verify.
+
+        A snapshot below the first segment is of no use: what followed it is gone. Without one at or
+        below `verify_from`, it is verified from the next one: below that, all had been on disk.
+        """
+        base = self._segments[0].base_offset
+        verify_from = max(verify_from, base)
+        usable = [offset for offset in self._found.snapshots if offset >= base]
+        if base <= self._proven <= verify_from:
+            return self._proven, verify_from
+        self._producers.clear()
+        below = [offset for offset in usable if offset <= verify_from]
+        known_at = snapshots.load_newest(self._directory, below, self._producers)
+        if known_at is None and base > 0:
+            above = [offset for offset in usable if offset > verify_from]
+            known_at = snapshots.load_oldest(self._directory, above, self._producers)
+            verify_from = known_at or verify_from
+        return base if known_at is None else known_at, verify_from
+
+    def _load_producers(self, offset: int, until: int, last: int) -> None:
+        """The producers' batches from `offset` on, by their headers."""
         if offset >= until:
             return
         for segment in self._segments[self._holding(offset) : last + 1]:
@@ -247,6 +261,7 @@ class _Recovery:
                 self._check_follows(offset, segment)
                 segment.forget_indexes(self._interval)
                 offset = segment.base_offset
+                self._due.append((offset, self._producers.copy()))
             try:
                 for located in verify(segment.file, segment.size, size, offset, gaps=self._gaps):
                     self._take(segment, located)
@@ -345,5 +360,7 @@ class _Recovery:
                 layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
         sync_directory(self._directory)
         if end_offset > self._segments[0].base_offset:
-            snapshots.write_snapshot(self._directory, end_offset, self._producers)
-            self._found.snapshots = sorted({*self._found.snapshots, end_offset})
+            self._due.append((end_offset, self._producers))
+        for offset, producers in self._due:
+            snapshots.write_snapshot(self._directory, offset, producers)
+        self._found.snapshots = sorted({*self._found.snapshots, *dict(self._due)})

@@ -19,7 +19,7 @@ from broker.storage import layout
 from broker.storage.batches import Located, header_at, walk
 from broker.storage.errors import BadIndex, InvalidBatch
 from broker.storage.files import OpenFile
-from broker.storage.index import OffsetIndex, TimeIndex
+from broker.storage.index import OffsetIndex, TimeEntry, TimeIndex
 from wire.batch import NO_TIMESTAMP, BatchHeader
 
 MAX_POSITION: Final = 2**31 - 1  # index entries hold positions and relative offsets in 32 bits
@@ -157,7 +157,7 @@ class Segment:
         self.finish()
 
     def _check(self, last_offset: int, position: int) -> BatchHeader:
-        header = header_at(self.file, position, self.size)
+        header = header_at(self.file, position, self.size) if position >= 0 else None
         if header is None or header.last_offset != last_offset:
             raise BadIndex(f"offset {last_offset} is not in a batch at {position}")
         return header
@@ -170,14 +170,16 @@ class Segment:
         `BadIndex`, or `InvalidBatch` if the file does not reach `offset` in whole batches.
         """
         entry = self.offset_index.at_or_below_offset(offset - 1)
+        self.time_index.truncate(offset)
+        highest = self._highest_noted()
         position = 0
         if entry is not None:
-            self._check(entry.last_offset, entry.position)
+            header = self._check(entry.last_offset, entry.position)
+            if header.max_timestamp > highest[0]:
+                raise BadIndex("the time index is too short")
             position = entry.position
         self.offset_index.truncate(position + 1)
-        self.time_index.truncate(offset)
-        last = self.time_index.last()
-        self.max_timestamp, self.max_timestamp_offset = last or (NO_TIMESTAMP, self.base_offset)
+        self.max_timestamp, self.max_timestamp_offset = highest
         self.index_due = position + interval
         end, self.size = self.size, position
         next_offset = self.base_offset
@@ -189,15 +191,37 @@ class Segment:
             next_offset = located.header.next_offset
         return next_offset
 
+    def _highest_noted(self) -> tuple[int, int]:
+        """The time index's last entry, which must say of a batch what that says itself."""
+        last = self.time_index.last()
+        if last is None:
+            return NO_TIMESTAMP, self.base_offset
+        self._check_time(last)
+        return last
+
+    def _check_time(self, entry: TimeEntry) -> None:
+        for located in walk(
+            self.file, self._position_before(entry.last_offset, self.size), self.size
+        ):
+            header = located.header
+            if header.last_offset >= entry.last_offset:
+                if (header.max_timestamp, header.last_offset) == entry:
+                    return
+                break
+        raise BadIndex(f"timestamp {entry.timestamp} is not that of offset {entry.last_offset}")
+
     def truncate(self, position: int) -> None:
         """Cut the log file off; for the indexes, `take` has been told of no batch behind it."""
         os.ftruncate(self.file.fd, position)
         self.size = position
 
+    def paths(self) -> list[Path]:
+        """The three files, in the order in which they are to be removed."""
+        return [self.path(suffix) for suffix in reversed(layout.SEGMENT_SUFFIXES)]
+
     def remove(self) -> None:
-        """Unlink the three files, the log first."""
-        for suffix in reversed(layout.SEGMENT_SUFFIXES):
-            self.path(suffix).unlink(missing_ok=True)
+        for path in self.paths():
+            path.unlink(missing_ok=True)
 
     @property
     def index_entries(self) -> int:
@@ -249,9 +273,37 @@ class Segment:
             self.rebuild_indexes(interval, str(error))
             return self.boundary(above, limit, interval)
 
-    def highest_timestamp(self) -> tuple[int, int]:
+    def highest_timestamp(self, interval: int) -> tuple[int, int]:
         """The highest timestamp, and the last offset of its batch."""
         if self.max_timestamp == NOT_READ:
-            last = self.time_index.last()
-            self.max_timestamp, self.max_timestamp_offset = last or (NO_TIMESTAMP, self.base_offset)
+            try:
+                self.max_timestamp, self.max_timestamp_offset = self._highest_noted()
+            except BadIndex as error:
+                self.rebuild_indexes(interval, str(error))
         return self.max_timestamp, self.max_timestamp_offset
+
+    def reaching(self, timestamp: int, interval: int) -> TimeEntry | None:
+        """The first entry of the time index that has reached `timestamp`."""
+        try:
+            entry = self.time_index.reaching(timestamp)
+            if entry is not None:
+                self._check_time(entry)
+        except BadIndex as error:
+            self.rebuild_indexes(interval, str(error))
+            entry = self.time_index.reaching(timestamp)
+        return entry
+
+    def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
+        """The time index as it was made with the last indexed batch before `end`, and where that is."""
+        try:
+            return self._noted_before(end)
+        except BadIndex as error:
+            self.rebuild_indexes(interval, str(error))
+            return self._noted_before(end)
+
+    def _noted_before(self, end: int) -> tuple[TimeEntry | None, int]:
+        entry = self.offset_index.at_or_below_position(end - 1)
+        if entry is None:
+            return None, 0
+        self._check(entry.last_offset, entry.position)
+        return self.time_index.noted_by(entry.last_offset), entry.position

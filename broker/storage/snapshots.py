@@ -26,17 +26,21 @@ def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> N
     write_atomically(layout.numbered(directory, offset, layout.SNAPSHOT), producers.encode())
 
 
-def load_newest(
-    directory: Path, offsets: Iterable[int], until: int, producers: ProducerStates
-) -> int | None:
-    """Load the newest good snapshot at or before `until`; its offset, None if there is none."""
-    for offset in sorted(offsets, reverse=True):
-        if offset <= until and load(directory, offset, producers):
-            return offset
-    return None
+def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
+    """Load the newest of these that is good; its offset, None if none is."""
+    return _load_first(directory, sorted(offsets, reverse=True), producers)
 
 
-def load(directory: Path, offset: int, producers: ProducerStates) -> bool:
+def load_oldest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
+    """Load the oldest of these that is good; its offset, None if none is."""
+    return _load_first(directory, sorted(offsets), producers)
+
+
+def _load_first(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:
+    return next((offset for offset in offsets if _load(directory, offset, producers)), None)
+
+
+def _load(directory: Path, offset: int, producers: ProducerStates) -> bool:
     """Load one snapshot into `producers`, if it is good; else nothing changes."""
     path = layout.numbered(directory, offset, layout.SNAPSHOT)
     try:
@@ -64,23 +68,28 @@ class Snapshots:
     def __init__(self, directory: Path, offsets: Iterable[int]) -> None:
         self._directory = directory
         self._offsets = sorted(offsets)
-        self._due: tuple[int, ProducerStates] | None = None
+        self._due: dict[int, ProducerStates] = {}
 
     @property
     def is_due(self) -> bool:
-        return self._due is not None
+        return bool(self._due)
 
     def request(self, offset: int, producers: ProducerStates) -> None:
-        """Have one written, unless there is one for this offset. The latest request counts."""
+        """Have one written, unless there is one for this offset."""
         if offset not in self._offsets:
-            self._due = offset, producers.copy()
+            self._due[offset] = producers.copy()
 
     def take(self, bases: Iterable[int]) -> tuple[list[tuple[int, ProducerStates]], list[Path]]:
         """What to write now, and the files that are then superfluous."""
-        if self._due is None:
+        if not self._due:
             return [], []
-        due, self._due = self._due, None
-        self._offsets.append(due[0])
+        due, self._due = list(self._due.items()), {}
+        self._offsets += [offset for offset, _ in due]
         gone = superfluous(self._offsets, bases)
         self._offsets = [offset for offset in self._offsets if offset not in gone]
-        return [due], [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]
+        return due, [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]
+
+    def forget(self, offsets: Iterable[int]) -> None:
+        """These were taken, but could not be written."""
+        gone = set(offsets)
+        self._offsets = [offset for offset in self._offsets if offset not in gone]

@@ -35,9 +35,9 @@ def first_reaching(
 ) -> TimestampedOffset | None:
     """The first record from `start_offset` on with this timestamp or a later one."""
     for segment, end in visible:
-        if segment.highest_timestamp()[0] < timestamp:
+        if segment.highest_timestamp(interval)[0] < timestamp:
             continue
-        reached = segment.time_index.reaching(timestamp)
+        reached = segment.reaching(timestamp, interval)
         before = _BEHIND_ALL if reached is None else reached.last_offset - 1
         position = segment.position_before(max(before, start_offset), end, interval)
         for located in segment.walk(position, end):
@@ -53,37 +53,41 @@ def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOf
     """The record from `start_offset` on with the highest timestamp; of several, the first."""
     best, where = NO_TIMESTAMP, None
     for segment, end in visible:
-        timestamp, last_offset = _highest(segment, end, start_offset, interval)
-        if timestamp > best:
-            best, where = timestamp, (segment, end, last_offset)
+        timestamp, located = _highest(segment, end, start_offset, interval)
+        if located is not None and timestamp > best:
+            best, where = timestamp, (segment, located)
     if where is None:
         return None
-    segment, end, last_offset = where
-    located = segment.find(last_offset, end, interval)
-    if located is None:
-        return None
-    within = [each for each in _records(segment, located) if each.offset >= start_offset]
-    return _found(max(within, key=lambda record: record.timestamp), located) if within else None
+    segment, located = where
+    left = [record for record in _records(segment, located) if record.offset >= start_offset]
+    return _found(max(left, key=lambda record: record.timestamp), located) if left else None
 
 
-def _highest(segment: Segment, end: int, start_offset: int, interval: int) -> tuple[int, int]:
-    """The highest timestamp of what is visible of a segment, and its batch's last offset."""
-    timestamp, last_offset = segment.highest_timestamp()
-    if end == segment.size and last_offset >= start_offset:
-        return timestamp, last_offset
-    entry = segment.offset_index.at_or_below_position(end - 1)
-    noted = None if entry is None else segment.time_index.noted_by(entry.last_offset)
-    if noted is not None and noted.last_offset >= start_offset:
-        position = segment.position_before(_BEHIND_ALL, end, interval)
-        timestamp, last_offset = noted
+def _highest(
+    segment: Segment, end: int, start_offset: int, interval: int
+) -> tuple[int, Located | None]:
+    """The highest timestamp of what is visible of a segment, and its batch."""
+    first = segment.find(start_offset, end, interval)
+    if first is None:
+        return NO_TIMESTAMP, None
+    timestamp, last_offset = segment.highest_timestamp(interval)
+    if end == segment.size and last_offset > first.header.last_offset:
+        return timestamp, segment.find(last_offset, end, interval)
+    noted, position = segment.noted_before(end, interval)
+    timestamp, best = NO_TIMESTAMP, None
+    if noted is not None and noted.last_offset > first.header.last_offset:
+        timestamp, best = noted.timestamp, segment.find(noted.last_offset, end, interval)
     else:
-        position = segment.position_before(start_offset, end, interval)
-        timestamp, last_offset = NO_TIMESTAMP, segment.base_offset
+        position = first.position
     for located in segment.walk(position, end):
         header = located.header
-        if header.max_timestamp > timestamp and header.last_offset >= start_offset:
-            timestamp, last_offset = header.max_timestamp, header.last_offset
-    return timestamp, last_offset
+        reached = header.max_timestamp
+        if header.base_offset < start_offset:
+            left = (each for each in _records(segment, located) if each.offset >= start_offset)
+            reached = max((record.timestamp for record in left), default=NO_TIMESTAMP)
+        if reached > timestamp:
+            timestamp, best = reached, located
+    return timestamp, best
 
 
 def _records(segment: Segment, located: Located) -> Iterator[Record]:

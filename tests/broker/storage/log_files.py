@@ -1,0 +1,102 @@
+"""Batches to append, and logs that are driven as a broker does."""
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from broker.storage.config import LogConfig
+from broker.storage.log import Appended, Log
+from wire.batch import BatchHeader, check_batch, headers
+from wire.compression import Codec
+from wire.records import Record, build_batch
+from wire.slices import FileSlice
+
+TOPIC_ID = uuid.UUID("0f6d5c1e-9a55-4a5e-8a39-5f3e4c0f9a11")
+NOW = 1_790_000_000_000
+
+
+def batch(
+    records: int = 1,
+    *,
+    size: int = 10,
+    timestamps: Sequence[int] = (),
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+) -> bytearray:
+    """A batch as a producer sends it; `producer` is its id, epoch and base sequence."""
+    times = timestamps or [NOW] * records
+    messages = [Record(at, time, b"key", os.urandom(size)) for at, time in enumerate(times)]
+    producer_id, epoch, sequence = producer
+    return bytearray(
+        build_batch(
+            messages,
+            codec=codec,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+    )
+
+
+def append(log: Log, sent: bytearray, now_ms: int = NOW, leader_epoch: int = 0) -> Appended:
+    view = memoryview(sent)
+    return log.append(view, check_batch(view), leader_epoch, now_ms)
+
+
+def flush(log: Log) -> None:
+    ticket = log.begin_flush()
+    if ticket is not None:
+        ticket.run()
+        log.complete_flush(ticket)
+
+
+def checkpoint(log: Log, now_ms: int = NOW) -> tuple[int, int]:
+    """Twice, so that the recovery point is the end of the log."""
+    log.checkpoint(now_ms)
+    flush(log)
+    return log.checkpoint(now_ms)
+
+
+def create(directory: Path, **config: object) -> Log:
+    return Log.create(directory / "topic-0", TOPIC_ID, LogConfig(**config))  # type: ignore[arg-type]
+
+
+def reopen(
+    log: Log, *, recovery_point: int | None = None, clean: bool = False, now_ms: int = NOW
+) -> Log:
+    """Open what another `Log` left, as after a crash or a clean stop."""
+    return Log.open(
+        log.directory,
+        log.config,
+        recovery_point=log.recovery_point if recovery_point is None else recovery_point,
+        start_offset=log.start_offset,
+        clean=clean,
+        now_ms=now_ms,
+    )
+
+
+def content(piece: FileSlice) -> bytes:
+    return os.pread(piece.file.fileno(), piece.length, piece.position)
+
+
+def read_on(log: Log, offset: int, max_bytes: int = 1 << 20) -> Iterator[tuple[BatchHeader, bytes]]:
+    """All batches from `offset` on, fetched as a consumer does."""
+    while (piece := log.read(offset, max_bytes)) is not None:
+        data = content(piece)
+        assert len(data) == piece.length
+        end = 0
+        for position, header in headers(data):
+            yield header, data[position : position + header.size]
+            end = position + header.size
+            offset = header.next_offset
+        assert end == len(data) > 0, "a fetch returns whole batches"
+
+
+def log_file(log: Log, base_offset: int = 0, suffix: str = ".log") -> Path:
+    return log.directory / f"{base_offset:020d}{suffix}"
+
+
+def names(log: Log, suffix: str) -> list[int]:
+    """The offsets in the names of all files of a kind."""
+    return sorted(int(path.name[:20]) for path in log.directory.glob(f"*{suffix}"))

@@ -1,0 +1,344 @@
+"""Appending, flushing and reading one log, without crashes."""
+
+import errno
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.storage.config import LogConfig
+from broker.storage.errors import LogOffline, OffsetOutOfRange, SequenceError
+from broker.storage.log import Appended, Log
+from tests.broker.storage.log_files import (
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    checkpoint,
+    content,
+    create,
+    flush,
+    log_file,
+    names,
+    read_on,
+    reopen,
+)
+from wire.batch import check_batch, read_header
+from wire.errors import ErrorCode
+
+
+def test_a_batch_is_stamped_and_stored_as_it_came(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch(3))
+    sent = batch(2, size=50)
+    original = bytes(sent)
+    assert append(log, sent, leader_epoch=7) == Appended(3, 4, False)
+    flush(log)
+    stored = log_file(log).read_bytes()[-len(sent) :]
+    assert stored == bytes(sent)
+    assert stored[17:] == original[17:], "only what the CRC does not cover may change"
+    header = check_batch(memoryview(stored))
+    assert (header.base_offset, header.leader_epoch) == (3, 7)
+    assert log.epochs.entries == [(0, 0), (7, 3)]
+
+
+def test_nothing_is_seen_before_it_is_flushed(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    assert log.read(0, 1000) is None
+    append(log, batch())
+    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (1, 0, 0)
+    assert log.read(0, 1000) is None
+    ticket = log.begin_flush()
+    assert ticket is not None
+    append(log, batch())
+    ticket.run()
+    assert log.exposed_offset == 0, "a ticket that has run must be completed"
+    log.complete_flush(ticket)
+    assert (log.end_offset, log.flushed_offset, log.exposed_offset) == (2, 1, 1)
+    piece = log.read(0, 1000)
+    assert piece is not None
+    assert read_header(content(piece)).size == piece.length, "the second is not yet exposed"
+    assert log.read(1, 1000) is None
+    assert log.read(2, 1000) is None
+    with pytest.raises(OffsetOutOfRange):
+        log.read(3, 1000)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(-1, 1000)
+
+
+def test_one_flush_at_a_time(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    assert log.begin_flush() is None
+    append(log, batch())
+    ticket = log.begin_flush()
+    assert ticket is not None
+    with pytest.raises(RuntimeError):
+        log.begin_flush()
+    ticket.run()
+    log.complete_flush(ticket)
+    with pytest.raises(RuntimeError):
+        log.complete_flush(ticket)
+    assert log.begin_flush() is None
+
+
+def test_a_fetch_returns_whole_batches_and_at_least_one(tmp_path: Path) -> None:
+    log = create(tmp_path, index_interval_bytes=500)
+    sizes = []
+    for number in range(200):
+        sent = batch(1 + number % 3, size=10 + number * 7 % 90)
+        append(log, sent)
+        sizes.append(len(sent))
+    flush(log)
+    for max_bytes in (0, 1, 99, 150, 1000, 5000, 1 << 30):
+        assert sum(len(data) for _, data in read_on(log, 0, max_bytes)) == sum(sizes)
+    piece = log.read(0, 5000)
+    assert piece is not None
+    assert 4000 < piece.length <= 5000, "an answer ends at the last index entry that fits"
+
+
+def test_an_offset_inside_a_batch_returns_that_batch(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for _ in range(10):
+        append(log, batch(10))
+    flush(log)
+    for offset in range(100):
+        header, _ = next(read_on(log, offset))
+        assert header.base_offset == offset // 10 * 10
+
+
+def test_segments_roll_at_their_size(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=1000, index_interval_bytes=0)
+    for _ in range(40):
+        append(log, batch(2))
+        assert log_file(log, names(log, ".log")[-1]).stat().st_size <= 1000
+    flush(log)
+    bases = names(log, ".log")
+    assert len(bases) == 5
+    assert names(log, ".index") == names(log, ".timeindex") == bases
+    assert log.size == sum(log_file(log, base).stat().st_size for base in bases)
+    assert [header.base_offset for header, _ in read_on(log, 0, 700)] == list(range(0, 80, 2))
+    assert log.recovery_point == bases[-1], "what is sealed and flushed need not be read again"
+
+
+def test_a_batch_larger_than_a_segment_has_one_to_itself(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=1000)
+    for size in (10, 3000, 10):
+        append(log, batch(size=size))
+    flush(log)
+    assert names(log, ".log") == [0, 1, 2]
+    assert len(list(read_on(log, 0))) == 3
+
+
+def test_segments_roll_by_age_of_their_first_append(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_ms=1000)
+    append(log, batch(), NOW)
+    append(log, batch(), NOW + 999)
+    assert names(log, ".log") == [0]
+    append(log, batch(), NOW + 1000)
+    append(log, batch(), NOW + 1500)
+    assert names(log, ".log") == [0, 2]
+    append(log, batch(), NOW + 2000)
+    assert names(log, ".log") == [0, 2, 4]
+
+
+def test_an_age_is_not_forgotten_in_a_restart(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_ms=10_000)
+    began = int(log_file(log).stat().st_mtime * 1000)
+    append(log, batch(), began)
+    log.close()
+    log = reopen(log, clean=True, now_ms=began + 5000)
+    append(log, batch(), began + 5000)
+    assert names(log, ".log") == [0]
+    append(log, batch(), began + 20_000)
+    assert names(log, ".log") == [0, 2]
+
+
+def test_segments_roll_when_an_index_is_full(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_index_bytes=120, index_interval_bytes=0)
+    for number in range(40):
+        append(log, batch(timestamps=[NOW + number]))
+    assert names(log, ".log") == [0, 10, 20, 30]
+    flush(log)
+    log.close()
+    for base in names(log, ".log"):
+        assert log_file(log, base, ".index").stat().st_size <= 120
+        assert log_file(log, base, ".timeindex").stat().st_size <= 120
+
+
+def test_a_relative_offset_never_overflows(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    most = 2**31 - 1
+    for _ in range(3):
+        view = memoryview(batch())
+        header = check_batch(view)._replace(last_offset_delta=most - 1)
+        log.append(view, header, 0, NOW)
+    assert names(log, ".log") == [0, most, 2 * most]
+
+
+def test_reconfiguring_takes_effect_with_the_next_append(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for _ in range(5):
+        append(log, batch(size=500))
+    log.reconfigure(LogConfig(segment_bytes=1000))
+    append(log, batch(size=500))
+    assert names(log, ".log") == [0, 5]
+    log.reconfigure(LogConfig(segment_ms=10))
+    append(log, batch(size=500), NOW + 20)
+    assert names(log, ".log") == [0, 5, 6]
+
+
+def test_a_duplicate_is_answered_with_its_original(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch(4))
+    sent = batch(3, producer=(9, 0, 0))
+    assert append(log, sent.copy()) == Appended(4, 6, False)
+    assert append(log, batch(1, producer=(9, 0, 3))) == Appended(7, 7, False)
+    size = log.size
+    assert append(log, sent.copy()) == Appended(4, 6, True)
+    assert log.size == size
+    assert log.end_offset == 8
+    with pytest.raises(SequenceError) as refused:
+        append(log, batch(1, producer=(9, 0, 9)))
+    assert refused.value.code is ErrorCode.out_of_order_sequence_number
+    assert log.end_offset == 8
+
+
+def test_slices_survive_the_deletion_of_their_segment(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=1000)
+    for _ in range(40):
+        append(log, batch())
+    flush(log)
+    piece = log.read(0, 500)
+    assert piece is not None
+    before = content(piece)
+    log.delete_before(30)
+    flush(log)
+    assert not log_file(log).exists()
+    assert content(piece) == before
+    log.delete()
+    assert content(piece) == before
+
+
+def test_files_close_when_nobody_holds_them(tmp_path: Path) -> None:
+    def open_files() -> int:
+        held = (os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors())
+        return sum(str(tmp_path) in path for path in held)
+
+    log = create(tmp_path, segment_bytes=1000, index_interval_bytes=100)
+    for _ in range(200):
+        append(log, batch())
+    flush(log)
+    assert len(names(log, ".log")) > 15
+    assert open_files() <= 9, "an active segment and two others, three files each"
+    list(read_on(log, 0, 300))
+    assert open_files() <= 9
+    piece = log.read(0, 500)
+    assert piece is not None
+    log.close()
+    assert open_files() == 1
+    del piece
+    gc.collect()
+    assert open_files() == 0
+    log = reopen(log, clean=True)
+    assert open_files() == 0, "a log at rest keeps nothing open"
+
+
+def _descriptors() -> list[int]:
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            os.fstat(int(name))
+        except OSError:
+            continue
+        found.append(int(name))
+    return found
+
+
+def test_a_failed_write_takes_the_log_offline(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch())
+    flush(log)
+    piece = log.read(0, 100)
+    _point_writes_at(log, os.open(log_file(log), os.O_RDONLY))
+    with pytest.raises(LogOffline):
+        append(log, batch())
+    assert os.strerror(errno.EBADF) in log.offline
+    for refused in (
+        lambda: append(log, batch()),
+        lambda: log.read(0, 100),
+        lambda: log.offset_for_timestamp(0),
+        lambda: log.delete_before(1),
+        log.close,
+    ):
+        with pytest.raises(LogOffline):
+            refused()
+    assert log.begin_flush() is None
+    assert piece is not None
+
+
+def test_a_failed_flush_takes_the_log_offline_and_is_not_tried_again(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch())
+    reader, writer = os.pipe()
+    _point_writes_at(log, writer)
+    ticket = log.begin_flush()
+    assert ticket is not None
+    with pytest.raises(OSError, match="Invalid argument"):
+        ticket.run()  # a pipe cannot be synced
+    os.close(reader)
+    log.complete_flush(ticket)
+    assert "flush failed: Invalid argument" in log.offline
+    assert log.exposed_offset == 0
+    with pytest.raises(LogOffline):
+        append(log, batch())
+
+
+def test_a_flush_that_failed_unnoticed_is_noticed_by_closing(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch())
+    ticket = log.begin_flush()
+    assert ticket is not None
+    with pytest.raises(LogOffline):
+        log.close()
+    assert "did not run" in log.offline
+
+
+def _point_writes_at(log: Log, target: int) -> None:
+    """Put another open file where the log's is: what fails there, fails for the log."""
+    path = log_file(log)
+    for fd in _descriptors():
+        if fd != target and os.readlink(f"/proc/self/fd/{fd}") == str(path):
+            os.dup2(target, fd)
+            os.close(target)
+            return
+    raise AssertionError(f"{path} is not open")
+
+
+def test_a_log_is_deleted_at_once_and_removed_later(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch())
+    ticket = log.begin_flush()
+    doomed = log.delete()
+    assert not log.directory.exists()
+    assert doomed.name.startswith("topic-0.")
+    assert doomed.name.endswith("-delete")
+    with pytest.raises(LogOffline):
+        append(log, batch())
+    assert ticket is not None
+    ticket.run()  # it was under way
+    log.complete_flush(ticket)
+    Log.create(log.directory, TOPIC_ID, LogConfig())
+
+
+def test_snapshots_do_not_pile_up(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=2000)
+    for number in range(60):
+        append(log, batch(producer=(1, 0, number)))
+        if number % 3 == 0:
+            assert checkpoint(log)[0] == number + 1
+    flush(log)
+    bases = names(log, ".log")
+    between = [offset for offset in names(log, ".snapshot") if offset not in bases]
+    assert len(between) <= 3
+    assert set(bases) - {0} <= set(names(log, ".snapshot"))

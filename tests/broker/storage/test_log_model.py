@@ -1,0 +1,286 @@
+"""A log against a plain model, a list of batches, through any sequence of what may befall it."""
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from broker.storage.config import LogConfig
+from broker.storage.errors import CorruptLog, OffsetOutOfRange
+from broker.storage.log import Log
+from tests.broker.storage.log_files import (
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    checkpoint,
+    flush,
+    log_file,
+    names,
+    read_on,
+    reopen,
+)
+from wire.batch import read_header
+from wire.records import records
+
+
+@dataclass
+class Stored:
+    """What the model knows of a batch."""
+
+    base_offset: int
+    last_offset: int
+    content: bytes
+    timestamps: list[int]
+
+
+class LogMachine(RuleBasedStateMachine):
+    """Appends, flushes, rolls, reads, deletes; stops, crashes and loses its unflushed tail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.batches: list[Stored] = []
+        self.start = 0
+        self.flushed = 0
+        self.proven = 0
+        self.sequence = 0
+        self.epoch = 0
+        self.time = NOW
+        self.tidy = True
+
+    @initialize(
+        segment_bytes=st.sampled_from([300, 1000, 5000]),
+        interval=st.sampled_from([0, 100, 700, 4096]),
+    )
+    def begin(self, segment_bytes: int, interval: int) -> None:
+        self.config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval)
+        self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
+
+    def teardown(self) -> None:
+        if hasattr(self, "log"):
+            self.log.abandon()
+        shutil.rmtree(self.directory)
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else 0
+
+    @rule(
+        times=st.lists(st.integers(-500, 500), min_size=1, max_size=4),
+        size=st.integers(0, 200),
+        idempotent=st.booleans(),
+    )
+    def append(self, times: list[int], size: int, idempotent: bool) -> None:
+        timestamps = [self.time + time for time in times]
+        self.time += 10
+        sent = batch(
+            len(times),
+            size=size,
+            timestamps=timestamps,
+            producer=(7, 0, self.sequence) if idempotent else (-1, -1, -1),
+        )
+        end = self.end
+        appended = append(self.log, sent, leader_epoch=self.epoch)
+        assert appended == (end, end + len(times) - 1, False)
+        self.batches.append(Stored(end, appended.last_offset, bytes(sent), timestamps))
+        if idempotent:
+            self.sequence += len(times)
+            again = append(self.log, sent)
+            assert again == (end, appended.last_offset, True)
+
+    @rule()
+    def elect(self) -> None:
+        self.epoch += 1
+
+    @rule()
+    def flush(self) -> None:
+        flush(self.log)
+        self.flushed = self.end
+        self.tidy = True
+
+    @rule(count=st.integers(1, 3))
+    def append_while_flushing(self, count: int) -> None:
+        ticket = self.log.begin_flush()
+        end = self.end
+        for _ in range(count):
+            self.append([0], 50, False)
+        if ticket is not None:
+            ticket.run()
+            self.log.complete_flush(ticket)
+            self.flushed = end
+
+    @rule()
+    def checkpoint(self) -> None:
+        recovery_point, start = checkpoint(self.log)
+        self.flushed = self.end
+        assert (recovery_point, start) == (self.end, self.start)
+
+    @rule(data=st.data())
+    def delete_before(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(0, self.flushed))
+        self.log.delete_before(offset)
+        self.start = max(self.start, offset)
+        self.tidy = False
+
+    @rule(bytes_left=st.integers(0, 3000))
+    def expire(self, bytes_left: int) -> None:
+        self.log.reconfigure(LogConfig(
+            segment_bytes=self.config.segment_bytes,
+            index_interval_bytes=self.config.index_interval_bytes,
+            retention_bytes=bytes_left,
+        ))  # fmt: skip
+        self.flush()
+        bases = names(self.log, ".log")
+        removed = self.log.expire(NOW)
+        self.flush()
+        assert removed == bases[: len(removed)]
+        left = names(self.log, ".log")
+        assert left == bases[len(removed) :]
+        if removed:
+            self.start = max(self.start, left[0])
+            assert left[0] <= self.flushed
+
+    @rule(clean=st.booleans())
+    def stop(self, clean: bool) -> None:
+        self.log.close()
+        self.flushed = self.end
+        self.log = reopen(self.log, clean=clean)
+
+    @rule(believe=st.booleans())
+    def kill(self, believe: bool) -> None:
+        """The process is gone; the kernel has everything."""
+        self.log.abandon()
+        self.log = reopen(self.log, recovery_point=None if believe else 0)
+        self.flushed = self.end
+
+    @precondition(lambda self: self.log.end_offset > self.log.flushed_offset)
+    @rule(data=st.data())
+    def lose_power(self, data: st.DataObject) -> None:
+        """What was not flushed of the last segment is lost from some byte on."""
+        self.log.abandon()
+        base = names(self.log, ".log")[-1]
+        path = log_file(self.log, base)
+        unsafe = [each for each in self.batches if each.base_offset >= max(base, self.flushed)]
+        first = path.stat().st_size - sum(len(each.content) for each in unsafe)
+        size = data.draw(st.integers(first, path.stat().st_size))
+        os.truncate(path, size)
+        for index in ("index", "timeindex"):
+            torn = log_file(self.log, base, f".{index}")
+            if base > self.log.recovery_point:
+                os.truncate(torn, data.draw(st.integers(0, torn.stat().st_size)))
+        while self.batches and first < size and len(unsafe[0].content) <= size - first:
+            first += len(unsafe.pop(0).content)
+        for lost in unsafe:
+            self.batches.remove(lost)
+        self.log = reopen(self.log)
+        self.flushed = self.end
+        self.sequence = _next_sequence(self.batches)
+        self.tidy = False
+
+    @precondition(lambda self: len(self.batches) > 3)
+    @rule(data=st.data())
+    def damage(self, data: st.DataObject) -> None:
+        """A flipped bit in a batch that others follow is found, and nothing is lost by it."""
+        base = names(self.log, ".log")[-1]
+        inside = [each for each in self.batches if each.base_offset >= base]
+        if len(inside) < 2:
+            return
+        self.log.abandon()
+        path = log_file(self.log, base)
+        content = path.read_bytes()
+        at = data.draw(st.integers(17, len(content) - len(inside[-1].content) - 1))
+        if any(at in range(start, start + 17) for start in _starts(inside)):
+            return self._reopen()
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with pytest.raises(CorruptLog):
+            reopen(self.log, recovery_point=0)
+        path.write_bytes(content)
+        return self._reopen()
+
+    def _reopen(self) -> None:
+        self.log = reopen(self.log, recovery_point=0)
+        self.flushed = self.end
+
+    @rule(data=st.data(), max_bytes=st.sampled_from([0, 100, 500, 2000, 1 << 20]))
+    def read(self, data: st.DataObject, max_bytes: int) -> None:
+        offset = data.draw(st.integers(-2, self.end + 2))
+        if not self.start <= offset <= self.end:
+            with pytest.raises(OffsetOutOfRange):
+                self.log.read(offset, max_bytes)
+            return
+        expected = [
+            each.content
+            for each in self.batches
+            if each.last_offset >= offset and each.base_offset < self.flushed
+        ]
+        found = [content for _, content in read_on(self.log, offset, max_bytes)]
+        assert found == expected
+
+    @rule(time=st.integers(-600, 2000))
+    def search(self, time: int) -> None:
+        wanted = NOW + time
+        visible = [
+            (each.base_offset + at, timestamp)
+            for each in self.batches
+            if each.base_offset < self.flushed
+            for at, timestamp in enumerate(each.timestamps)
+            if each.base_offset + at >= self.start
+        ]
+        expected = next((pair for pair in visible if pair[1] >= wanted), None)
+        found = self.log.offset_for_timestamp(wanted)
+        assert (found and found[:2]) == expected
+        highest = max((timestamp for _, timestamp in visible), default=None)
+        latest = self.log.latest_timestamp()
+        assert (latest and latest.timestamp) == highest
+        if latest is not None:
+            assert latest[:2] in visible
+
+    @invariant()
+    def agrees(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        assert log.end_offset == self.end
+        assert log.flushed_offset == log.exposed_offset == self.flushed
+        assert log.start_offset == self.start
+        assert log.recovery_point <= self.flushed
+        on_disk = sum(log_file(log, base).stat().st_size for base in names(log, ".log"))
+        assert log.size <= on_disk  # what was let go of is removed with a flush
+        if self.tidy:
+            assert log.size == on_disk
+
+
+def _next_sequence(batches: list[Stored]) -> int:
+    last = [header for each in batches if (header := read_header(each.content)).producer_id == 7]
+    return last[-1].last_sequence + 1 if last else 0
+
+
+def _starts(batches: list[Stored]) -> list[int]:
+    starts = [0]
+    for each in batches:
+        starts.append(starts[-1] + len(each.content))
+    return starts
+
+
+LogMachine.TestCase.settings = settings(
+    max_examples=max(settings().max_examples, 100), stateful_step_count=40
+)
+test_a_log_behaves_as_its_model = LogMachine.TestCase
+
+
+def test_the_model_builds_batches_that_can_be_read() -> None:
+    sent = batch(3, timestamps=[NOW, NOW + 5, NOW - 5])
+    assert [record.timestamp - NOW for record in records(sent)] == [0, 5, -5]

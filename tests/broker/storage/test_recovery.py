@@ -1,0 +1,500 @@
+"""What a log makes of a directory that a crash, a bad disk or a person left behind."""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.storage.errors import CorruptLog, ForeignDataDirectory
+from broker.storage.log import Log
+from tests.broker.storage.log_files import (
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    checkpoint,
+    create,
+    flush,
+    log_file,
+    names,
+    read_on,
+    reopen,
+)
+from wire.batch import CRC_START, HEADER_SIZE
+
+
+def filled(directory: Path, count: int = 20, *, flushed: bool = True, **config: object) -> Log:
+    """A log of `count` batches of 3 records, abandoned as in a crash."""
+    log = create(directory, **config)
+    for number in range(count):
+        append(log, batch(3, size=20, producer=(5, 0, 3 * number)))
+    if flushed:
+        flush(log)
+    log.abandon()
+    return log
+
+
+def offsets(log: Log) -> list[int]:
+    return [header.base_offset for header, _ in read_on(log, log.start_offset)]
+
+
+def positions(log: Log, base_offset: int = 0) -> list[int]:
+    """Where the batches of a segment begin, and its end."""
+    content = log_file(log, base_offset).read_bytes()
+    found, position = [0], 0
+    while position < len(content):
+        position += 12 + int.from_bytes(content[position + 8 : position + 12])
+        found.append(position)
+    return found
+
+
+def overwrite(path: Path, position: int, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(content)
+
+
+def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
+    log = filled(tmp_path, 200, flushed=False, segment_bytes=5000, index_interval_bytes=300)
+    before = log.directory.stat()
+    again = reopen(log, recovery_point=0)
+    assert before.st_ino == again.directory.stat().st_ino
+    assert again.end_offset == again.exposed_offset == again.recovery_point == 600
+    assert offsets(again) == list(range(0, 600, 3))
+    assert append(again, batch(1, producer=(5, 0, 600))).base_offset == 600
+    assert append(again, batch(3, producer=(5, 0, 594))).duplicate is True
+
+
+def test_a_tail_torn_at_any_byte_is_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path, 5)
+    last, end = positions(log)[-2:]
+    original = log_file(log).read_bytes()
+    for size in range(last, end):
+        log_file(log).write_bytes(original[:size])
+        _forget_snapshots(log)
+        caplog.clear()
+        again = reopen(log, recovery_point=0)
+        assert again.end_offset == 12
+        assert log_file(log).read_bytes() == original[:last]
+        torn = [message for message in caplog.messages if "torn tail" in message]
+        assert len(torn) == (size > last)
+        assert all(f"bytes={size - last} next_offset=12" in message for message in torn)
+        assert offsets(again) == [0, 3, 6, 9]
+        assert append(again, batch(3, producer=(5, 0, 12))).base_offset == 12
+        again.abandon()
+
+
+def _forget_snapshots(log: Log) -> None:
+    """As if the log had never got as far as it says."""
+    for path in log.directory.glob("*.snapshot"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        bytes(1),
+        bytes(HEADER_SIZE),
+        bytes(100_000),
+        b"\2" * 5000,
+        b"\xff" * 5000,
+        os.urandom(50_000),
+    ],
+    ids=["a zero", "a header of zeros", "zeros", "magic bytes", "ones", "garbage"],
+)
+def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -> None:
+    log = filled(tmp_path, 5)
+    original = log_file(log).read_bytes()
+    log_file(log).write_bytes(original + tail)
+    again = reopen(log, recovery_point=0)
+    assert again.end_offset == 15
+    assert log_file(log).read_bytes() == original
+
+
+@pytest.mark.parametrize("at", [0, 9, 16, CRC_START, HEADER_SIZE + 3])
+@pytest.mark.parametrize("number", [0, 3, 8])
+def test_damage_with_valid_batches_behind_it_is_never_cut_off(
+    tmp_path: Path, number: int, at: int
+) -> None:
+    log = filled(tmp_path, 10)
+    position = positions(log)[number]
+    damaged = bytearray(log_file(log).read_bytes())
+    damaged[position + at] ^= 0x55
+    log_file(log).write_bytes(damaged)
+    with pytest.raises(CorruptLog) as error:
+        reopen(log, recovery_point=0)
+    message = str(error.value)
+    assert str(log_file(log)) in message
+    assert f"byte {position}" in message
+    assert f"offset {3 * number} " in message
+    assert log_file(log).read_bytes() == damaged
+
+
+def test_damage_with_another_segment_behind_it_is_never_cut_off(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, flushed=False, segment_bytes=3000)
+    base = names(log, ".log")[1]
+    assert len(names(log, ".log")) > 3
+    overwrite(log_file(log, base), positions(log, base)[-2] + 30, b"broken")
+    with pytest.raises(CorruptLog, match=f"{base:020d}.log, byte {positions(log, base)[-2]}"):
+        reopen(log)
+
+
+def test_a_torn_tail_before_an_empty_segment_is_cut_off(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20, flushed=False, segment_bytes=3000)
+    first, second, *_ = names(log, ".log")
+    for base in names(log, ".log")[1:]:
+        log_file(log, base).write_bytes(b"")
+    os.truncate(log_file(log, first), positions(log)[-1] - 10)
+    again = reopen(log)
+    assert again.end_offset == second - 3
+    assert names(log, ".log") == names(log, ".index") == [0]
+    append(again, batch(3, producer=(5, 0, second - 3)))
+    flush(again)
+    assert offsets(again) == list(range(0, second, 3))
+
+
+def test_a_segment_whose_end_was_lost_whole_before_an_empty_one(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20, flushed=False, segment_bytes=3000)
+    first, second, *_ = names(log, ".log")
+    for base in names(log, ".log")[1:]:
+        log_file(log, base).write_bytes(b"")
+    os.truncate(log_file(log, first), positions(log)[-2])
+    assert reopen(log).end_offset == second - 3
+
+
+def test_what_had_reached_the_disk_is_never_cut_off(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for number in range(10):
+        append(log, batch(3, producer=(5, 0, 3 * number)))
+    recovery_point, _ = checkpoint(log)
+    assert recovery_point == 30
+    log.abandon()
+    original = log_file(log).read_bytes()
+    for size in (positions(log)[-1] - 1, positions(log)[-2], 10, 0):
+        log_file(log).write_bytes(original[:size])
+        for claimed in (30, 0):
+            with pytest.raises(CorruptLog):
+                reopen(log, recovery_point=claimed)
+        with pytest.raises(CorruptLog):
+            reopen(log, clean=True)
+        assert log_file(log).stat().st_size == size
+    log_file(log).unlink()
+    with pytest.raises(CorruptLog):
+        reopen(log)
+    assert not log_file(log).exists()
+
+
+def test_a_recovery_point_of_an_earlier_partition_is_not_believed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path, 5, flushed=False)
+    os.truncate(log_file(log), positions(log)[-1] - 1)
+    again = Log.open(
+        log.directory, log.config, recovery_point=5000, start_offset=4000, clean=False, now_ms=NOW
+    )
+    assert (again.start_offset, again.end_offset) == (0, 12)
+    assert "recovery_point=5000 proven=0" in caplog.text
+    assert "checkpoint=4000 start_offset=0" in caplog.text
+
+
+def test_below_the_recovery_point_nothing_is_read_again(tmp_path: Path) -> None:
+    """Damage there is found by whoever reads it: recovery is bounded."""
+    log = create(tmp_path)
+    for _ in range(10):
+        append(log, batch(3))
+    checkpoint(log)
+    append(log, batch(3))
+    log.abandon()
+    overwrite(log_file(log), positions(log)[5] + 80, b"x")
+    assert reopen(log, recovery_point=30).end_offset == 33
+    with pytest.raises(CorruptLog):
+        reopen(log, recovery_point=0)
+
+
+def _missing(path: Path) -> None:
+    path.unlink()
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _odd(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _shorter(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: 24 * 2])
+
+
+def _zeros(path: Path) -> None:
+    path.write_bytes(bytes(len(path.read_bytes())))
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(len(path.read_bytes())))
+
+
+def _too_long(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\x7f" * 24)
+
+
+DAMAGES = [_missing, _empty, _odd, _shorter, _zeros, _garbage, _too_long]
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_is_never_trusted_over_the_log(
+    tmp_path: Path, suffix: str, damage: Callable[[Path], None], clean: bool
+) -> None:
+    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
+    for number in range(300):
+        append(log, batch(3, timestamps=[NOW + number] * 3))
+    log.close()
+    bases = names(log, ".log")
+    assert len(bases) == 3
+    for base in bases:
+        damage(log_file(log, base, suffix))
+    again = reopen(log, recovery_point=900, clean=clean)
+    assert again.end_offset == 900
+    for offset in range(0, 900, 7):
+        header, _ = next(read_on(again, offset, 1000))
+        assert header.base_offset == offset // 3 * 3
+    assert offsets(again) == list(range(0, 900, 3))
+    latest = again.latest_timestamp()
+    assert latest is not None
+    assert latest.offset == 897
+    append(again, batch(3))
+    again.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_indexes_behind_the_recovery_point_are_made_again(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
+    for number in range(100):
+        append(log, batch(3, timestamps=[NOW + number] * 3))
+    checkpoint(log)
+    for number in range(100, 300):
+        append(log, batch(3, timestamps=[NOW + number] * 3))
+    flush(log)
+    log.close()
+    expected = {
+        path.name: path.read_bytes() for path in log.directory.iterdir() if "index" in path.name
+    }
+    for name in expected:
+        damage(log.directory / name)
+    again = reopen(log, recovery_point=300)
+    again.close()
+    for name, content in expected.items():
+        assert (log.directory / name).read_bytes() == content
+
+
+def test_an_index_that_goes_bad_while_it_is_used_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
+    for _ in range(300):
+        append(log, batch(3))
+    flush(log)
+    for base in names(log, ".log"):
+        _garbage(log_file(log, base, ".index"))
+    assert offsets(log) == list(range(0, 900, 3))
+    assert "rebuilding index" in caplog.text
+    caplog.clear()
+    assert [next(read_on(log, offset))[0].base_offset for offset in range(0, 900, 10)]
+    assert "rebuilding index" not in caplog.text
+    os.truncate(log_file(log, 0, ".index"), 0)
+    assert next(read_on(log, 100))[0].base_offset == 99
+
+
+def test_a_missing_segment_in_the_middle_is_corruption(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, segment_bytes=3000)
+    first, second, third, *_ = names(log, ".log")
+    aside = tmp_path / "aside"
+    for suffix in (".log", ".index", ".timeindex"):
+        log_file(log, second, suffix).rename(aside)
+    for clean in (True, False):
+        with pytest.raises(CorruptLog, match=f"offsets {second} to {third - 1} are missing"):
+            reopen(log, clean=clean)
+    with pytest.raises(CorruptLog, match="are missing"):
+        reopen(log, recovery_point=0)
+
+
+def test_a_log_file_that_left_its_index_behind_is_corruption(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, segment_bytes=3000, index_interval_bytes=100)
+    last = names(log, ".log")[-1]
+    reopen(log).close()
+    log_file(log, last).rename(tmp_path / "aside")
+    with pytest.raises(CorruptLog, match=f"{last:020d}.log is missing"):
+        reopen(log)
+
+
+def test_indexes_of_a_segment_that_was_being_removed_are_removed(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, segment_bytes=3000, index_interval_bytes=100)
+    log_file(log, 0).unlink()
+    again = reopen(log)
+    assert again.start_offset == names(log, ".log")[0] > 0
+    assert names(log, ".index") == names(log, ".timeindex") == names(log, ".log")
+
+
+def test_leftovers_go_and_strangers_stay(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    gone = [
+        f"{0:020d}.log.cleaned",
+        f"{0:020d}.index.cleaned",
+        f"{3:020d}.index.swap",
+        f"{0:020d}.log.deleted",
+        f"{60:020d}.snapshot.tmp",
+        "leader-epoch-checkpoint.tmp",
+    ]
+    for name in [*gone, "notes.txt"]:
+        (log.directory / name).write_bytes(b"something")
+    assert reopen(log).end_offset == 60
+    left = {path.name for path in log.directory.iterdir()}
+    assert not left & set(gone)
+    assert "notes.txt" in left
+
+
+def test_an_empty_directory_is_a_new_log(tmp_path: Path) -> None:
+    """As a crash leaves it between making the directory and its first segment."""
+    log = create(tmp_path)
+    log.abandon()
+    for suffix in (".log", ".index", ".timeindex"):
+        log_file(log, 0, suffix).unlink()
+    again = reopen(log)
+    assert (again.start_offset, again.end_offset) == (0, 0)
+    assert append(again, batch()).base_offset == 0
+    log_file(log, 0, ".index").unlink()
+    again.abandon()
+    assert reopen(log).end_offset == 1
+
+
+def test_a_directory_without_a_topic_id_is_nobodys(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    assert reopen(log).topic_id == TOPIC_ID
+    (log.directory / "partition.metadata").write_text("version: 0\ntopic_id: nonsense")
+    with pytest.raises(ForeignDataDirectory):
+        reopen(log)
+    (log.directory / "partition.metadata").unlink()
+    with pytest.raises(ForeignDataDirectory):
+        reopen(log)
+
+
+def test_producers_are_known_from_the_newest_good_snapshot(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=3000)
+    for number in range(60):
+        append(log, batch(3, producer=(5, 0, 3 * number)))
+        append(log, batch(1, producer=(100 + number, 0, 0)))
+        if number % 10 == 0:
+            checkpoint(log)
+    checkpoint(log)
+    append(log, batch(3, producer=(5, 0, 180)))
+    log.abandon()
+    snapshots = sorted(log.directory.glob("*.snapshot"))
+    assert len(snapshots) > 5
+    for path in [*reversed(snapshots), None]:
+        copied = tmp_path / "copy"
+        shutil.copytree(log.directory, copied / "topic-0")
+        again = Log.open(
+            copied / "topic-0",
+            log.config,
+            recovery_point=log.recovery_point,
+            start_offset=0,
+            clean=False,
+            now_ms=NOW,
+        )
+        assert len(again.producers) == 61
+        assert append(again, batch(3, producer=(5, 0, 180))).duplicate is True
+        assert append(again, batch(3, producer=(5, 0, 183))).duplicate is False
+        shutil.rmtree(copied)
+        if path is not None:
+            overwrite(path, path.stat().st_size // 2, b"broken")
+
+
+def test_producers_expire_with_time(tmp_path: Path) -> None:
+    log = create(tmp_path, producer_expiration_ms=60_000)
+    now = log_file(log).stat().st_mtime_ns // 1_000_000
+    append(log, batch(producer=(1, 0, 0)), now - 61_000)
+    append(log, batch(producer=(2, 0, 0)), now)
+    assert len(log.producers) == 2
+    log.checkpoint(now)
+    assert len(log.producers) == 1
+    log.close()
+    assert len(reopen(log, clean=True, now_ms=now + 1000).producers) == 1
+    assert len(reopen(log, clean=True, now_ms=now + 61_000).producers) == 0
+
+
+def test_leader_epochs_follow_the_batches(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for epoch in (0, 0, 2, 2, 5):
+        append(log, batch(), leader_epoch=epoch)
+    flush(log)
+    log.abandon()
+    path = log.directory / "leader-epoch-checkpoint"
+    for content in (path.read_bytes(), b"", b"garbage", b"0\n1\n0 0\n", b"0\n2\n0 0\n9 5\n"):
+        path.write_bytes(content)
+        assert reopen(log, recovery_point=0).epochs.entries == [(0, 0), (2, 2), (5, 4)]
+    path.unlink()
+    assert reopen(log, recovery_point=0).epochs.entries == [(0, 0), (2, 2), (5, 4)]
+    os.truncate(log_file(log), log_file(log).stat().st_size - 1)
+    _forget_snapshots(log)
+    assert reopen(log, recovery_point=0).epochs.entries == [(0, 0), (2, 2)]
+
+
+def test_a_clean_stop_is_believed_only_where_the_log_confirms_it(tmp_path: Path) -> None:
+    log = filled(tmp_path, 5, flushed=False)
+    os.truncate(log_file(log), positions(log)[-1] - 1)
+    again = reopen(log, clean=True)
+    assert again.end_offset == 12
+    again.close()
+    with log_file(log).open("ab") as file:
+        file.write(b"written by somebody else")
+    assert reopen(log, clean=True).end_offset == 12
+
+
+def test_deleted_records_stay_deleted(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=3000)
+    for _ in range(60):
+        append(log, batch(3))
+    flush(log)
+    log.delete_before(100)
+    log.delete_before(101)
+    flush(log)
+    log.abandon()
+    assert names(log, ".start") == [101]
+    again = Log.open(
+        log.directory, log.config, recovery_point=0, start_offset=0, clean=False, now_ms=NOW
+    )
+    assert (again.start_offset, again.end_offset) == (101, 180)
+    again.delete_before(180)
+    flush(again)
+    assert names(log, ".log") == [180]
+    assert reopen(again, recovery_point=0).start_offset == 180
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_this_log(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log_file(log).unlink()
+    log_file(log).mkdir()
+    with pytest.raises(Exception, match="topic-0") as error:
+        reopen(log)
+    assert error.type.__name__ in ("Unreadable", "CorruptLog")
+
+
+def test_recovery_says_what_it_did_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path, 5, flushed=False)
+    os.truncate(log_file(log), positions(log)[-1] - 7)
+    with caplog.at_level(logging.INFO):
+        reopen(log)
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"truncating torn tail path={log_file(log)} position=")
