@@ -94,7 +94,7 @@ def test_killed_at_random_instants_under_load(chroot: str, tmp_path: Path) -> No
             kill_again_and_again(
                 broker,
                 random.Random(chosen),
-                kills=rounds(30),
+                kills=rounds(20),
                 after_kill=lambda: None,
                 workers=workers,
             )
@@ -132,7 +132,7 @@ def test_power_lost_at_random_instants_under_load(
             kill_again_and_again(
                 broker,
                 chance,
-                kills=rounds(15),
+                kills=rounds(10),
                 after_kill=lambda: faults.lose_power(broker.data_dir, chance),
                 workers=workers,
             )

@@ -1,0 +1,127 @@
+"""Writing to and reading from one partition by hand, for tests that look at error codes."""
+
+import struct
+import time
+from collections.abc import Sequence
+
+from tests.system.raw import (
+    FETCH,
+    PRODUCE,
+    Closed,
+    Produced,
+    RawConnection,
+    fetch_body,
+    produce_body,
+    read_fetched,
+    read_produced,
+    record_batch,
+)
+
+STORAGE_ERROR = 56
+UNAVAILABLE = frozenset({3, 5, 6, 56})
+"""Unknown topic, no leader, not the leader, storage error: a partition in no state to serve."""
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    values: Sequence[bytes],
+    *,
+    partition: int = 0,
+    acks: int = -1,
+    within: float = 15,
+    timestamp: int | None = None,
+) -> Produced:
+    """One batch, over a connection of its own."""
+    with RawConnection(bootstrap) as connection:
+        body = produce_body(topic, partition, record_batch(values, timestamp=timestamp), acks)
+        return read_produced(connection.ask(PRODUCE, 7, body, within))
+
+
+def must_produce(bootstrap: str, topic: str, values: Sequence[bytes], *, partition: int = 0) -> int:
+    """As above, acknowledged; the offset of the first."""
+    done = produce(bootstrap, topic, values, partition=partition)
+    assert done.error == 0, f"{topic}-{partition}: error {done.error}"
+    return done.base_offset
+
+
+def fetch_error(bootstrap: str, topic: str, *, partition: int = 0, offset: int = 0) -> int:
+    with RawConnection(bootstrap) as connection:
+        body = fetch_body(topic, partition, offset, max_bytes=1000, wait_ms=0)
+        return read_fetched(connection.ask(FETCH, 4, body)).error
+
+
+def high_watermark(bootstrap: str, topic: str, *, partition: int = 0) -> int:
+    """Up to where records may be read; 0 is always a legal place to ask from in these tests."""
+    with RawConnection(bootstrap) as connection:
+        body = fetch_body(topic, partition, 0, max_bytes=1, wait_ms=0)
+        fetched = read_fetched(connection.ask(FETCH, 4, body))
+        assert fetched.error == 0, fetched.error
+        return fetched.high_watermark
+
+
+def values_in(records: bytes) -> dict[int, bytes]:
+    """Offsets and values of uncompressed batches without keys, as `record_batch` makes them."""
+    found: dict[int, bytes] = {}
+    position = 0
+    while position + 61 <= len(records):
+        base, length = struct.unpack_from(">qi", records, position)
+        end = position + 12 + length
+        if end > len(records):
+            break
+        (count,) = struct.unpack_from(">i", records, position + 57)
+        at = position + 61
+        for number in range(count):
+            _, at = _varint(records, at)
+            at += 1
+            for _ in range(3):  # timestamp, offset, length of the key
+                _, at = _varint(records, at)
+            size, at = _varint(records, at)
+            found[base + number] = records[at : at + size]
+            at += size + 1
+        position = end
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+
+
+def read_values(bootstrap: str, topic: str, *, partition: int = 0) -> dict[int, bytes]:
+    """All records that may be read, by offset, from the beginning that is 0."""
+    found: dict[int, bytes] = {}
+    with RawConnection(bootstrap) as connection:
+        while True:
+            body = fetch_body(topic, partition, len(found), max_bytes=1 << 20, wait_ms=0)
+            fetched = read_fetched(connection.ask(FETCH, 4, body))
+            assert fetched.error == 0, f"{topic}-{partition}: error {fetched.error}"
+            if len(found) >= fetched.high_watermark:
+                return found
+            offset = len(found)
+            new = {at: value for at, value in values_in(fetched.records).items() if at >= offset}
+            assert new, f"{topic}-{partition}: nothing at {offset}"
+            found |= new
+
+
+def wait_writable(bootstrap: str, topic: str, *, partition: int = 0, within: float = 30) -> int:
+    """Tries until a record is acknowledged; its offset."""
+    deadline = time.monotonic() + within
+    error: object = None
+    while time.monotonic() < deadline:
+        try:
+            done = produce(bootstrap, topic, [b"try"], partition=partition)
+        except (OSError, Closed) as failed:
+            error = failed
+        else:
+            if done.error == 0:
+                return done.base_offset
+            error = done.error
+        time.sleep(0.1)
+    raise AssertionError(f"{topic}-{partition} not writable within {within:g} s: {error}")
