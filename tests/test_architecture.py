@@ -1,0 +1,232 @@
+"""The shape of the repository, held: sizes, names, the map, the documentation."""
+
+import ast
+import re
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+import penstock
+from broker.config import BrokerConfig
+from broker.metrics import BrokerMetrics
+from client.connection import SOFTWARE_VERSION
+from penstock.command_line import penstock as command_line
+from penstock.commands.check_config import KINDS
+from penstock.configuration import load
+from penstock.lazy_group import LazyGroup
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROGRAMS = ["penstock", "broker", "client", "cluster", "wire"]
+BESIDE = ["tests", "bench"]
+MODULES = sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in PROGRAMS))
+ALL_CODE = sorted({*MODULES, *chain.from_iterable((ROOT / each).rglob("*.py") for each in BESIDE)})
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+VAGUE = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "stuff"}
+MOST_LINES = 400
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_top_level_folders_are_known_everywhere() -> None:
+    """A folder with code is a program (linted, mapped, in the wheel) or stands beside them."""
+    folders = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/**/*.py")}
+    hidden = {folder for folder in folders if folder.startswith(".")}
+    assert folders - hidden - set(BESIDE) == set(PROGRAMS)
+    tools, wheel = PYPROJECT["tool"], PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert tools["importlinter"]["root_packages"] == PROGRAMS
+    layers = [each for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
+    assert layers[0]["layers"] == PROGRAMS
+    assert set(PROGRAMS) <= set(tools["mypy"]["files"])
+    assert set(wheel["only-include"]) == set(PROGRAMS)
+    inside = {folder: f"penstock/programs/{folder}" for folder in PROGRAMS if folder != "penstock"}
+    assert wheel["sources"] == inside
+
+
+def test_files_are_small() -> None:
+    sizes = {name(path): len(path.read_text().splitlines()) for path in ALL_CODE}
+    assert {path: lines for path, lines in sizes.items() if lines > MOST_LINES} == {}
+
+
+def test_names_say_something() -> None:
+    assert [name(path) for path in ALL_CODE if set(path.stem.split("_")) & VAGUE] == []
+
+
+def test_a_module_says_what_it_owns() -> None:
+    written = [path for path in ALL_CODE if path.stat().st_size]
+    assert [name(path) for path in written if not ast.get_docstring(parsed(path))] == []
+
+
+def test_tests_use_the_real_thing() -> None:
+    tests = [path for path in ALL_CODE if path.relative_to(ROOT).parts[0] == "tests"]
+    assert [name(path) for path in tests if "unittest.mock" in imported(parsed(path))] == []
+    assert [name(path) for path in tests if patches(parsed(path))] == []
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The modules that are imported, as `import` or `from` names them."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def patches(tree: ast.Module) -> bool:
+    """Whether a test replaces a part of what it tests. An environment may be replaced."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in {"setattr", "setitem", "delattr"}
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "monkeypatch"
+        for node in ast.walk(tree)
+    )
+
+
+def mapped() -> set[str]:
+    """The modules on the map in docs/ARCHITECTURE.md, by folder and file."""
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    code_map = text.partition("## Code map")[2].partition("\n## ")[0]
+    found = set()
+    folder = ""
+    for line in code_map.splitlines():
+        if heading := re.fullmatch(r"### `([\w/]+)/`", line):
+            folder = heading[1]
+        elif row := re.match(r"\| `(\w+\.py)` \|", line):
+            found.add(f"{folder}/{row[1]}")
+        elif listed := re.match(r"`([\w/]+)/` has one file for each", line):
+            found |= {f"{listed[1]}/{file}" for file in re.findall(r"`(\w+\.py)`", line)}
+    return found
+
+
+def test_every_module_is_on_the_map() -> None:
+    modules = {name(path) for path in MODULES if path.name != "__init__.py"}
+    assert modules - mapped() == set(), "not on the map in docs/ARCHITECTURE.md"
+    assert mapped() - modules == set(), "on the map, but not there"
+
+
+def commands(group: LazyGroup, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
+    found: dict[tuple[str, ...], click.Command] = {}
+    for word in group.table:
+        command = group.get_command(click.Context(group), word)
+        assert command is not None
+        found[*path, word] = command
+        if isinstance(command, LazyGroup):
+            found |= commands(command, (*path, word))
+    return found
+
+
+def test_every_command_resolves() -> None:
+    assert isinstance(command_line, LazyGroup)
+    entry = PYPROJECT["project"]["scripts"]["penstock"]
+    assert entry == "penstock.command_line:main"
+    for path, command in commands(command_line).items():
+        assert command.callback is not None, path
+        assert command.help, path
+
+
+def test_there_is_one_version() -> None:
+    assert PYPROJECT["project"]["version"] == penstock.__version__ == SOFTWARE_VERSION
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), f"{name(page)} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
+            assert anchor in {
+                re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings
+            }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_documented_commands_exist(page: Path) -> None:
+    assert isinstance(command_line, LazyGroup)
+    known = commands(command_line)
+    targets = set(re.findall(r"^([a-z]+):.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL)
+    for text in code:
+        for target in re.findall(r"^`*make ([a-z]+)", text, re.MULTILINE):
+            assert target in targets, f"{name(page)}: make {target}"
+        for words in re.findall(r"\bpenstock((?: [a-z-]+)+)", text):
+            path = tuple(words.split())
+            group = command_line.table
+            assert path[0] in group, f"{name(page)}: penstock {path[0]}"
+            if path[0] == "topics" and len(path) > 1:
+                assert path[:2] in known, f"{name(page)}: penstock {' '.join(path[:2])}"
+            command = known[path[:2]] if path[:2] in known else known[path[:1]]
+            line = text.partition(f"penstock{words}")[2].partition("\n")[0].partition("#")[0]
+            options = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", line))
+            allowed = {option for each in command.params for option in each.opts} | {"--help"}
+            if "|" not in line:
+                assert options <= allowed, f"{name(page)}: penstock{words}{line}"
+
+
+def keys(kind: type[msgspec.Struct], prefix: str = "") -> list[str]:
+    """The keys of a configuration as they are written in `--set`."""
+    found = []
+    for each in msgspec.structs.fields(kind):
+        if isinstance(each.type, type) and issubclass(each.type, msgspec.Struct):
+            found += keys(each.type, f"{prefix}{each.encode_name}.")
+        else:
+            found.append(f"{prefix}{each.encode_name}")
+    return found
+
+
+def test_every_key_of_a_broker_is_explained() -> None:
+    explained = set(re.findall(r"`([a-z_.]+)`", (ROOT / "docs" / "broker.md").read_text()))
+    assert set(keys(BrokerConfig)) <= explained
+
+
+def test_every_metric_is_explained() -> None:
+    page = (ROOT / "docs" / "broker.md").read_text()
+    metrics = BrokerMetrics(lambda: ())
+    for family in metrics.families():
+        full = f"{family.name}_total" if family.type == "counter" else family.name
+        assert f"`{full}`" in page, full
+
+
+@pytest.mark.parametrize("sample", sorted((ROOT / "docs" / "samples").iterdir()), ids=name)
+def test_samples_are_valid(sample: Path) -> None:
+    """A sample is named after its program: broker.yaml, broker-embedded.yaml."""
+    load(KINDS[sample.stem.partition("-")[0]], sample)
+
+
+def test_every_dependency_has_its_reason() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    project = PYPROJECT["project"]
+    wanted = chain(project["dependencies"], *project["optional-dependencies"].values())
+    needed = {normal(re.split(r"[>=\[ ]", each)[0]) for each in wanted} - {"penstock"}
+    assert needed - {normal(each) for each in re.findall(r"`([\w.-]+)`", page)} == set()
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    assert needed - {normal(line.partition("==")[0]) for line in pins} == set()
+
+
+def normal(package: str) -> str:
+    """The name of a package as PyPI compares it."""
+    return package.lower().replace("_", "-")
+
+
+def test_packages_come_from_wherever_pip_says() -> None:
+    """No index is named anywhere: that is for the machine that installs."""
+    for path in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run"):
+        text = (ROOT / path).read_text()
+        assert not re.search(r"https?://|index-url|find-links|pypi\.", text), path

@@ -1,0 +1,80 @@
+"""The wheel: one package, and programs that run beside somebody else's `broker`."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ("broker", "client", "cluster", "wire")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the sources, with the build back end that is installed here."""
+    directory = tmp_path_factory.mktemp("wheel")
+    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={directory}"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *build, str(ROOT)], check=True
+    )
+    (built,) = directory.glob("*.whl")
+    return built
+
+
+@pytest.mark.slow
+def test_it_holds_one_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = [path for path in archive.namelist() if ".dist-info/" not in path]
+        metadata = [path for path in archive.namelist() if path.endswith("licenses/LICENSE")]
+    assert {path.split("/")[0] for path in files} == {"penstock"}
+    assert {path.split("/")[2] for path in files if path.startswith("penstock/programs/")} == set(
+        PROGRAMS
+    )
+    assert "penstock/py.typed" in files
+    sources = {
+        str(path.relative_to(ROOT))
+        for folder in (*PROGRAMS, "penstock")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    packed = {path.removeprefix("penstock/programs/") for path in files if path.endswith(".py")}
+    assert packed == sources
+    assert metadata
+
+
+@pytest.mark.slow
+def test_it_runs_beside_a_package_of_the_same_name(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "environment"
+    venv.create(home, symlinks=True)
+    python = home / "bin" / "python"
+    install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", f"--python={python}"]
+    subprocess.run([*pip, *install], check=True)
+    site = Path(
+        subprocess.check_output(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+        ).strip()
+    )
+    # What Penstock depends on is taken from here; the way to this repository is not.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (site / "broker").mkdir()
+    (site / "broker" / "__init__.py").write_text("raise RuntimeError('somebody else’s broker')\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            arguments, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    ended = run(str(python), "-c", "import broker")
+    assert "somebody else’s broker" in ended.stderr
+    ended = run(str(python), "-c", "import penstock, broker.config; print(broker.config.__file__)")
+    assert ended.stdout.strip() == str(site / "penstock" / "programs" / "broker" / "config.py")
+
+    program = str(home / "bin" / "penstock")
+    assert run(program, "--version").stdout.startswith("penstock 0.")
+    ended = run(str(python), "-m", "penstock", "demo", "--messages", "500")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith("All 500 messages arrived, each once and in order.\n")
