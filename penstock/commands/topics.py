@@ -18,6 +18,11 @@ from penstock.lazy_group import Lazy, LazyGroup
             "Rebuild the map of topics after ZooKeeper was lost.",
             "broker",
         ),
+        "repair": Lazy(
+            "penstock.commands.topics_repair",
+            "Cut a damaged partition off at its first damage.",
+            "broker",
+        ),
     },
 )
 def command() -> None:

@@ -1,5 +1,6 @@
 """The programs that run until they are stopped, and the demonstration."""
 
+import json
 import os
 import shutil
 import signal
@@ -105,3 +106,30 @@ def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
     assert ended.stderr == f"penstock: {tmp_path} is of broker 2, the configuration is broker 1's\n"
     ended = penstock("topics", "recover", *settings, "--set", f"data_dir={tmp_path}/absent")
     assert ended.stderr == f"penstock: {tmp_path}/absent is not a directory\n"
+
+
+def test_a_damaged_partition_is_cut_off_when_that_is_wanted(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    broker = BrokerProcess(tmp_path, zookeeper=f"{zookeeper.address}/{tmp_path.name}")
+    at = At(broker.bootstrap)
+    repair = ["topics", "repair", "a", "0", "--config", str(broker.config)]
+    with broker:
+        for line in ("first", "second", "third"):
+            at.output("produce", "a", stdin=f"{line}\n")
+        assert "is in use" in penstock(*repair, "--give-up").stderr
+    assert penstock(*repair, "--give-up").stdout == "a-0 is not damaged\n"
+
+    segment = broker.partition_dir("a") / f"{0:020d}.log"
+    content = segment.read_bytes()
+    segment.write_bytes(content.replace(b"second", b"secnod"))
+    refused = penstock(*repair)
+    assert (refused.returncode, segment.stat().st_size) == (2, len(content))
+    assert "will be lost: say --give-up" in refused.stderr
+    cut = json.loads(penstock(*repair, "--give-up", "--json").stdout)
+    assert (cut["lost"]["first_offset"], cut["lost"]["path"]) == (1, str(segment))
+    elsewhere = penstock("topics", "repair", "b", "0", *repair[4:], "--give-up")
+    assert "is no partition's directory" in elsewhere.stderr
+    with broker:
+        assert at.output("consume", "a", "--from", "beginning", "--to-end") == "first\n"
+        at.output("produce", "a", stdin="fourth\n")
