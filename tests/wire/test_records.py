@@ -25,6 +25,7 @@ with warnings.catch_warnings():
     from kafka.record.default_records import DefaultRecordBatch as ForeignBatch
     from kafka.record.default_records import DefaultRecordBatchBuilder as ForeignBuilder
 
+MANY = max(600, settings.default.max_examples)
 TIMES = st.integers(-1, 2**60)
 VALUES = (
     st.none() | st.binary(max_size=60) | st.binary(min_size=3, max_size=3).map(lambda b: b * 500)
@@ -174,7 +175,7 @@ def outcome(batch: bytes, limit: int = 1 << 20) -> list[Record] | ErrorCode:
         return error.code
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=MANY, suppress_health_check=[HealthCheck.too_slow])
 @given(messages(), st.sampled_from(Codec), st.data())
 def test_nothing_but_a_batch_error_escapes_from_broken_bytes(
     written: list[Record], codec: Codec, data: st.DataObject
@@ -189,7 +190,7 @@ def test_nothing_but_a_batch_error_escapes_from_broken_bytes(
         outcome(packed(bytes(batch), codec, bytes(batch[HEADER_SIZE:cut])))
 
 
-@settings(max_examples=600)
+@settings(max_examples=MANY)
 @given(st.binary(max_size=200), st.integers(0, 7), st.integers(-(2**31), 2**31 - 1))
 def test_nothing_but_a_batch_error_escapes_from_random_bodies(
     body: bytes, codec: int, count: int
@@ -201,7 +202,7 @@ def test_nothing_but_a_batch_error_escapes_from_random_bodies(
 VARINTS = st.sampled_from([-1, 0, 1, 60, 2**31, 2**62, 2**63 - 1, 2**63 - 90, -(2**63)])
 
 
-@settings(max_examples=600)
+@settings(max_examples=MANY)
 @given(st.lists(VARINTS, max_size=12), st.binary(max_size=4), st.integers(0, 3))
 def test_nothing_but_a_batch_error_escapes_from_absurd_lengths(
     numbers: Sequence[int], tail: bytes, count: int
@@ -217,6 +218,22 @@ def varint(number: int) -> bytes:
         out.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes(out) + bytes([rest])
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_one_batch_is_read_and_nothing_before_or_behind_it(codec: Codec) -> None:
+    batch = build_batch([Record(0, 0, None, b"a" * 50)], codec=codec)
+    assert outcome(batch + b"\0") is ErrorCode.corrupt_message
+    assert outcome(batch + batch) is ErrorCode.corrupt_message
+    assert outcome(batch[:-1]) is ErrorCode.corrupt_message
+    assert outcome(b"") is ErrorCode.corrupt_message
+    for body in (batch[HEADER_SIZE:] + b"\0", batch[HEADER_SIZE:-1], batch[HEADER_SIZE:] * 2):
+        assert outcome(packed(batch, codec, body)) is ErrorCode.corrupt_message
+
+
+def test_lz4_blocks_are_independent_because_kafkas_reader_knows_no_others() -> None:
+    frame = build_batch([Record(0, 0, None, b"a")], codec=Codec.LZ4)[HEADER_SIZE:]
+    assert frame[4] & 0x20
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
