@@ -1,0 +1,118 @@
+"""The broker loses its session, or the whole ZooKeeper, and carries on."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker_process import BrokerProcess
+from tests.server_process import free_ports, wait_until
+from tests.system.bystander import Bystander
+from tests.system.clients.interface import Refused
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
+from tests.system.produce import must_produce, read_values, wait_writable
+from tests.system.topics import create
+
+SESSION_SECONDS = 4.0
+SETTINGS = {"zookeeper_session_seconds": SESSION_SECONDS}
+
+
+@pytest.fixture
+def look(zookeeper: EmbeddedZooKeeper, chroot: str) -> Iterator[Callable[[], Any]]:
+    """What is registered for broker 1 in ZooKeeper: None, or its node as a dictionary."""
+    client = KazooClient(hosts=zookeeper.address)
+    client.start()
+    node = chroot.removeprefix(zookeeper.address) + "/brokers/ids/1"
+
+    def registration() -> Any:
+        try:
+            content, stat = client.get(node)
+        except NoNodeError:
+            return None
+        return {"session": stat.ephemeralOwner, **json.loads(content)}
+
+    try:
+        yield registration
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_a_session_that_expired_is_replaced(
+    chroot: str, tmp_path: Path, look: Callable[[], Any]
+) -> None:
+    """The process is stopped for longer than its session lasts, as by a suspended machine."""
+    with BrokerProcess(tmp_path / "broker", zookeeper=chroot, settings=SETTINGS) as broker:
+        create(broker.bootstrap, "before")
+        must_produce(broker.bootstrap, "before", [b"before"])
+        first = look()
+        assert first["port"] == broker.port
+        os.kill(broker.process.pid, signal.SIGSTOP)
+        try:
+            wait_until(lambda: look() is None, within=60, what="the session expires")
+        finally:
+            os.kill(broker.process.pid, signal.SIGCONT)
+        wait_until(lambda: look() is not None, within=30, what="it is registered again")
+        assert look()["session"] != first["session"]
+        assert wait_writable(broker.bootstrap, "before") == 1
+        assert read_values(broker.bootstrap, "before") == {0: b"before", 1: b"try"}
+        # It leads, controls and creates as before.
+        wait_until(broker.ready, within=30, what="it is ready again")
+        create(broker.bootstrap, "after", partitions=3)
+        must_produce(broker.bootstrap, "after", [b"after"], partition=2)
+        assert broker.terminate() == 0
+
+
+def test_zookeeper_is_away_and_comes_back(tmp_path: Path) -> None:
+    """Existing topics are served all the while; new ones are made when it is back."""
+    (port,) = free_ports(1)
+    data = tmp_path / "zookeeper"
+    own = EmbeddedZooKeeper.start(data, port=port)
+    try:
+        with BrokerProcess(
+            tmp_path / "broker", zookeeper=f"{own.address}/away", settings=SETTINGS
+        ) as broker:
+            create(broker.bootstrap, "exists")
+            must_produce(broker.bootstrap, "exists", [b"before"])
+            bystander = Bystander(broker.bootstrap, "exists")
+            own.stop()
+            # Longer than the session lasts, so that it can only be replaced.
+            deadline_passed = after(2 * SESSION_SECONDS)
+            wait_until(deadline_passed, within=60, what="a while without ZooKeeper")
+            must_produce(broker.bootstrap, "exists", [b"meanwhile"])
+            assert broker.http("/healthz")[0] == 200
+            own = EmbeddedZooKeeper.start(data, port=port)
+            wait_until(broker.ready, within=60, what="it is ready again")
+            # Never refused, from the beginning to the end.
+            bystander.finish()
+            found = list(read_values(broker.bootstrap, "exists").values())
+            assert found.count(b"before") == found.count(b"meanwhile") == 1
+            wait_until(lambda: can_create(broker, "new"), within=60, what="topics can be made")
+            wait_writable(broker.bootstrap, "new")
+            assert broker.terminate() == 0
+    finally:
+        own.stop()
+
+
+def after(seconds: float) -> Callable[[], bool]:
+    """A condition that begins to hold when so much time has passed."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+def can_create(broker: BrokerProcess, topic: str) -> bool:
+    admin = LibrdkafkaAdmin()
+    if topic not in admin.topics(broker.bootstrap):
+        try:
+            admin.create_topic(broker.bootstrap, topic, 1, {})
+        except Refused:
+            return False
+    return True
