@@ -58,6 +58,8 @@ class DataDirectory:
                 f"{path} is in use: another broker runs on it. Stop that one, or choose another "
                 "`data_dir`"
             ) from None
+        # When a broker last ran here, as far as a crash let it say: retention asks.
+        self.last_alive_ms = self._note_start()
         self.directory_id = self._read_id()
         self._writing = threading.Lock()
         self._checkpoints = self._read_checkpoints()
@@ -115,19 +117,20 @@ class DataDirectory:
             for key in points.keys() | starts.keys()
         }
 
-    @property
-    def last_alive_ms(self) -> int | None:
-        """When the last broker here wrote a checkpoint."""
-        try:
-            return (self.path / RECOVERY_POINTS).stat().st_mtime_ns // 1_000_000
-        except FileNotFoundError:
-            return None
-
     # The end
 
     def release(self) -> None:
         """Let others have it."""
         os.close(self._lock)
+
+    def _note_start(self) -> int | None:
+        """Leave the time in the lock file; what the newest was before that, None in a new one."""
+        lock = os.fstat(self._lock)
+        known = [lock.st_mtime_ns] if lock.st_size else []
+        if (checkpoint := self.path / RECOVERY_POINTS).exists():
+            known.append(checkpoint.stat().st_mtime_ns)
+        os.utime(self._lock)
+        return max(known) // 1_000_000 if known else None
 
     def _read_id(self) -> UUID:
         try:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from broker.listening import listen
 from broker.metrics import CONTENT_TYPE, BrokerMetrics
 
 _HEAD_BYTES: Final = 8 * 1024
@@ -62,11 +63,10 @@ class HttpServer:
         self._metrics = metrics
         self._readiness = readiness
         self._health = health
-        self._listener = _listen(host, port)
+        self._listener = listen(host, port, backlog=_CONNECTIONS, keys=("http_host", "http_port"))
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
-        self._listener.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
@@ -158,16 +158,6 @@ class HttpServer:
         except Exception:  # a bug in what was asked; the broker lives on and so does this server
             log.exception("http request failed path=%r", path)
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "failed; the broker's log says how")
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family, backlog=_CONNECTIONS)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"cannot listen on {host}:{port} for HTTP: {error.strerror}"
-        ) from None
 
 
 def _request_line(head: bytes) -> tuple[str, str]:

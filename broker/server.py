@@ -15,6 +15,7 @@ from broker.caller import Caller
 from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
+from broker.listening import listen
 from broker.metrics import BrokerMetrics
 from wire.frames import FrameMemory
 
@@ -39,7 +40,7 @@ class Server:
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
-        self._listener = _listen(config.host, config.port)
+        self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._check_timer: asyncio.TimerHandle | None = None
         self._refused = 0
@@ -128,20 +129,6 @@ class Server:
             )
             self._refused = 0
         self._check_timer = self._loop.call_later(1.0, self._check)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener
 
 
 def raise_file_limit() -> None:

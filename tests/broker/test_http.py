@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from broker.http import HttpServer
+from broker.listening import CannotListen
 from broker.metrics import BrokerMetrics
 
 
@@ -190,7 +191,8 @@ def test_a_taken_port_is_named() -> None:
     metrics = BrokerMetrics(lambda: ())
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port} for HTTP"):
+        named = f"cannot listen on 127.0.0.1:{port}: .* choose another `http_port`"
+        with pytest.raises(CannotListen, match=named):
             HttpServer("127.0.0.1", port, metrics, readiness=lambda: "", health=lambda: "")
 
 
