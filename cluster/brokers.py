@@ -98,8 +98,9 @@ class Registration:
         try:
             register(self._session, self._info)
         except BrokerIdTaken as taken:
-            self._upkeep.stop()
-            self._on_taken(taken)
+            if not self._upkeep.stopping:
+                self._upkeep.stop()
+                self._on_taken(taken)
 
 
 def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool:

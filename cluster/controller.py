@@ -141,6 +141,8 @@ class Candidate:
         self._become(elect(self._session, self._broker_id))
 
     def _become(self, epoch: ControllerEpoch | None) -> None:
+        if self._upkeep.stopping:
+            return
         before, self._epoch = self._epoch, epoch
         if before is not None and epoch != before:
             self._on_deposed()

@@ -3,6 +3,10 @@
 `act` runs on a thread of its own: at the start, after every poke, and again after a failure, with
 pauses that grow to MAX_PAUSE_S. Pokes that come while it runs are one more run. So `act` is written
 to look at what is there and put right what is not, and need not know why it was called.
+
+Whoever is told something by `act` is told nothing more once `stop` was called: `act` checks
+`stopping` first. It may itself be waiting for a ZooKeeper that is away, which the closing of the
+session ends; `stop` does not wait for that.
 """
 
 import logging
@@ -14,6 +18,7 @@ from cluster.errors import ClusterError
 
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
+_STOP_S: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +39,16 @@ class Upkeep:
         """Never blocks: may be called on any thread, kazoo's too."""
         self._poked.set()
 
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
     def stop(self) -> None:
-        """Return once `act` runs no more; called by `act` itself, it only lets it be the last."""
+        """Act no more. Waits a moment for what is under way, unless `act` itself stops it."""
         self._stopping = True
         self._poked.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         pause: float | None = None

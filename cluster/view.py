@@ -55,6 +55,8 @@ class ClusterView:
         self._on_change = on_change
         self._session.add_listener(self._on_state)
         self._follow()
+        if self._completed == 0:
+            raise Unavailable(f"the connection to {self._session.address} broke during the start")
         self._upkeep.start()
 
     def close(self) -> None:
@@ -102,6 +104,8 @@ class ClusterView:
     # Reading it: on the view's thread
 
     def _follow(self) -> None:
+        if self._session.state is not SessionState.CONNECTED:
+            return  # to be poked when it is
         with self._changed:
             self._begun += 1
             begun, stale = self._begun, self._stale
@@ -183,5 +187,5 @@ class ClusterView:
                 self._snapshot = snapshot
             self._completed = begun
             self._changed.notify_all()
-        if differs and self._on_change is not None:
+        if differs and self._on_change is not None and not self._upkeep.stopping:
             self._on_change(snapshot)

@@ -11,12 +11,15 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from cluster import paths
+from cluster.brokers import Registration
+from cluster.controller import Candidate
 from cluster.errors import BadAddress, Cause, Conflict, NotAllowed, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Set
 from cluster.ports import free_port
 from cluster.session import Session, SessionState
+from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.cluster.conftest import Connect, expire
+from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
 
 
@@ -297,3 +300,22 @@ def test_a_closed_session_says_so_at_once(chroot: str) -> None:
     with pytest.raises(Unavailable):
         session.write([Create("/a")])
     assert time.monotonic() - began < 1
+
+
+def test_everything_closes_soon_while_zookeeper_is_away(
+    proxy: Proxy, chroot: str, connect: Connect
+) -> None:
+    session = connect(f"{proxy.address}/{chroot.partition('/')[2]}", timeout_s=18.0)
+    view = ClusterView(session)
+    view.start(lambda _: None)
+    registration = Registration(session, a_broker(1), lambda _: None)
+    registration.start()
+    candidate = Candidate(session, 1, lambda _: None, lambda: None)
+    candidate.start()
+    eventually(lambda: candidate.epoch is not None)
+    proxy.refuse()
+    time.sleep(1)
+    began = time.monotonic()
+    for part in (candidate, registration, view, session):
+        part.close()
+    assert time.monotonic() - began < 4

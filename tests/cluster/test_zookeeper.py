@@ -234,6 +234,9 @@ def test_a_directory_serves_one_at_a_time(server: EmbeddedZooKeeper) -> None:
     with pytest.raises(DirectoryUnusable, match="in use by another"):
         EmbeddedZooKeeper.start(server.directory, port=0)
     assert server.answers()
+    # The server holds the lock too: who comes next waits for it to go, not for us.
+    held = {link.readlink() for link in Path(f"/proc/{server.pid}/fd").glob("*")}
+    assert server.directory / "lock" in held
 
 
 def test_a_directory_that_cannot_be_is_said(tmp_path: Path) -> None:
