@@ -24,6 +24,7 @@ async def clean_in_process(job: CleaningJob) -> Cleaning:
     """Like `clean`, and raises the same; cancelling it ends the child."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",  # not what happens to lie in the working directory
         "-m",
         __name__,
         stdin=asyncio.subprocess.PIPE,
