@@ -1,0 +1,55 @@
+"""A client whose broker is killed and comes back: nothing lost, nothing twice, in order."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from client.addresses import parse_addresses
+from client.admin import create_topic
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.errors import ConnectionLost, NotReachable
+from client.offsets import Beginning
+from client.producer import Producer
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker_process import BrokerProcess
+
+
+@pytest.fixture
+def broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
+    return BrokerProcess(tmp_path, zookeeper=f"{zookeeper.address}/{tmp_path.name}")
+
+
+@pytest.mark.slow
+def test_producer_and_consumer_live_through_kills(broker: BrokerProcess) -> None:
+    with broker, Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as brokers:
+        create_topic(brokers, "t", partitions=2)
+        producer = Producer(brokers, "t", batch_bytes=20_000)
+        with Consumer(brokers, "t", Beginning()) as consumer:
+            consumed: dict[int, list[int]] = {0: [], 1: []}
+            for stretch in range(3):
+                killing = threading.Thread(target=broker.restart, kwargs={"within": 60})
+                killing.start()
+                for number in range(stretch * 5_000, (stretch + 1) * 5_000):
+                    producer.send(b"%d" % number, partition=number % 2)
+                producer.flush()
+                killing.join()
+                while sum(map(len, consumed.values())) < (stretch + 1) * 5_000:
+                    for partition, record in consumer.poll(1):
+                        consumed[partition].append(int(record.value or b""))
+    assert consumed == {0: list(range(0, 15_000, 2)), 1: list(range(1, 15_000, 2))}
+
+
+def test_patience_ends(broker: BrokerProcess) -> None:
+    with broker, Brokers(parse_addresses(broker.bootstrap), patience_seconds=1) as brokers:
+        create_topic(brokers, "t")
+        producer = Producer(brokers, "t")
+        with Consumer(brokers, "t", Beginning()) as consumer:
+            assert list(consumer.poll(0.1)) == []
+            broker.kill()
+            producer.send(b"x")
+            with pytest.raises((ConnectionLost, NotReachable)):
+                producer.flush()
+            with pytest.raises((ConnectionLost, NotReachable)):
+                list(consumer)
