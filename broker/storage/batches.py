@@ -54,7 +54,7 @@ def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
 
 
 def walk(file: OpenFile, position: int, end: int) -> Iterator[Located]:
-    """The batches from `position` on, by their headers alone, up to `end` or the first that is none.
+    """The batches from `position` on, by their headers, up to `end` or the first that is none.
 
     What follows from the walk's result, if it did not reach `end`, is for the caller to say.
     """

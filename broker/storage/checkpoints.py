@@ -8,8 +8,8 @@
     page_views 0 51200
     page_views 1 49003
 
-A file is replaced as a whole, so that a crash leaves the old file or the new. An entry may be that of
-an earlier partition of the same name; a log checks it against what its directory says.
+A file is replaced as a whole, so that a crash leaves the old file or the new. An entry may be that
+of an earlier partition of the same name; a log checks it against what its directory says.
 """
 
 from collections.abc import Mapping

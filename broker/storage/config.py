@@ -1,4 +1,4 @@
-"""What a log is told by its topic's configs. Values only; a change takes effect with the next append."""
+"""What a log is told by its topic's configs. Values, nothing else."""
 
 from dataclasses import dataclass
 
@@ -22,3 +22,8 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     producer_expiration_ms: int = _DAY_MS
+
+    @property
+    def max_index_entries(self) -> int:
+        """How many of its entries of 12 bytes a time index may have; one is left for its last."""
+        return self.segment_index_bytes // 12 - 1

@@ -1,17 +1,19 @@
 """What can go wrong with a partition's log. Each error carries the code that a client is told.
 
-StorageError
-├── OffsetOutOfRange        nothing is stored at this offset, or not yet
-├── SequenceError           an idempotent producer's batch does not follow its last one
-├── DiskFull                no room: nothing was changed, the next append simply tries again
-├── LogOffline              the log failed for good and takes part in nothing until a restart
-├── Unreadable              the disk did not give the bytes back: this read failed, no more
-├── CorruptLog              bytes that should be a batch are none, and more follows: an operator decides
-├── InvalidBatch            where a batch should begin there is none: recovery decides what that means
-├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
-├── BadCheckpoint           a checkpoint file is damaged: what it held is found again in the log
-├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
-└── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
+    StorageError
+    ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
+    ├── SequenceError           an idempotent producer's batch does not follow its last one
+    ├── DiskFull                no room: nothing was changed, the next append simply tries again
+    ├── LogOffline              the log failed for good and does nothing until a restart
+    ├── Unreadable              the disk did not give the bytes back: this read failed, no more
+    ├── CorruptLog              where a batch should be there is none, and more follows
+    ├── InvalidBatch            where a batch should be there is none: recovery says what it means
+    ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
+    ├── BadCheckpoint           a checkpoint file is damaged: what it held is found in the log
+    ├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
+    └── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
+
+What the operating system says (`OSError`) becomes one of these wherever a client is answered.
 """
 
 from wire.errors import ErrorCode

@@ -1,7 +1,7 @@
 """Files that close when nobody holds them, and writes that a crash sees whole or not at all.
 
-An `OpenFile` has no `close`: a segment may be deleted, or replaced by its compacted successor, while
-a slice of it still waits in some connection's send queue. The last holder to let go closes it.
+An `OpenFile` has no `close`: a segment may be deleted, or replaced by its compacted successor,
+while a slice of it still waits in some connection's send queue. The last who lets go closes it.
 """
 
 import contextlib

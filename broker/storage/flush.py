@@ -1,10 +1,10 @@
 """What a log owes the disk, and the tickets with which it is paid.
 
-`Pending` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs on any
-other, and comes back to be completed. It touches files only, never the log; its order is the proof:
-first the batches; then the indexes, where they are to be trusted below the recovery point; then the
-names of files; then the snapshots of producer states, which claim that all before them is there.
-Only then is anything unlinked.
+`Pending` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs on
+any other, and comes back to be completed. It touches files only, never the log; its order is the
+proof: first the batches; then the indexes, where they are to be trusted below the recovery point;
+then the names of files; then the snapshots of producer states, which claim that all before them is
+there. Only then is anything unlinked.
 
 A log has one ticket under way at a time: an error of `fdatasync` is reported once, and must not be
 missed by a second one that finds all well.
@@ -19,6 +19,7 @@ from pathlib import Path
 from broker.storage.files import NO_SPACE, OpenFile, sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
+from broker.storage.segments import Segments
 from broker.storage.snapshots import Snapshots, write_snapshot
 
 _log = logging.getLogger(__name__)
@@ -132,13 +133,13 @@ class Pending:
 
     def cut(
         self,
-        segments: Iterable[Segment],
-        active: Segment,
+        segments: Segments,
         end_offset: int,
         flushed_offset: int,
         producers: ProducerStates,
     ) -> FlushTicket | None:
         """A ticket for all that is due; None if nothing is."""
+        active = segments.active
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):
             logs.append(active.file)

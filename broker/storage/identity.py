@@ -7,8 +7,8 @@ crash always finds it missing.
 """
 
 import base64
-import binascii
 import json
+import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
@@ -69,8 +69,12 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
     """Make the directory with its `partition.metadata`; both appear at once, and last."""
     staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
     staged.mkdir()
-    write_topic_id(staged, topic_id)
-    staged.rename(directory)
+    try:
+        write_topic_id(staged, topic_id)
+        staged.rename(directory)
+    except OSError:
+        shutil.rmtree(staged)
+        raise
     sync_directory(directory.parent)
 
 
@@ -89,7 +93,7 @@ def read_topic_id(directory: Path) -> UUID:
         return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"].strip() + "=="))
     except FileNotFoundError as error:
         raise ForeignDataDirectory(f"{path} is missing: this is nobody's partition") from error
-    except (KeyError, ValueError, binascii.Error) as error:
+    except (KeyError, ValueError) as error:
         raise ForeignDataDirectory(f"{path} holds no topic id") from error
 
 

@@ -9,10 +9,10 @@ An entry of the time index is made together with one of the offset index, if the
 has grown since, and once more when the segment is finished. So the first batch of a time `t` lies
 behind the last offset entry below the first time entry that has reached `t`.
 
-Entries are appended to a short tail in memory and written in one go (`write_through`); they are read
-with `pread`, so that an index at rest costs no memory, and one that was cut short under our hands is
-a `BadIndex`, not a dead process. An index is a hint: its reader checks every position against the
-batch there, and rebuilds the index from the log where they differ. A crash may cost it its tail.
+Entries are appended to a short tail in memory and written in one go (`write_through`); they are
+read with `pread`, so that an index at rest costs no memory, and one that was cut short under our
+hands is a `BadIndex`, not a dead process. An index is a hint: its reader checks what it says
+against the batch there, and rebuilds it from the log where they differ. A crash may cost the tail.
 """
 
 import os
@@ -68,6 +68,11 @@ class _Index:
     @property
     def file(self) -> OpenFile:
         return self._file
+
+    @property
+    def tail(self) -> bytes:
+        """What is not yet in the file."""
+        return bytes(self._tail)
 
     def _append(self, entry: bytes) -> None:
         self._tail += entry

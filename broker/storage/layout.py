@@ -38,7 +38,7 @@ def numbered(directory: Path, offset: int, suffix: str) -> Path:
 
 @dataclass(slots=True)
 class Contents:
-    """What was found in a partition's directory. Sizes by base offset; paths of what is left over."""
+    """What was found in a partition's directory: by base offset, and what is left over."""
 
     logs: dict[int, os.stat_result] = field(default_factory=dict)
     offset_indexes: dict[int, int] = field(default_factory=dict)

@@ -16,7 +16,6 @@ kernel then did with its pages cannot be known.
 """
 
 import logging
-import os
 from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -31,19 +30,18 @@ from broker.storage.errors import (
     DiskFull,
     LogOffline,
     OffsetOutOfRange,
-    StorageError,
     Unreadable,
 )
 from broker.storage.files import NO_SPACE, sync_directory
 from broker.storage.flush import FlushTicket, Pending
-from broker.storage.index import TimeIndex
 from broker.storage.reading import Reader
 from broker.storage.recovery import Recovered, recover
 from broker.storage.retention import expired
-from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
+from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.timestamps import TimestampedOffset
-from wire.batch import NO_PRODUCER, BatchHeader, stamp
+from broker.storage.writing import Writer
+from wire.batch import NO_PRODUCER, BatchHeader
 from wire.slices import FileSlice
 
 _log = logging.getLogger(__name__)
@@ -61,9 +59,9 @@ class Log:
     """See the module. `offline` says why, if the log is."""
 
     __slots__ = (
-        "_active", "_fd", "_pending", "_reader", "_segments", "_since_ms", "config",
-        "directory", "end_offset", "epochs", "exposed_offset", "flushed_offset", "offline",
-        "producers", "recovery_point", "start_offset", "topic_id",
+        "_pending", "_reader", "_segments", "_writer", "config", "directory", "end_offset",
+        "epochs", "exposed_offset", "flushed_offset", "offline", "producers", "recovery_point",
+        "start_offset", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -76,16 +74,23 @@ class Log:
         self.offline = ""
         self.start_offset = recovered.start_offset
         self.end_offset = self.flushed_offset = self.exposed_offset = recovered.end_offset
-        self.recovery_point = recovered.end_offset
+        self.recovery_point = recovered.recovery_point
         self.producers = recovered.producers
         self.epochs = recovered.epochs
         self._segments = Segments(recovered.segments)
-        self._active = self._segments.active
-        self._fd = -1  # the active segment's, once it is prepared
-        self._since_ms: float = recovered.active_since_ms
-        self._reader = Reader(directory, self._segments)
-        self._reader.expose(self.end_offset, self._active, self._active.size)
         self._pending = Pending(directory, recovered.snapshots)
+        self._reader = Reader(directory, self._segments)
+        self._writer = Writer(
+            directory,
+            config,
+            segments=self._segments,
+            pending=self._pending,
+            reader=self._reader,
+            producers=self.producers,
+            since_ms=recovered.active_since_ms,
+        )
+        active = self._segments.active
+        self._reader.expose(self.end_offset, active, active.size)
 
     @classmethod
     def create(cls, directory: Path, topic_id: UUID, config: LogConfig) -> Self:
@@ -123,7 +128,7 @@ class Log:
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
-        self._active.roll_at_ms = UNPREPARED
+        self._writer.reconfigure(config)
 
     @property
     def size(self) -> int:
@@ -144,110 +149,30 @@ class Log:
             if original is not None:
                 return Appended(original, original + header.last_offset_delta, True)
         base_offset = self.end_offset
-        last_offset = base_offset + header.last_offset_delta
-        segment = self._active
-        position = segment.size
-        length = len(batch)
-        if (
-            position + length > segment.roll_size
-            or now_ms >= segment.roll_at_ms
-            or leader_epoch != self.epochs.latest
-            or last_offset - segment.base_offset > MAX_POSITION
-        ):
-            segment = self._make_room(length, last_offset, leader_epoch, now_ms)
-            position = segment.size
-        stamp(batch, base_offset, leader_epoch)
         try:
-            written = os.write(self._fd, batch)
+            if leader_epoch != self.epochs.latest:
+                self._begin_epoch(leader_epoch)
+            self._writer.append(batch, header, base_offset, leader_epoch, now_ms)
         except OSError as error:
-            raise self._undo(error) from error
-        if written != length:
-            raise self._undo(None)
-        segment.size = position + length
-        segment.last_append_ms = now_ms
-        timestamp = header.max_timestamp
-        if timestamp > segment.max_timestamp:
-            segment.max_timestamp = timestamp
-            segment.max_timestamp_offset = last_offset
-        if position > segment.index_due:
-            segment.index_batch(last_offset, position, self.config.index_interval_bytes)
-            if segment.index_entries >= self._max_index_entries:
-                segment.roll_size = 0
+            raise self._failed("append", error) from error
+        last_offset = base_offset + header.last_offset_delta
         self.end_offset = last_offset + 1
         if idempotent:
             self.producers.record(header, base_offset, now_ms)
         return Appended(base_offset, last_offset, False)
 
-    def _undo(self, error: OSError | None) -> StorageError:
-        """Cut off what a failed or short write may have left; what to raise."""
-        if error is not None and error.errno not in NO_SPACE:
-            return self._failed("write", error)
+    def _begin_epoch(self, leader_epoch: int) -> None:
         try:
-            os.ftruncate(self._fd, self._active.size)
-        except OSError as failure:
-            return self._failed("truncate after a failed write", failure)
-        return DiskFull(f"no room for a batch in {self.directory}")
+            self.epochs.assign(leader_epoch, self.end_offset)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self.epochs = LeaderEpochs.load(self.directory / layout.LEADER_EPOCHS)
+            raise DiskFull(f"no room for a leader epoch in {self.directory}") from error
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
         self.fail(f"{what} failed: {error.strerror or error}")
         return LogOffline(self.offline)
-
-    def _refused(self, what: str, error: OSError) -> StorageError:
-        if error.errno in NO_SPACE:
-            return DiskFull(f"no room in {self.directory}: {what}")
-        return self._failed(what, error)
-
-    def _make_room(self, length: int, last_offset: int, leader_epoch: int, now_ms: int) -> Segment:
-        """The segment that takes the next batch: this one, or a new one."""
-        try:
-            if leader_epoch != self.epochs.latest:
-                self._begin_epoch(leader_epoch)
-            segment = self._active
-            if segment.roll_at_ms == UNPREPARED:
-                self._prepare(segment, now_ms)
-            if segment.size and (
-                segment.size + length > segment.roll_size
-                or now_ms >= segment.roll_at_ms
-                or last_offset - segment.base_offset > MAX_POSITION
-            ):
-                segment = self._roll()
-                self._prepare(segment, now_ms)
-        except OSError as error:
-            raise self._refused("roll", error) from error
-        return segment
-
-    def _begin_epoch(self, leader_epoch: int) -> None:
-        try:
-            self.epochs.assign(leader_epoch, self.end_offset)
-        except OSError:
-            self.epochs = LeaderEpochs.load(self.directory / layout.LEADER_EPOCHS)
-            raise
-
-    def _prepare(self, segment: Segment, now_ms: int) -> None:
-        """Open the active segment for appending, and set when it must be rolled."""
-        if segment.size == 0:
-            self._since_ms = now_ms
-        self._fd = segment.file.fd
-        segment.roll_at_ms = min(self._since_ms, now_ms) + self.config.segment_ms
-        full = segment.index_entries >= self._max_index_entries
-        segment.roll_size = 0 if full else min(self.config.segment_bytes, MAX_POSITION)
-
-    @property
-    def _max_index_entries(self) -> int:
-        """One is left for the time index's last."""
-        return self.config.segment_index_bytes // TimeIndex.ENTRY.size - 1
-
-    def _roll(self) -> Segment:
-        """Seal the active segment and begin the next. Nothing has changed if this raises."""
-        sealed = self._active
-        sealed.finish()
-        segment = Segment.create(self.directory, self.end_offset, self.config.index_interval_bytes)
-        self._segments.add(segment)
-        self._active = segment
-        self._pending.seal(sealed, self.end_offset, self.producers)
-        if self.exposed_offset == self.end_offset:
-            self._reader.expose(self.end_offset, segment, 0)
-        return segment
 
     def fail(self, reason: str) -> None:
         """Offline for good. Slices that were handed out stay readable."""
@@ -257,7 +182,7 @@ class Log:
 
     def _let_go(self, reason: str) -> None:
         self.offline = reason
-        self._segments.cool_all()
+        self._segments.let_go()
         self._reader.forget()
 
     # Reading
@@ -300,7 +225,7 @@ class Log:
         if self.offline:
             return None
         return self._pending.cut(
-            self._segments, self._active, self.end_offset, self.flushed_offset, self.producers
+            self._segments, self.end_offset, self.flushed_offset, self.producers
         )
 
     def complete_flush(self, ticket: FlushTicket) -> None:
@@ -355,7 +280,9 @@ class Log:
         try:
             layout.numbered(self.directory, offset, layout.START).touch()
         except OSError as error:
-            raise self._refused("new start", error) from error
+            if error.errno not in NO_SPACE:
+                raise self._failed("new start", error) from error
+            raise DiskFull(f"no room for a new start in {self.directory}") from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
         self._pending.name()
         self.start_offset = offset
@@ -378,10 +305,10 @@ class Log:
 
     def _seal_exposed(self) -> bool:
         """Seal the active segment, if consumers see all of it and there is room for the next."""
-        if not self._active.size or self.exposed_offset < self.end_offset:
+        if not self._segments.active.size or self.exposed_offset < self.end_offset:
             return False
         try:
-            self._roll()
+            self._writer.roll(self.end_offset)
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise self._failed("roll", error) from error
@@ -416,7 +343,7 @@ class Log:
             raise LogOffline(self.offline)
         bases = [segment.base_offset for segment in cleaned.replaces]
         old = [segment for segment in self._segments if segment.base_offset in bases]
-        if [segment.base_offset for segment in old] != bases or self._active in old:
+        if [segment.base_offset for segment in old] != bases or self._segments.active in old:
             self._pending.unlink(swap.cleaned_files(self.directory, cleaned.base_offset))
             return False
         try:
@@ -438,7 +365,7 @@ class Log:
             raise LogOffline(self.offline)
         try:
             if self.recovery_point < self.end_offset:
-                self._active.finish()
+                self._finish_active()
                 self._pending.checkpoint()
             ticket = self.begin_flush()
             if ticket is not None:
@@ -447,6 +374,13 @@ class Log:
         except OSError as error:
             raise self._failed("flush", error) from error
         self._let_go("closed")
+
+    def _finish_active(self) -> None:
+        try:
+            self._segments.active.finish()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
 
     def abandon(self) -> None:
         """Let go of the files as they are."""

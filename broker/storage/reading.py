@@ -40,6 +40,11 @@ class Reader:
             segment, position = following, 0
         self._offset, self._last, self._end = offset, segment, position
 
+    def rolled(self, end_offset: int, segment: Segment) -> None:
+        """A segment begins at the end of the log; whoever sees all of that sees it too."""
+        if self._offset == end_offset:
+            self._last, self._end = segment, 0
+
     def forget(self) -> None:
         """Segments have gone, or were replaced."""
         self._places.clear()

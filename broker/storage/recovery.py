@@ -19,6 +19,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -28,16 +29,13 @@ from broker.storage.batches import Located, find_valid, verify
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.errors import BadCheckpoint, BadIndex, CorruptLog, InvalidBatch
-from broker.storage.files import sync_directory
+from broker.storage.files import NO_SPACE, sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from wire.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
-_ADVICE = (
-    "restore the partition's directory from a replica or a backup, or give up what is behind the "
-    "damage with `penstock topics repair`"
-)
+_ADVICE = "restore the partition's directory from a replica or a backup"
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +50,7 @@ class Recovered:
     snapshots: list[int] = field(default_factory=list)
     start_offset: int = 0
     end_offset: int = 0
+    recovery_point: int = 0
     active_since_ms: float = inf
 
 
@@ -83,6 +82,7 @@ class _Recovery:
         self._proven = newest or 0
         self._reached = max(self._proven, *self._found.starts, 0)
         self._changed = False
+        self._saved = True
 
     def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> Recovered:
         if recovery_point > self._proven:
@@ -133,10 +133,11 @@ class _Recovery:
         except BadCheckpoint as error:
             _log.warning("rebuilding leader epochs path=%s reason=%r", path, str(error))
             epochs = LeaderEpochs(path)
-            epochs.rebuild(
-                (located.header.leader_epoch, located.header.base_offset)
-                for located in self._batches_that_can_be_read()
-            )
+            with self._room_or_not():
+                epochs.rebuild(
+                    (located.header.leader_epoch, located.header.base_offset)
+                    for located in self._batches_that_can_be_read()
+                )
             return epochs
 
     def _batches_that_can_be_read(self) -> Iterator[Located]:
@@ -195,10 +196,22 @@ class _Recovery:
         raise CorruptLog(f"offsets {base} to {next_offset - 1} stand before {path} too: {_ADVICE}")
 
     def _save_indexes(self, segment: Segment) -> None:
-        segment.finish()
+        with self._room_or_not():
+            segment.finish()
         for file in segment.unsynced_indexes():
             os.fdatasync(file.fd)
             self._changed = True
+
+    @contextmanager
+    def _room_or_not(self) -> Iterator[None]:
+        """A full disk does not keep a log from being read; the next recovery has more to do."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            _log.warning("no room for what recovery has found out directory=%s", self._directory)
+            self._saved = False
 
     def _corrupt(self, segment: Segment, error: InvalidBatch) -> CorruptLog:
         return CorruptLog(
@@ -284,7 +297,8 @@ class _Recovery:
         self._remember(segment, header)
         epoch = header.leader_epoch
         if epoch >= 0 and epoch != self._epochs.epoch_for(header.base_offset):
-            self._epochs.assign(epoch, header.base_offset)
+            with self._room_or_not():
+                self._epochs.assign(epoch, header.base_offset)
         self._changed = True
 
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
@@ -320,8 +334,9 @@ class _Recovery:
         if self._changed:
             self._sync(first, end_offset)
         start_offset = self._start(start_offset)
-        self._epochs.truncate_after(end_offset)
-        self._epochs.drop_before(start_offset)
+        with self._room_or_not():
+            self._epochs.truncate_after(end_offset)
+            self._epochs.drop_before(start_offset)
         active_since = (
             segments[-2].last_append_ms
             if len(segments) > 1
@@ -336,6 +351,7 @@ class _Recovery:
             snapshots=[each for each in self._found.snapshots if each <= end_offset],
             start_offset=start_offset,
             end_offset=end_offset,
+            recovery_point=self._proven,
             active_since_ms=active_since,
         )
 
@@ -361,6 +377,9 @@ class _Recovery:
         sync_directory(self._directory)
         if end_offset > self._segments[0].base_offset:
             self._due.append((end_offset, self._producers))
-        for offset, producers in self._due:
-            snapshots.write_snapshot(self._directory, offset, producers)
-        self._found.snapshots = sorted({*self._found.snapshots, *dict(self._due)})
+        with self._room_or_not():
+            for offset, producers in self._due:
+                if self._saved:
+                    snapshots.write_snapshot(self._directory, offset, producers)
+                    self._found.snapshots = sorted({*self._found.snapshots, offset})
+                    self._proven = max(self._proven, offset)

@@ -1,8 +1,8 @@
-"""One segment of a partition's log: `.log`, `.index` and `.timeindex` with the same base offset.
+"""One segment of a partition's log: `.log`, `.index` and `.timeindex` of one base offset.
 
-A segment that is not written to is *sealed*. It keeps no file open until it is read, and `cool` lets
-go of what was opened: slices that are still being sent keep theirs. `size` bytes of the log file
-are whole batches; a crash may leave more, or fewer, and then recovery says what is true.
+A segment that is not written to is *sealed*. It keeps no file open until it is read, and `cool`
+lets go of what was opened: slices that are still being sent keep theirs. `size` bytes of the log
+file are whole batches; a crash may leave more, or fewer, and then recovery says what is true.
 
 The indexes are hints: what they say is checked against the batch that stands there, and if they
 are wrong they are built again from the log.
@@ -34,7 +34,8 @@ class Segment:
 
     __slots__ = (
         "_file", "_offset_index", "_time_index", "base_offset", "directory", "index_due",
-        "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms", "roll_size", "size",
+        "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms", "roll_size",
+        "size",
     )  # fmt: skip
 
     def __init__(self, directory: Path, base_offset: int, size: int, last_append_ms: int) -> None:
@@ -92,7 +93,12 @@ class Segment:
         return self._time_index
 
     def cool(self) -> None:
-        """Let go of the files. Only for a segment whose indexes are written through."""
+        """Let go of the files, unless there is no room on disk for what the indexes hold."""
+        if all(index is None or not index.tail for index in (self._offset_index, self._time_index)):
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of the files."""
         self._file = self._offset_index = self._time_index = None
 
     # Writing
@@ -104,7 +110,7 @@ class Segment:
         self.index_due = position + interval
 
     def take(self, header: BatchHeader, position: int, interval: int) -> None:
-        """Account for a batch that stands at `position`, as its appending did or should have done."""
+        """Account for a batch that stands at `position`, as if it was just appended."""
         last_offset = header.last_offset
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
@@ -294,7 +300,7 @@ class Segment:
         return entry
 
     def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
-        """The time index as it was made with the last indexed batch before `end`, and where that is."""
+        """The last indexed batch before `end`, and the last time entry that was there by then."""
         try:
             return self._noted_before(end)
         except BadIndex as error:

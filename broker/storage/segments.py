@@ -83,8 +83,8 @@ class Segments:
         if len(self._warm) > _WARM:
             self._warm.pop(0).cool()
 
-    def cool_all(self) -> None:
+    def let_go(self) -> None:
         """Let go of every file."""
         self._warm.clear()
         for segment in self._items:
-            segment.cool()
+            segment.let_go()

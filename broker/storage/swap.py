@@ -1,12 +1,12 @@
 """How compaction's output takes the place of segments, at once and for good.
 
     1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
-    2  indexes, then log, are renamed to .swap, the directory is synced: from here on it has happened
+    2  indexes, then log, are renamed to .swap, the directory is synced: now it has happened
     3  the old segments are renamed to .deleted
     4  indexes, then log, lose their .swap
 
-A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.log.swap`, with which
-`finish` goes on. Old segments that the new one covers are those that begin within its offsets.
+A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.log.swap`, with
+which `finish` goes on. The new one covers the old segments that begin within its offsets.
 """
 
 import logging

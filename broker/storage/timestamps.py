@@ -1,8 +1,8 @@
 """Which record was the first to reach a timestamp, and which has the highest.
 
-The indexes say in which few batches to look; the batches themselves give the answer. Of each segment
-only what consumers see counts. Timestamps need not grow from record to record. A batch whose
-records cannot be read (the broker never looks inside) is taken by what its header says.
+The indexes say in which few batches to look; the batches themselves give the answer. Of each
+segment only what consumers see counts. Timestamps need not grow from record to record. A batch
+whose records cannot be read (the broker never looks inside) is taken by what its header says.
 """
 
 from collections.abc import Iterable, Iterator

@@ -100,3 +100,40 @@ def log_file(log: Log, base_offset: int = 0, suffix: str = ".log") -> Path:
 def names(log: Log, suffix: str) -> list[int]:
     """The offsets in the names of all files of a kind."""
     return sorted(int(path.name[:20]) for path in log.directory.glob(f"*{suffix}"))
+
+
+def filled(directory: Path, count: int = 20, *, flushed: bool = True, **config: object) -> Log:
+    """A log of `count` batches of 3 records, abandoned as in a crash."""
+    log = create(directory, **config)
+    for number in range(count):
+        append(log, batch(3, size=20, producer=(5, 0, 3 * number)))
+    if flushed:
+        flush(log)
+    log.abandon()
+    return log
+
+
+def offsets(log: Log) -> list[int]:
+    return [header.base_offset for header, _ in read_on(log, log.start_offset)]
+
+
+def positions(log: Log, base_offset: int = 0) -> list[int]:
+    """Where the batches of a segment begin, and its end."""
+    content = log_file(log, base_offset).read_bytes()
+    found, position = [0], 0
+    while position < len(content):
+        position += 12 + int.from_bytes(content[position + 8 : position + 12])
+        found.append(position)
+    return found
+
+
+def overwrite(path: Path, position: int, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(content)
+
+
+def forget_snapshots(log: Log) -> None:
+    """As if the log had never got as far as it says."""
+    for path in log.directory.glob("*.snapshot"):
+        path.unlink()

@@ -222,7 +222,7 @@ def test_slices_survive_the_deletion_of_their_segment(tmp_path: Path) -> None:
 
 def test_files_close_when_nobody_holds_them(tmp_path: Path) -> None:
     def open_files() -> int:
-        held = (os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors())
+        held = (str(link.readlink()) for link in _descriptors())
         return sum(str(tmp_path) in path for path in held)
 
     log = create(tmp_path, segment_bytes=1000, index_interval_bytes=100)
@@ -244,15 +244,8 @@ def test_files_close_when_nobody_holds_them(tmp_path: Path) -> None:
     assert open_files() == 0, "a log at rest keeps nothing open"
 
 
-def _descriptors() -> list[int]:
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            os.fstat(int(name))
-        except OSError:
-            continue
-        found.append(int(name))
-    return found
+def _descriptors() -> list[Path]:
+    return [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
 
 
 def test_a_failed_write_takes_the_log_offline(tmp_path: Path) -> None:
@@ -307,9 +300,9 @@ def test_a_flush_that_failed_unnoticed_is_noticed_by_closing(tmp_path: Path) -> 
 def _point_writes_at(log: Log, target: int) -> None:
     """Put another open file where the log's is: what fails there, fails for the log."""
     path = log_file(log)
-    for fd in _descriptors():
-        if fd != target and os.readlink(f"/proc/self/fd/{fd}") == str(path):
-            os.dup2(target, fd)
+    for link in _descriptors():
+        if int(link.name) != target and link.readlink() == path:
+            os.dup2(target, int(link.name))
             os.close(target)
             return
     raise AssertionError(f"{path} is not open")

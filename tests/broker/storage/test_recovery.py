@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,44 +16,17 @@ from tests.broker.storage.log_files import (
     batch,
     checkpoint,
     create,
+    filled,
     flush,
+    forget_snapshots,
     log_file,
     names,
-    read_on,
+    offsets,
+    overwrite,
+    positions,
     reopen,
 )
 from wire.batch import CRC_START, HEADER_SIZE
-
-
-def filled(directory: Path, count: int = 20, *, flushed: bool = True, **config: object) -> Log:
-    """A log of `count` batches of 3 records, abandoned as in a crash."""
-    log = create(directory, **config)
-    for number in range(count):
-        append(log, batch(3, size=20, producer=(5, 0, 3 * number)))
-    if flushed:
-        flush(log)
-    log.abandon()
-    return log
-
-
-def offsets(log: Log) -> list[int]:
-    return [header.base_offset for header, _ in read_on(log, log.start_offset)]
-
-
-def positions(log: Log, base_offset: int = 0) -> list[int]:
-    """Where the batches of a segment begin, and its end."""
-    content = log_file(log, base_offset).read_bytes()
-    found, position = [0], 0
-    while position < len(content):
-        position += 12 + int.from_bytes(content[position + 8 : position + 12])
-        found.append(position)
-    return found
-
-
-def overwrite(path: Path, position: int, content: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(position)
-        file.write(content)
 
 
 def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
@@ -76,7 +48,7 @@ def test_a_tail_torn_at_any_byte_is_cut_off(
     original = log_file(log).read_bytes()
     for size in range(last, end):
         log_file(log).write_bytes(original[:size])
-        _forget_snapshots(log)
+        forget_snapshots(log)
         caplog.clear()
         again = reopen(log, recovery_point=0)
         assert again.end_offset == 12
@@ -87,12 +59,6 @@ def test_a_tail_torn_at_any_byte_is_cut_off(
         assert offsets(again) == [0, 3, 6, 9]
         assert append(again, batch(3, producer=(5, 0, 12))).base_offset == 12
         again.abandon()
-
-
-def _forget_snapshots(log: Log) -> None:
-    """As if the log had never got as far as it says."""
-    for path in log.directory.glob("*.snapshot"):
-        path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -216,108 +182,9 @@ def test_below_the_recovery_point_nothing_is_read_again(tmp_path: Path) -> None:
         reopen(log, recovery_point=0)
 
 
-def _missing(path: Path) -> None:
-    path.unlink()
-
-
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def _odd(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def _shorter(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: 24 * 2])
-
-
-def _zeros(path: Path) -> None:
-    path.write_bytes(bytes(len(path.read_bytes())))
-
-
-def _garbage(path: Path) -> None:
-    path.write_bytes(os.urandom(len(path.read_bytes())))
-
-
-def _too_long(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\x7f" * 24)
-
-
-DAMAGES = [_missing, _empty, _odd, _shorter, _zeros, _garbage, _too_long]
-
-
-@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_an_index_is_never_trusted_over_the_log(
-    tmp_path: Path, suffix: str, damage: Callable[[Path], None], clean: bool
-) -> None:
-    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
-    for number in range(300):
-        append(log, batch(3, timestamps=[NOW + number] * 3))
-    log.close()
-    bases = names(log, ".log")
-    assert len(bases) == 3
-    for base in bases:
-        damage(log_file(log, base, suffix))
-    again = reopen(log, recovery_point=900, clean=clean)
-    assert again.end_offset == 900
-    for offset in range(0, 900, 7):
-        header, _ = next(read_on(again, offset, 1000))
-        assert header.base_offset == offset // 3 * 3
-    assert offsets(again) == list(range(0, 900, 3))
-    latest = again.latest_timestamp()
-    assert latest is not None
-    assert latest.offset == 897
-    append(again, batch(3))
-    again.close()
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_indexes_behind_the_recovery_point_are_made_again(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
-    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
-    for number in range(100):
-        append(log, batch(3, timestamps=[NOW + number] * 3))
-    checkpoint(log)
-    for number in range(100, 300):
-        append(log, batch(3, timestamps=[NOW + number] * 3))
-    flush(log)
-    log.close()
-    expected = {
-        path.name: path.read_bytes() for path in log.directory.iterdir() if "index" in path.name
-    }
-    for name in expected:
-        damage(log.directory / name)
-    again = reopen(log, recovery_point=300)
-    again.close()
-    for name, content in expected.items():
-        assert (log.directory / name).read_bytes() == content
-
-
-def test_an_index_that_goes_bad_while_it_is_used_is_made_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    log = create(tmp_path, segment_bytes=15_000, index_interval_bytes=200)
-    for _ in range(300):
-        append(log, batch(3))
-    flush(log)
-    for base in names(log, ".log"):
-        _garbage(log_file(log, base, ".index"))
-    assert offsets(log) == list(range(0, 900, 3))
-    assert "rebuilding index" in caplog.text
-    caplog.clear()
-    assert [next(read_on(log, offset))[0].base_offset for offset in range(0, 900, 10)]
-    assert "rebuilding index" not in caplog.text
-    os.truncate(log_file(log, 0, ".index"), 0)
-    assert next(read_on(log, 100))[0].base_offset == 99
-
-
 def test_a_missing_segment_in_the_middle_is_corruption(tmp_path: Path) -> None:
     log = filled(tmp_path, 60, segment_bytes=3000)
-    first, second, third, *_ = names(log, ".log")
+    _, second, third, *_ = names(log, ".log")
     aside = tmp_path / "aside"
     for suffix in (".log", ".index", ".timeindex"):
         log_file(log, second, suffix).rename(aside)
@@ -445,7 +312,7 @@ def test_leader_epochs_follow_the_batches(tmp_path: Path) -> None:
     path.unlink()
     assert reopen(log, recovery_point=0).epochs.entries == [(0, 0), (2, 2), (5, 4)]
     os.truncate(log_file(log), log_file(log).stat().st_size - 1)
-    _forget_snapshots(log)
+    forget_snapshots(log)
     assert reopen(log, recovery_point=0).epochs.entries == [(0, 0), (2, 2)]
 
 

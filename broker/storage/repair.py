@@ -1,0 +1,116 @@
+"""What an operator does about a log that is damaged in the middle: give up what is behind it.
+
+Only on an operator's word, and only while no broker has the log open: what is cut off had been
+acknowledged, and may have been read. Everything is verified from the log's beginning, so damage
+below the recovery point is found too. A crash in the middle leaves less of what was to be cut off;
+the repair can be run again.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.storage import layout, swap
+from broker.storage.batches import verify
+from broker.storage.config import LogConfig
+from broker.storage.errors import InvalidBatch
+from broker.storage.files import sync_directory
+from broker.storage.segment import Segment
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """What was given up: the damage, and all offsets from `first_offset` on."""
+
+    path: Path
+    position: int
+    reason: str
+    first_offset: int
+    lost_bytes: int
+    lost_segments: int
+    """Whole segments that were behind the damaged one."""
+
+
+def truncate_at_corruption(directory: Path, config: LogConfig) -> Lost | None:
+    """Cut a log off at its first damage; None if there is none. Blocks.
+
+    The next `Log.open` makes the indexes and everything else that follows from the batches.
+    """
+    found = layout.scan(directory)
+    if found.leftovers:
+        swap.finish(directory, found)
+        found = layout.scan(directory)
+    segments = [
+        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
+    ]
+    gaps = config.compact or found.compacted
+    lost = _first_damage(directory, segments, found, gaps=gaps)
+    if lost is not None:
+        _log.warning("cutting off what is behind damage %s", lost)
+        _cut_off(directory, segments, found, lost)
+    return lost
+
+
+def _first_damage(
+    directory: Path, segments: list[Segment], found: layout.Contents, *, gaps: bool
+) -> Lost | None:
+    offset = segments[0].base_offset if segments else 0
+    for number, segment in enumerate(segments):
+        behind = segments[number + 1 :]
+        path, position, reason = segment.path(layout.LOG), 0, ""
+        if segment.base_offset != offset and not (gaps and segment.base_offset > offset):
+            reason = f"begins with offset {segment.base_offset}, not {offset}"
+        else:
+            offset = segment.base_offset
+            try:
+                for located in verify(segment.file, 0, segment.size, offset, gaps=gaps):
+                    offset = located.header.next_offset
+            except InvalidBatch as error:
+                position, reason = error.position, error.reason
+        if reason:
+            return Lost(
+                path=path,
+                position=position,
+                reason=reason,
+                first_offset=offset,
+                lost_bytes=segment.size - position + sum(each.size for each in behind),
+                lost_segments=len(behind),
+            )
+        segment.cool()
+    reached = max((*found.snapshots, *found.starts), default=0)
+    orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
+    if reached > offset or any(base > offset for base in orphans):
+        return Lost(
+            path=directory,
+            position=0,
+            reason=f"the end is missing, up to offset {max(reached, *orphans, 0)}",
+            first_offset=offset,
+            lost_bytes=0,
+            lost_segments=0,
+        )
+    return None
+
+
+def _cut_off(directory: Path, segments: list[Segment], found: layout.Contents, lost: Lost) -> None:
+    """The newest first, so that what is left is a log at every moment."""
+    offset = lost.first_offset
+    deleted = [each for each in found.starts if each > offset]
+    if deleted:
+        layout.numbered(directory, offset, layout.START).touch()
+    for claims, suffix in ((deleted, layout.START), (found.snapshots, layout.SNAPSHOT)):
+        for claim in claims:
+            if claim > offset:
+                layout.numbered(directory, claim, suffix).unlink()
+    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
+    for base in sorted(bases, reverse=True):
+        if base > offset:
+            Segment(directory, base, 0, 0).remove()
+    for segment in segments:
+        if segment.path(layout.LOG) == lost.path and segment.base_offset <= offset:
+            segment.truncate(lost.position)
+            os.fsync(segment.file.fd)
+            segment.cool()
+    sync_directory(directory)
