@@ -118,7 +118,7 @@ class IdempotentWriter(Worker):
         chance = random.Random(self.name)
         partitions = list(self.sent)
         while not self.stopping and not self._errors:
-            # In bursts of very different sizes, at some thousands a second.
+            # In bursts of very different sizes, at about a thousand a second.
             for _ in range(chance.choice([1, 5, 50, 200])):
                 partition = chance.choice(partitions)
                 value = value_of(self.of(partition), self.sent[partition])
@@ -126,7 +126,7 @@ class IdempotentWriter(Worker):
                     self.topic, value, partition=partition, on_delivery=self._delivered
                 )
                 self.sent[partition] += 1
-            self._producer.poll(0.02)
+            self._producer.poll(0.06)
             while len(self._producer) > 1000 and not self._errors:
                 self._producer.poll(0.05)
         left = self._producer.flush(PATIENCE)
@@ -174,6 +174,7 @@ class PlainWriter(Worker):
                     break
                 time.sleep(0.01)
             self.acknowledged += count
+            time.sleep(0.005)  # A load, not a race for the disk's size.
         if connection is not None:
             connection.close()
 

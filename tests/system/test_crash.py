@@ -1,12 +1,13 @@
 """The broker is killed at random instants under load, and nothing that it promised is lost.
 
 The instants are drawn from a seed, which a failure prints; PENSTOCK_CRASH_SEED repeats it,
-PENSTOCK_CRASH_ROUNDS changes the number of kills. How far the clients have come at an instant is
+PENSTOCK_CRASH_KILLS changes the number of kills. How far the clients have come at an instant is
 the machine's matter, so that a seed repeats the plan and not every byte.
 """
 
 import os
 import random
+import shutil
 import time
 import zlib
 from collections.abc import Callable
@@ -16,7 +17,10 @@ import pytest
 
 from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
+from tests.server_process import wait_until
 from tests.system import crash
+from tests.system.churn import Churner
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import stored_batches
 from tests.system.crash import IdempotentWriter, PlainWriter, Violated, Watcher, Worker, value_of
 from tests.system.faults import Faults
@@ -24,30 +28,36 @@ from tests.system.topics import create
 
 TOPIC = "crashed"
 PARTITIONS = (0, 1, 2)
+A_CAMPAIGN = 100
 KILLS_IN_START_UP = 0.25
 # Small segments, so that kills also meet the moment of a new one.
 CONFIGS = {"segment.bytes": str(1 << 20), "index.interval.bytes": "512"}
 
 
-def rounds(in_ci: int) -> int:
+def kills(in_ci: int) -> list[int]:
+    """How often to kill, in campaigns that each begin with an empty directory."""
     long = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
-    return int(os.environ.get("PENSTOCK_CRASH_ROUNDS", 2000 if long else in_ci))
+    wanted = int(os.environ.get("PENSTOCK_CRASH_KILLS", 2000 if long else in_ci))
+    return [min(A_CAMPAIGN, wanted - begun) for begun in range(0, wanted, A_CAMPAIGN)]
 
 
-def seed() -> int:
-    return int(os.environ.get("PENSTOCK_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+@pytest.fixture
+def chance() -> random.Random:
+    seed = os.environ.get("PENSTOCK_CRASH_SEED") or str(random.SystemRandom().getrandbits(32))
+    print(f"PENSTOCK_CRASH_SEED={seed}")
+    return random.Random(seed)
 
 
 def kill_again_and_again(
     broker: BrokerProcess,
     chance: random.Random,
     *,
-    kills: int,
+    count: int,
     after_kill: Callable[[], None],
     workers: list[Worker],
 ) -> None:
     """Kills and starts the broker; ends early, with the broker up, when a worker has failed."""
-    for _ in range(kills):
+    for _ in range(count):
         time.sleep(chance.uniform(0.05, 0.7))
         broker.kill()
         after_kill()
@@ -75,10 +85,11 @@ def finish(workers: list[Worker]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.timeout(0 if os.environ.get("PENSTOCK_CRASH_ROUNDS") else 300)
-def test_killed_at_random_instants_under_load(chroot: str, tmp_path: Path) -> None:
-    chosen = seed()
-    print(f"PENSTOCK_CRASH_SEED={chosen}")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("count", kills(in_ci=20))
+def test_killed_at_random_instants_under_load(
+    chroot: str, tmp_path: Path, chance: random.Random, count: int
+) -> None:
     with BrokerProcess(tmp_path / "broker", zookeeper=chroot) as broker:
         create(broker.bootstrap, TOPIC, partitions=len(PARTITIONS), configs=CONFIGS)
         idempotent = [
@@ -87,14 +98,15 @@ def test_killed_at_random_instants_under_load(chroot: str, tmp_path: Path) -> No
         ]
         plain = [PlainWriter(f"acks={acks}", broker.bootstrap, TOPIC, 0, acks) for acks in (1, -1)]
         watcher = Watcher("watcher", broker.bootstrap, TOPIC, PARTITIONS)
-        workers: list[Worker] = [*idempotent, *plain, watcher]
+        churner = Churner("churner", broker.bootstrap)
+        workers: list[Worker] = [*idempotent, *plain, watcher, churner]
         for worker in workers:
             worker.start()
         try:
             kill_again_and_again(
                 broker,
-                random.Random(chosen),
-                kills=rounds(20),
+                chance,
+                count=count,
                 after_kill=lambda: None,
                 workers=workers,
             )
@@ -104,20 +116,21 @@ def test_killed_at_random_instants_under_load(chroot: str, tmp_path: Path) -> No
         judge(read, idempotent, watcher)
         for writer in plain:
             crash.check_at_least_once(read[0], writer.name, writer.acknowledged)
+        churner.judge()
+        directories_are_those_of(broker, {TOPIC, *churner.alive})
         assert broker.terminate() == 0, broker.process.last_words()
     no_complaint_from_kafka(broker, tmp_path)
+    shutil.rmtree(broker.data_dir)  # A long run would fill the disk.
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.timeout(0 if os.environ.get("PENSTOCK_CRASH_ROUNDS") else 300)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("count", kills(in_ci=12))
 def test_power_lost_at_random_instants_under_load(
-    chroot: str, tmp_path: Path, faults: Faults
+    chroot: str, tmp_path: Path, faults: Faults, chance: random.Random, count: int
 ) -> None:
     """What was not synced may be gone. What was acknowledged with acks=all, or shown, may not."""
-    chosen = seed()
-    print(f"PENSTOCK_CRASH_SEED={chosen}")
-    chance = random.Random(chosen)
     directory = tmp_path / "broker"
     with BrokerProcess(directory, zookeeper=chroot, environment=faults.environment) as broker:
         create(broker.bootstrap, TOPIC, partitions=len(PARTITIONS), configs=CONFIGS)
@@ -132,7 +145,7 @@ def test_power_lost_at_random_instants_under_load(
             kill_again_and_again(
                 broker,
                 chance,
-                kills=rounds(10),
+                count=count,
                 after_kill=lambda: faults.lose_power(broker.data_dir, chance),
                 workers=workers,
             )
@@ -143,6 +156,19 @@ def test_power_lost_at_random_instants_under_load(
         crash.check_at_least_once(read[0], durable.name, durable.acknowledged)
         assert broker.terminate() == 0, broker.process.last_words()
     no_complaint_from_kafka(broker, tmp_path)
+    shutil.rmtree(broker.data_dir)  # A long run would fill the disk.
+
+
+def directories_are_those_of(broker: BrokerProcess, topics: set[str]) -> None:
+    """What was deleted leaves nothing behind, and nothing is listed that was."""
+    listed = LibrdkafkaAdmin().topics(broker.bootstrap)
+    assert set(listed) == topics
+
+    def present() -> set[str]:
+        return {each.name for each in broker.data_dir.iterdir() if each.is_dir()}
+
+    wanted = {f"{name}-{number}" for name in topics for number in range(listed[name])}
+    wait_until(lambda: present() == wanted, within=30, what=f"{present()} becomes {wanted}")
 
 
 def judge(

@@ -1,0 +1,92 @@
+"""Topics that are created and deleted under the same few names while the broker is killed.
+
+A request whose answer is lost is sent again until its outcome is known: "exists already" is then
+as good as "created", "unknown" as good as "deleted". So at the end it is known what must be there.
+"""
+
+import random
+import struct
+import time
+from collections.abc import Callable
+
+from tests.system.crash import PATIENCE, Violated, Worker
+from tests.system.produce import UNAVAILABLE, produce, read_values
+from tests.system.raw import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    Closed,
+    RawConnection,
+    int16,
+    int32,
+    string,
+)
+
+ALREADY_EXISTS, UNKNOWN = 36, 3
+NAMES = ("churned-a", "churned-b", "churned-c")
+
+
+class Churner(Worker):
+    """At its end `alive` has the topics that must exist, with all values of their present life."""
+
+    def __init__(self, name: str, bootstrap: str) -> None:
+        super().__init__(name)
+        self.alive: dict[str, set[bytes]] = {}
+        self.lives = 0
+        self._address = bootstrap
+
+    def work(self) -> None:
+        chance = random.Random(self.name)
+        while not self.stopping:
+            topic = chance.choice(NAMES)
+            if topic in self.alive:
+                del self.alive[topic]
+                self._until(lambda topic=topic: self._delete(topic) in {0, UNKNOWN})
+            else:
+                self.lives += 1
+                value = b"life %d" % self.lives
+                self._until(lambda topic=topic, value=value: self._begin(topic, value))
+                self.alive[topic] = {value}
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if done():
+                    return
+            except (OSError, Closed):
+                pass
+            if time.monotonic() > deadline:
+                raise Violated(f"{self.name}: not done within {PATIENCE:g} s")
+            time.sleep(0.02)
+
+    def _begin(self, topic: str, value: bytes) -> bool:
+        # What "exists already" may still be on its way out, and is then to be made once more.
+        return self._create(topic) in {0, ALREADY_EXISTS} and self._write(topic, value)
+
+    def _create(self, topic: str) -> int:
+        one = string(topic) + int32(1) + int16(1) + int32(0) + int32(0)
+        with RawConnection(self._address) as connection:
+            body = int32(1) + one + int32(5000) + b"\0"
+            answer = connection.ask(CREATE_TOPICS, 2, body, within=10)
+        (length,) = struct.unpack_from(">h", answer, 8)
+        return int(struct.unpack_from(">h", answer, 10 + length)[0])
+
+    def _delete(self, topic: str) -> int:
+        with RawConnection(self._address) as connection:
+            body = int32(1) + string(topic) + int32(5000)
+            answer = connection.ask(DELETE_TOPICS, 1, body, within=10)
+        (length,) = struct.unpack_from(">h", answer, 8)
+        return int(struct.unpack_from(">h", answer, 10 + length)[0])
+
+    def _write(self, topic: str, value: bytes) -> bool:
+        error = produce(self._address, topic, [value], within=10).error
+        if error not in UNAVAILABLE | {0}:
+            raise Violated(f"{self.name}: error {error} from {topic}")
+        return error == 0
+
+    def judge(self) -> None:
+        """What must be there is, and shows nothing of an earlier life."""
+        for topic, values in self.alive.items():
+            found = set(read_values(self._address, topic).values())
+            if found != values:
+                raise Violated(f"{topic}: {found} instead of {values}")
