@@ -7,6 +7,7 @@ costs a cleaning that need not have been.
 import asyncio
 import logging
 
+from broker.cleaner_process import clean_in_process
 from broker.data_directory import DataDirectory
 from broker.partition import Partition
 from broker.partitions import Partitions
@@ -38,7 +39,8 @@ class Compaction:
     async def _clean(self, partition: Partition, now_ms: int) -> None:
         key = partition.topic, partition.index
         try:
-            cleaning = await compact(partition.log, self._cleaned.get(key, 0), now_ms)
+            first_dirty = self._cleaned.get(key, 0)
+            cleaning = await compact(partition.log, first_dirty, now_ms, clean_in_process)
         except (StorageError, OSError) as error:
             log.warning(
                 "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error

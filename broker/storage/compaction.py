@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, discard
-from broker.storage.cleaner_process import clean_in_process
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
 
@@ -55,13 +54,14 @@ async def compact(
     log: Log,
     first_dirty: int,
     now_ms: int,
-    clean: Callable[[CleaningJob], Awaitable[Cleaning]] = clean_in_process,
+    clean: Callable[[CleaningJob], Awaitable[Cleaning]],
 ) -> Cleaning | None:
     """Clean the log if that is due. What was done; None if nothing was.
 
-    `first_dirty` is the last `cleaned_to` of this log, 0 if there is none. Belongs to the event
-    loop's thread, one at a time for each log. Raises `CorruptLog` where stored bytes are damaged,
-    `OSError` where there is no room: the log is as it was. It goes on being appended to and read.
+    `first_dirty` is the last `cleaned_to` of this log, 0 if there is none; `clean` runs the cleaner
+    off the event loop. Belongs to the event loop's thread, one at a time for each log. Raises
+    `CorruptLog` where stored bytes are damaged, `OSError` where there is no room: the log is as it
+    was. It goes on being appended to and read.
     """
     config = log.config
     if first_dirty > log.end_offset:

@@ -159,3 +159,16 @@ def last_sequence_in(log: Log, producer: int) -> int:
             if header.producer_id == producer:
                 sequence = header.last_sequence
     return sequence
+
+
+def filled(directory: Path) -> Story:
+    """A log of several sealed segments with a lot to clean."""
+    story = Story(directory)
+    for i in range(40):
+        story.append([(i % 5, b"value"), (i % 3, None)], Codec(i % 5))
+    flush(story.log)
+    return story
+
+
+def names(log: Log) -> set[str]:
+    return {path.name for path in log.directory.iterdir()}

@@ -2,27 +2,19 @@
 
 import asyncio
 import os
-import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from broker.storage import layout
 from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, clean
-from broker.storage.cleaner_process import clean_in_process
 from broker.storage.compaction import compact, due_segments
-from broker.storage.errors import CorruptLog
-from broker.storage.log import Log
 from tests.broker.storage.compacted_log import (
     CONFIG,
     NOW,
-    RETENTION,
-    Story,
+    filled,
     flush,
     inline,
+    names,
     stored,
 )
 from wire.compression import Codec
@@ -67,19 +59,6 @@ def test_what_has_waited_long_enough_is_cleaned_however_little_it_is() -> None:
     assert due(segments, 10, min_cleanable_dirty_ratio=0.9) == 0
     assert due(segments, 10, min_cleanable_dirty_ratio=0.9, max_compaction_lag_ms=900) == 0
     assert due(segments, 10, min_cleanable_dirty_ratio=0.9, max_compaction_lag_ms=899) == 2
-
-
-def filled(directory: Path) -> Story:
-    """A log of several sealed segments with a lot to clean."""
-    story = Story(directory)
-    for i in range(40):
-        story.append([(i % 5, b"value"), (i % 3, None)], Codec(i % 5))
-    flush(story.log)
-    return story
-
-
-def names(log: Log) -> set[str]:
-    return {path.name for path in log.directory.iterdir()}
 
 
 def test_the_log_is_appended_to_and_read_meanwhile(tmp_path: Path) -> None:
@@ -141,89 +120,4 @@ def test_a_first_dirty_offset_of_an_earlier_log_counts_for_nothing(tmp_path: Pat
     cleaning = asyncio.run(compact(story.log, 10**9, NOW, inline))
     assert cleaning is not None
     assert cleaning.counts.records_after < cleaning.counts.records_before
-    story.log.abandon()
-
-
-def test_cleaning_in_a_process_does_the_same(tmp_path: Path) -> None:
-    story = filled(tmp_path)
-    story.compact(clean_in_process)
-    assert story.first_dirty == story.log.sealed_segments()[-1].next_offset
-    story.check()
-    story.log.abandon()
-
-
-def test_what_goes_wrong_in_the_process_is_raised_here(tmp_path: Path) -> None:
-    story = filled(tmp_path)
-    path = layout.numbered(story.log.directory, 0, layout.LOG)
-    content = bytearray(path.read_bytes())
-    content[70] ^= 1
-    path.write_bytes(content)
-    before = names(story.log)
-    with pytest.raises(CorruptLog, match=path.name):
-        story.compact(clean_in_process)
-    assert names(story.log) == before
-    story.log.abandon()
-
-
-def job_of(story: Story) -> CleaningJob:
-    return CleaningJob(
-        directory=story.log.directory,
-        segments=tuple(story.log.sealed_segments()),
-        first_dirty=0,
-        last_offsets={},
-        now_ms=NOW,
-        delete_retention_ms=RETENTION,
-        segment_bytes=1,
-        index_interval_bytes=100,
-    )
-
-
-def make_endless(story: Story) -> None:
-    """Opening the first segment waits for ever from now on."""
-    fifo = layout.numbered(story.log.directory, 0, layout.LOG)
-    fifo.unlink()
-    os.mkfifo(fifo)
-
-
-def test_a_cleaning_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
-    story = filled(tmp_path)
-    make_endless(story)
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(clean_in_process(job_of(story)))
-        await asyncio.sleep(0.3)
-        assert not task.done()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    story.log.abandon()
-
-
-def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
-    story = filled(tmp_path)
-    job = replace(job_of(story), directory=story.log.directory, map_bytes="nonsense")  # type: ignore[arg-type]
-    with pytest.raises(ChildProcessError, match="t-0 ended with status 1"):
-        asyncio.run(clean_in_process(job))
-    story.log.abandon()
-
-
-def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
-    story = filled(tmp_path)
-    make_endless(story)
-    child = subprocess.Popen(
-        [sys.executable, "-m", clean_in_process.__module__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    with child:
-        assert child.stdin is not None
-        child.stdin.write(pickle.dumps(job_of(story)))
-        child.stdin.flush()
-        with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(0.5)
-        child.stdin.close()
-        assert child.wait(10) == 1
     story.log.abandon()
