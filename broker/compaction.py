@@ -1,7 +1,7 @@
 """Compacts the logs of topics that ask for it, one after the other, each in a process of its own.
 
-Up to where a log was cleaned stands in `cleaner-offset-checkpoint`, in Kafka's format. Losing it
-costs a cleaning that need not have been.
+Up to where a log was cleaned is written down in the data directory. Losing that costs a cleaning
+that need not have been.
 """
 
 import asyncio
@@ -11,9 +11,8 @@ from broker.cleaner_process import clean_in_process
 from broker.data_directory import DataDirectory
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.storage.checkpoints import Key, read_offsets, write_offsets
-from broker.storage.compaction import CLEANER_OFFSETS, compact
-from broker.storage.errors import BadCheckpoint, StorageError
+from broker.storage.compaction import compact
+from broker.storage.errors import StorageError
 
 log = logging.getLogger(__name__)
 
@@ -23,12 +22,7 @@ class Compaction:
 
     def __init__(self, partitions: Partitions, data: DataDirectory) -> None:
         self._partitions = partitions
-        self._path = data.path / CLEANER_OFFSETS
-        self._cleaned: dict[Key, int] = {}
-        try:
-            self._cleaned = read_offsets(self._path)
-        except BadCheckpoint as error:
-            log.warning("checkpoint ignored, logs will be cleaned again error=%r", str(error))
+        self._data = data
 
     async def run(self, now_ms: int) -> None:
         """Clean every log for which that is due."""
@@ -39,7 +33,7 @@ class Compaction:
     async def _clean(self, partition: Partition, now_ms: int) -> None:
         key = partition.topic, partition.index
         try:
-            first_dirty = self._cleaned.get(key, 0)
+            first_dirty = self._data.cleaned(key)
             cleaning = await compact(partition.log, first_dirty, now_ms, clean_in_process)
         except (StorageError, OSError) as error:
             log.warning(
@@ -49,9 +43,8 @@ class Compaction:
         if cleaning is None:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
-        self._cleaned[key] = cleaning.cleaned_to
+        self._data.note_cleaned(key, cleaning.cleaned_to)
         known = {(each.topic, each.index) for each in self._partitions}
-        self._cleaned = {each: end for each, end in self._cleaned.items() if each in known}
-        await asyncio.to_thread(write_offsets, self._path, dict(self._cleaned))
+        await asyncio.to_thread(self._data.write_cleaned, known)
         if not partition.offline_reason:
             partition.flush()  # unlinks what was replaced

@@ -4,20 +4,23 @@
 by mistake; in it stands an id that tells this directory from any other. `meta.properties` names
 cluster and broker, and a directory of others is refused. The mark of a clean stop is there only
 between that stop and the next start. Two checkpoints, replaced as a whole, say up to where each
-partition is known to be on disk, and where it begins; without them recovery reads more.
+partition is known to be on disk, and where it begins; without them recovery reads more. A third,
+`cleaner-offset-checkpoint`, says up to where a compacted one was cleaned; an entry left behind by
+an earlier partition of that name would be worse than none, so whoever makes one forgets it first.
 """
 
 import fcntl
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage import identity
 from broker.storage.checkpoints import (
+    CLEANER_OFFSETS,
     RECOVERY_POINTS,
     START_OFFSETS,
     Key,
@@ -63,6 +66,7 @@ class DataDirectory:
         self.directory_id = self._read_id()
         self._writing = threading.Lock()
         self._checkpoints = self._read_checkpoints()
+        self._cleaned = self._read_cleaned()
 
     @property
     def owner(self) -> Owner | None:
@@ -98,6 +102,23 @@ class DataDirectory:
         with self._writing:
             if key in self._checkpoints:
                 self._write({k: v for k, v in self._checkpoints.items() if k != key})
+            if self._cleaned.pop(key, None) is not None:
+                write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
+
+    def cleaned(self, key: Key) -> int:
+        """Up to where a compacted partition was cleaned."""
+        return self._cleaned.get(key, 0)
+
+    def note_cleaned(self, key: Key, offset: int) -> None:
+        """It was cleaned up to here; `write_cleaned` writes it down."""
+        self._cleaned[key] = offset
+
+    def write_cleaned(self, keys: Collection[Key]) -> None:
+        """Write down what was noted of the partitions that there are. Blocks."""
+        with self._writing:
+            for key in self._cleaned.keys() - keys:
+                del self._cleaned[key]
+            write_offsets(self.path / CLEANER_OFFSETS, dict(self._cleaned))
 
     def _write(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
         for name, field in ((RECOVERY_POINTS, 0), (START_OFFSETS, 1)):
@@ -116,6 +137,13 @@ class DataDirectory:
             key: Checkpoint(points.get(key, 0), starts.get(key, 0))
             for key in points.keys() | starts.keys()
         }
+
+    def _read_cleaned(self) -> dict[Key, int]:
+        try:
+            return read_offsets(self.path / CLEANER_OFFSETS)
+        except BadCheckpoint as error:
+            log.warning("checkpoint ignored, logs will be cleaned again error=%r", str(error))
+            return {}
 
     # The end
 

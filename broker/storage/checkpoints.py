@@ -2,6 +2,7 @@
 
     recovery-point-offset-checkpoint     below it, all of the partition is on disk
     log-start-offset-checkpoint          records below it were deleted
+    cleaner-offset-checkpoint            of each key below it, only the last record is left
 
     0                       the format's version
     2                       how many entries follow
@@ -21,6 +22,7 @@ from broker.storage.files import write_atomically
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _VERSION: Final = 0
 
 Key = tuple[str, int]  # topic and partition

@@ -7,19 +7,18 @@ never cleaned is more than `min.cleanable.dirty.ratio` of that, or has waited lo
 So whoever does not trust that clock just now (retention_clock.py) does not compact either, the less
 as tombstones go by it.
 
-What was cleaned is written down in `cleaner-offset-checkpoint`, per partition the first dirty
-offset. It is only a saving: without it, or with an old one, more is cleaned than need be.
+Up to where a log was cleaned is for the caller to keep (`cleaner-offset-checkpoint`). It is only a
+saving: without it, or with an old one, more is cleaned than need be. But never one that is too
+high, of an earlier log of that name: keys below it would not be looked at again, and a tombstone
+could go before what it covers.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, discard
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
-
-CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 
 _log = logging.getLogger(__name__)
 
