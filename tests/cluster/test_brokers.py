@@ -123,6 +123,23 @@ def test_a_broker_registers_anew_in_the_next_session(session: Session, connect: 
         registration.close()
 
 
+def test_a_broker_registers_anew_after_a_silence_longer_than_its_session(
+    session: Session, proxy: Proxy, chroot: str, connect: Connect
+) -> None:
+    own = connect(f"{proxy.address}/{chroot.partition('/')[2]}", timeout_s=1.0)
+    registration = Registration(own, a_broker(1), nobody_takes)
+    registration.start()
+    try:
+        before = own.session_id
+        proxy.refuse()
+        eventually(lambda: registered(session, 1) is None)
+        proxy.allow()
+        eventually(lambda: registered(session, 1) == a_broker(1))
+        assert own.session_id not in {None, before}
+    finally:
+        registration.close()
+
+
 def test_a_removed_node_is_put_back(session: Session, connect: Connect) -> None:
     registration = Registration(connect(), a_broker(1), nobody_takes)
     registration.start()
