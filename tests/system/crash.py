@@ -66,22 +66,27 @@ def number_of(value: bytes, writer: str) -> int | None:
     return int(number)
 
 
-class Worker(threading.Thread):
+class Worker:
     """A thread that works until it is told to stop, and whose failure is not lost."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name=name, daemon=True)
+        self.name = name
         self.failure: BaseException | None = None
         self._stop_asked = threading.Event()
+        # Held, not inherited: a thread has private methods whose names are soon taken by accident.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def work(self) -> None:
         raise NotImplementedError
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             self.work()
         except BaseException as failure:  # noqa: BLE001  raised again in `finish`
             self.failure = failure
+
+    def start(self) -> None:
+        self._thread.start()
 
     @property
     def stopping(self) -> bool:
@@ -90,8 +95,8 @@ class Worker(threading.Thread):
     def finish(self) -> None:
         """Stops it and waits; raises what it failed with."""
         self._stop_asked.set()
-        self.join(3 * PATIENCE)
-        assert not self.is_alive(), f"{self.name} does not end"
+        self._thread.join(3 * PATIENCE)
+        assert not self._thread.is_alive(), f"{self.name} does not end"
         if self.failure is not None:
             raise self.failure
 
