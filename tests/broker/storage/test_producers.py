@@ -247,9 +247,9 @@ def test_check_and_record_are_cheap() -> None:
     best = float("inf")
     for _ in range(3):
         states.clear()
-        start = time.perf_counter()
+        start = time.process_time()
         for header in headers:
             states.check(header)
             states.record(header, 5, NOW)
-        best = min(best, (time.perf_counter() - start) / len(headers))
+        best = min(best, (time.process_time() - start) / len(headers))
     assert best < 10e-6
