@@ -37,6 +37,7 @@ def _apache_kafka() -> str:
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
+    print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
 
