@@ -8,6 +8,9 @@ import click
 from penstock.failures import Failed
 
 
+_OURS = {"penstock", "broker", "client", "cluster", "wire"}
+
+
 class Lazy(NamedTuple):
     """A command: the module that defines it as `command`, what it does, what it needs."""
 
@@ -33,7 +36,8 @@ class LazyGroup(click.Group):
         try:
             command: click.Command = import_module(lazy.module).command
         except ModuleNotFoundError as missing:
-            if not lazy.extra:
+            package = (missing.name or "").partition(".")[0]
+            if not lazy.extra or package in _OURS:
                 raise
             raise Failed(
                 f"{ctx.command_path} {cmd_name} needs {missing.name}: "
