@@ -6,8 +6,7 @@ Nothing here trusts a length further than the file reaches, and nothing is ever 
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -22,8 +21,7 @@ _OFFSET: Final = struct.Struct(">q")
 _MAX_DELTA: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(NamedTuple):
     """A batch, and where in its file it begins."""
 
     position: int
@@ -53,12 +51,12 @@ def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
     return header if _plausible(header, position, end) else None
 
 
-def walk(file: OpenFile, position: int, end: int) -> Iterator[Located]:
+def walk(file: OpenFile, position: int, end: int, read_ahead: int = _WALK) -> Iterator[Located]:
     """The batches from `position` on, by their headers, up to `end` or the first that is none.
 
     What follows from the walk's result, if it did not reach `end`, is for the caller to say.
     """
-    chunk, chunk_at, ahead = b"", position, _WALK
+    chunk, chunk_at, ahead = b"", position, read_ahead
     while position + HEADER_SIZE <= end:
         at = position - chunk_at
         if at + HEADER_SIZE > len(chunk):
@@ -74,7 +72,7 @@ def walk(file: OpenFile, position: int, end: int) -> Iterator[Located]:
             return
         yield Located(position, header)
         position += header.size
-        ahead = _WALK if header.size < _WALK // 4 else HEADER_SIZE
+        ahead = read_ahead if header.size < read_ahead // 4 else HEADER_SIZE
 
 
 def _plausible(header: BatchHeader, position: int, end: int) -> bool:
@@ -105,13 +103,21 @@ def verify(
         if position + HEADER_SIZE > filled_to:
             raise InvalidBatch(position, offset, "the file is shorter than it was")
         header = read_header(buffer, position - filled_from)
-        _check(header, position, end, offset, gaps=gaps)
-        next_position = position + header.size
-        if next_position > filled_to and header.size <= len(buffer):
+        size = header.size
+        next_position = position + size
+        if (
+            header.magic != MAGIC
+            or size < HEADER_SIZE
+            or next_position > end
+            or header.base_offset != offset
+            or header.last_offset_delta < 0
+        ):
+            _check(header, position, end, offset, gaps=gaps)
+        if next_position > filled_to and size <= len(buffer):
             filled_from, filled_to = position, position + _fill(file, buffer, position, end)
         if next_position <= filled_to:
             at = position - filled_from
-            crc = crc32c(buffer[at + CRC_START : at + header.size])
+            crc = crc32c(buffer[at + CRC_START : at + size])
         else:
             crc = _crc_of_file(file, position + CRC_START, next_position, buffer)
             filled_from = filled_to = next_position
@@ -122,6 +128,7 @@ def verify(
 
 
 def _check(header: BatchHeader, position: int, end: int, offset: int, *, gaps: bool) -> None:
+    """Raise unless the batch may stand there; all it may be is behind a gap."""
     if header.magic != MAGIC:
         raise InvalidBatch(position, offset, f"record format {header.magic}, not {MAGIC}")
     if header.size < HEADER_SIZE:

@@ -43,6 +43,12 @@ def sync_directory(directory: Path | str) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file at `path`: after a crash it holds the old content or the new."""
+    replace_file(path, content)
+    sync_directory(path.parent)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """The same, where the name may wait until the directory is synced."""
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
         with temporary.open("wb") as file:
@@ -54,4 +60,3 @@ def write_atomically(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)

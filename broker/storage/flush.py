@@ -39,7 +39,8 @@ class FlushTicket:
     sealed: Sequence[Segment]  # whose files are covered
     sync_names: bool
     snapshots: Sequence[tuple[int, ProducerStates]]
-    unlink: Sequence[Path]
+    superfluous: Sequence[Path]  # older snapshots
+    remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
     done: bool = field(default=False, init=False)
     unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
     failure: OSError | None = field(default=None, init=False)
@@ -55,7 +56,9 @@ class FlushTicket:
                 sync_directory(self.directory)
             for offset, producers in self.snapshots:
                 self._write_snapshot(offset, producers)
-            for path in self.unlink:
+            if self.remove:
+                sync_directory(self.directory)
+            for path in (*self.superfluous, *self.remove):
                 path.unlink(missing_ok=True)
         except OSError as error:
             self.failure = error
@@ -162,7 +165,8 @@ class Pending:
             sealed=tuple(self._sealed),
             sync_names=self._names,
             snapshots=written,
-            unlink=[*self._doomed, *gone],
+            superfluous=gone,
+            remove=self._doomed,
         )
         self._names = False
         self._doomed = []

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage.errors import ForeignDataDirectory
-from broker.storage.files import sync_directory, write_atomically
+from broker.storage.files import replace_file, sync_directory, write_atomically
 
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -71,6 +71,7 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
     staged.mkdir()
     try:
         write_topic_id(staged, topic_id)
+        sync_directory(staged)
         staged.rename(directory)
     except OSError:
         shutil.rmtree(staged)
@@ -81,7 +82,7 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
 def write_topic_id(directory: Path, topic_id: UUID) -> None:
     text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
     content = f"version: {_VERSION}\ntopic_id: {text}"
-    write_atomically(directory / PARTITION_METADATA, content.encode())
+    replace_file(directory / PARTITION_METADATA, content.encode())
 
 
 def read_topic_id(directory: Path) -> UUID:

@@ -17,7 +17,6 @@ against the batch there, and rebuilds it from the log where they differ. A crash
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
 from typing import ClassVar, NamedTuple
@@ -115,9 +114,7 @@ class _Index:
         size = self.ENTRY.size
         tail = self._tail
         if tail and self._unpacked(tail, 0)[field] < value:
-            return self._stored + _first_not_below(
-                len(tail) // size, value, lambda at: self._unpacked(tail, at * size)[field]
-            )
+            return self._stored + self._count_within(tail, value, field)
         low, high = 0, self._stored
         while high - low > _WINDOW:
             middle = (low + high) // 2
@@ -126,9 +123,14 @@ class _Index:
             else:
                 high = middle
         window = os.pread(self._file.fd, (high - low) * size, low * size)
-        return low + _first_not_below(
-            high - low, value, lambda at: self._unpacked(window, at * size)[field]
-        )
+        if len(window) < (high - low) * size:
+            raise BadIndex(f"{self.path} is shorter than it was")
+        return low + self._count_within(window, value, field)
+
+    def _count_within(self, buffer: bytes | bytearray, value: int, field: int) -> int:
+        unpack, size = self.ENTRY.unpack_from, self.ENTRY.size
+        entries = range(len(buffer) // size)
+        return bisect_left(entries, value, key=lambda at: unpack(buffer, at * size)[field])
 
 
 class OffsetIndex(_Index):
@@ -203,7 +205,3 @@ class TimeIndex(_Index):
         self.keep(self._count_below(offset - self.base_offset, 1))
         last = self.last()
         self._highest = NO_TIMESTAMP if last is None else last.timestamp
-
-
-def _first_not_below(count: int, value: int, field: Callable[[int], int]) -> int:
-    return bisect_left(range(count), value, key=field)

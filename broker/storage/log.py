@@ -32,7 +32,7 @@ from broker.storage.errors import (
     OffsetOutOfRange,
     Unreadable,
 )
-from broker.storage.files import NO_SPACE, sync_directory
+from broker.storage.files import NO_SPACE
 from broker.storage.flush import FlushTicket, Pending
 from broker.storage.reading import Reader
 from broker.storage.recovery import Recovered, recover
@@ -97,9 +97,10 @@ class Log:
         """A new log. Blocks; any thread. There is a whole directory, or after a crash none."""
         identity.create_partition_directory(directory, topic_id)
         segment = Segment.create(directory, 0, config.index_interval_bytes)
-        sync_directory(directory)
         epochs = LeaderEpochs(directory / layout.LEADER_EPOCHS)
-        return cls(directory, topic_id, config, Recovered(segments=[segment], epochs=epochs))
+        log = cls(directory, topic_id, config, Recovered(segments=[segment], epochs=epochs))
+        log._pending.name()
+        return log
 
     @classmethod
     def open(
@@ -130,6 +131,16 @@ class Log:
         self.config = config
         self._writer.reconfigure(config)
 
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """The batches from here on are this leader's. Blocks; `append` does it, if nobody has."""
+        try:
+            self.epochs.assign(leader_epoch, self.end_offset)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise self._failed("leader epoch", error) from error
+            self.epochs = LeaderEpochs.load(self.directory / layout.LEADER_EPOCHS)
+            raise DiskFull(f"no room for a leader epoch in {self.directory}") from error
+
     @property
     def size(self) -> int:
         """Bytes of all batches."""
@@ -151,7 +162,7 @@ class Log:
         base_offset = self.end_offset
         try:
             if leader_epoch != self.epochs.latest:
-                self._begin_epoch(leader_epoch)
+                self.begin_epoch(leader_epoch)
             self._writer.append(batch, header, base_offset, leader_epoch, now_ms)
         except OSError as error:
             raise self._failed("append", error) from error
@@ -160,15 +171,6 @@ class Log:
         if idempotent:
             self.producers.record(header, base_offset, now_ms)
         return Appended(base_offset, last_offset, False)
-
-    def _begin_epoch(self, leader_epoch: int) -> None:
-        try:
-            self.epochs.assign(leader_epoch, self.end_offset)
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
-            self.epochs = LeaderEpochs.load(self.directory / layout.LEADER_EPOCHS)
-            raise DiskFull(f"no room for a leader epoch in {self.directory}") from error
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
         self.fail(f"{what} failed: {error.strerror or error}")

@@ -81,6 +81,7 @@ class _Recovery:
         newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
         self._proven = newest or 0
         self._reached = max(self._proven, *self._found.starts, 0)
+        self._epoch: int | None = None  # of the batch verified last
         self._changed = False
         self._saved = True
 
@@ -296,10 +297,15 @@ class _Recovery:
         segment.take(header, located.position, self._interval)
         self._remember(segment, header)
         epoch = header.leader_epoch
-        if epoch >= 0 and epoch != self._epochs.epoch_for(header.base_offset):
-            with self._room_or_not():
-                self._epochs.assign(epoch, header.base_offset)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._begin_epoch(epoch, header.base_offset)
         self._changed = True
+
+    def _begin_epoch(self, epoch: int, offset: int) -> None:
+        if epoch >= 0 and epoch != self._epochs.epoch_for(offset):
+            with self._room_or_not():
+                self._epochs.assign(epoch, offset)
 
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
         """The torn tail of the log; or damage in its middle, and then nothing is touched."""

@@ -25,6 +25,7 @@ from wire.batch import NO_TIMESTAMP, BatchHeader
 MAX_POSITION: Final = 2**31 - 1  # index entries hold positions and relative offsets in 32 bits
 NOT_READ: Final = -2  # the highest timestamp of a sealed segment stands in its time index
 UNPREPARED: Final = -inf
+_NEAR: Final = 8192  # what is looked for is mostly this close to where an index points
 
 _log = logging.getLogger(__name__)
 
@@ -241,14 +242,22 @@ class Segment:
         for located in walk(self.file, position, end):
             yield located
             position, offset = located.end, located.header.next_offset
+        self._check_end(position, end, offset)
+
+    def _check_end(self, position: int, end: int, offset: int) -> None:
         if position < end:
             raise InvalidBatch(position, offset, "no batch header")
 
     def find(self, offset: int, end: int, interval: int) -> Located | None:
         """The first batch before `end` whose last offset is `offset` or more. One index search."""
-        for located in self.walk(self.position_before(offset, end, interval), end):
-            if located.header.last_offset >= offset:
+        position, next_offset = self.position_before(offset, end, interval), self.base_offset
+        for located in walk(self.file, position, end, _NEAR):
+            header = located.header
+            next_offset = header.next_offset
+            if next_offset > offset:
                 return located
+            position += header.size
+        self._check_end(position, end, next_offset)
         return None
 
     def position_before(self, offset: int, end: int, interval: int) -> int:

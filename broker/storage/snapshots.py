@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.storage import layout
 from broker.storage.errors import BadSnapshot
-from broker.storage.files import write_atomically
+from broker.storage.files import replace_file
 from broker.storage.producers import ProducerStates
 
 _BETWEEN: Final = 3  # snapshots kept besides those at the beginning of segments
@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
-    """Any thread; `producers` is a copy that nobody changes."""
-    write_atomically(layout.numbered(directory, offset, layout.SNAPSHOT), producers.encode())
+    """Any thread; `producers` is a copy that nobody changes. A power loss may yet take it away."""
+    replace_file(layout.numbered(directory, offset, layout.SNAPSHOT), producers.encode())
 
 
 def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:

@@ -69,6 +69,7 @@ def test_nothing_is_seen_before_it_is_flushed(tmp_path: Path) -> None:
 
 def test_one_flush_at_a_time(tmp_path: Path) -> None:
     log = create(tmp_path)
+    flush(log)  # the names of its files
     assert log.begin_flush() is None
     append(log, batch())
     ticket = log.begin_flush()
@@ -204,6 +205,17 @@ def test_a_duplicate_is_answered_with_its_original(tmp_path: Path) -> None:
     assert log.end_offset == 8
 
 
+def test_a_leader_begins_where_the_log_ends(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    log.begin_epoch(3)
+    append(log, batch(2), leader_epoch=3)
+    log.begin_epoch(4)
+    log.begin_epoch(4)
+    append(log, batch(2), leader_epoch=4)
+    log.close()
+    assert reopen(log, clean=True).epochs.entries == [(3, 0), (4, 2)]
+
+
 def test_slices_survive_the_deletion_of_their_segment(tmp_path: Path) -> None:
     log = create(tmp_path, segment_bytes=1000)
     for _ in range(40):
@@ -319,8 +331,10 @@ def test_a_log_is_deleted_at_once_and_removed_later(tmp_path: Path) -> None:
     with pytest.raises(LogOffline):
         append(log, batch())
     assert ticket is not None
-    ticket.run()  # it was under way
+    with pytest.raises(FileNotFoundError):
+        ticket.run()  # it was under way
     log.complete_flush(ticket)
+    assert log.offline == "deleted"
     Log.create(log.directory, TOPIC_ID, LogConfig())
 
 
