@@ -7,7 +7,6 @@ import click
 
 from penstock.failures import Failed
 
-
 _OURS = {"penstock", "broker", "client", "cluster", "wire"}
 
 

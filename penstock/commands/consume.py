@@ -76,6 +76,8 @@ def command(
         penstock consume page_views --from 2026-11-20T07:00:00Z --count 10 --json
     """
     separator = key_separator.encode() if key_separator is not None else None
+    # A message must not be able to command the terminal.
+    shown = _printable if sys.stdout.isatty() else bytes
     left = count
     with (
         connected(bootstrap) as brokers,
@@ -89,20 +91,18 @@ def command(
                 if as_json:
                     print_json(_document(message))
                 else:
-                    _print_line(message, separator)
+                    sys.stdout.buffer.write(shown(_line(message, separator)) + b"\n")
             sys.stdout.flush()
 
 
-def _print_line(message: Message, separator: bytes | None) -> None:
-    line = message.record.value or b""
-    if separator is not None:
-        line = (message.record.key or b"") + separator + line
-    if sys.stdout.isatty():
-        # A message must not be able to command the terminal.
-        text = line.decode(errors="backslashreplace")
-        shown = "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
-        line = shown.encode(errors="backslashreplace")
-    sys.stdout.buffer.write(line + b"\n")
+def _line(message: Message, separator: bytes | None) -> bytes:
+    value = message.record.value or b""
+    return value if separator is None else (message.record.key or b"") + separator + value
+
+
+def _printable(line: bytes) -> bytes:
+    text = line.decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text).encode()
 
 
 def _document(message: Message) -> dict[str, object]:
