@@ -12,7 +12,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from broker.http import HttpServer
 from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
-from broker.server import Server, raise_file_limit
+from broker.server import Server
 from broker.storage.identity import Owner
 from broker.topic_config import TopicDefaults
 from broker.topics import TopicAdmin
@@ -75,12 +75,12 @@ class Broker:
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
+        self._connected = self._has_partitions = self._opened = False  # how far `start` has come
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
         """Bring everything up; whatever cannot be is raised, and `stop` undoes the rest."""
         config, ends = self.config, self._ends
-        raise_file_limit()
         data = DataDirectory(Path(config.data_dir))
         ends.callback(data.release)
         self.server = Server(config, Dispatcher(self), self.metrics)
@@ -103,6 +103,7 @@ class Broker:
             timeout_s=config.zookeeper_session_seconds,
         )
         ends.push_async_callback(asyncio.to_thread, self.session.close)
+        self._connected = True
         owner = Owner(await asyncio.to_thread(self._agree_on_cluster, data), config.id)
         data.claim(owner)
 
@@ -118,12 +119,14 @@ class Broker:
             metrics=self.metrics,
         )
         ends.push_async_callback(self._close_logs, data)
+        self._has_partitions = True
         self.cluster = ClusterView(self.session)
         self._deletions = Deletions(self)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
+        self._opened = True
 
         self._not_ready = "registering"
         registration = Registration(self.session, self._info(data, http.port), self._id_taken)
@@ -168,9 +171,10 @@ class Broker:
 
     async def _close_logs(self, data: DataDirectory) -> None:
         checkpoints, clean = await self.partitions.close()
-        await asyncio.to_thread(data.write_checkpoints, checkpoints)
-        if clean:
-            data.mark_clean()
+        if self._opened:  # else most of them are not known here, and keep what was written last
+            await asyncio.to_thread(data.write_checkpoints, checkpoints)
+            if clean:
+                data.mark_clean()
 
     # Who this is
 
@@ -229,12 +233,10 @@ class Broker:
     def _deposed(self) -> None:
         self.loop.call_soon_threadsafe(self._deletions.lead, None)
 
-    # What it tells others
+    # What the HTTP thread asks, from the first moment on
 
     def _health(self) -> str:
-        session = getattr(self, "session", None)
-        return "none" if session is None else session.state.value
+        return self.session.state.value if self._connected else "none"
 
-    def _gauges(self) -> Iterator[PartitionGauge]:
-        partitions = getattr(self, "partitions", None)
-        return iter(()) if partitions is None else partitions.gauges()
+    def _gauges(self) -> Iterable[PartitionGauge]:
+        return self.partitions.gauges() if self._has_partitions else ()

@@ -1,46 +1,53 @@
-"""One client's connection: bytes in, requests dispatched in order, responses out in order.
+"""One client's connection: bytes in, requests served in order, responses out in order.
 
 Rule 1: responses leave in the order of their requests. A request that cannot be answered yet holds
         a `Reply`; those behind it wait.
 Rule 2: a client that does not read its responses, or sends faster than it is served, is not read
         from any more. What it can make the broker hold is bounded by `Limits`.
-Rule 3: only the event loop's thread touches a connection.
+Rule 3: no client keeps the event loop to itself: after a few milliseconds its further requests wait
+        for the others'.
+Rule 4: whatever goes wrong in serving a request ends this connection and nothing else.
 
-The event loop only says when the socket is ready; receiving, `send` and `sendfile` are done
-here, because that is where bytes and file slices are known apart.
+The event loop only says when the socket is ready; receiving and sending are done here, because that
+is where bytes and file slices are known apart. Only the event loop's thread touches a connection.
 """
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 from broker.caller import Caller
 from broker.config import Limits
+from broker.sending import Sender, ShortFile
 from wire.errors import ProtocolError
 from wire.frames import FrameMemory, FrameReader, SizeLimit
 from wire.primitives import Part
-from wire.slices import FileSlice
 
 log = logging.getLogger(__name__)
 
-_BYTES_A_SEND = 64 * 1024
-_SLOWEST_BYTES_PER_SECOND = 16 * 1024
-_LONGEST_TURN = 0.004  # seconds; then others are served before this client's next request
+_SLOWEST_BYTES_PER_SECOND = 256 * 1024
+_LONGEST_TURN = 0.004  # seconds
+_PARTS_PER_REQUEST = 4
+
+Requests = Generator[memoryview, None, None]
 
 
 class Reply:
-    """The answer to one request, now or later; `parts` is None until it is known."""
+    """The answer to one request, now or later; `parts` is None until it is known.
 
-    __slots__ = ("connection", "parts")
+    `dropped`, if set, is called when the client has gone before it was answered.
+    """
+
+    __slots__ = ("connection", "dropped", "parts")
 
     def __init__(self, connection: "Connection") -> None:
         self.connection = connection
         self.parts: list[Part] | None = None
+        self.dropped: Callable[[], None] | None = None
 
     def send(self, parts: list[Part]) -> None:
         """Answer. Does nothing if the client has gone."""
@@ -58,9 +65,9 @@ class Connection:
     """The state of one client. `closed` runs once, when it is over."""
 
     __slots__ = (
-        "_closed", "_cut", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory",
-        "_outgoing", "_reading", "_replies", "_request_began", "_sending_soon", "_sock",
-        "_unsent", "_writing", "caller", "last_active", "open", "peer",
+        "_closed", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory", "_reading",
+        "_replies", "_request_began", "_sender", "_sending_soon", "_sock", "_stopping", "_waiting",
+        "_writing", "caller", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +88,6 @@ class Connection:
         self.caller = caller
         self.open = True
         self.last_active = loop.time()
-        self._request_began = 0.0  # since when the rest of a request is waited for, or 0
         self._sock = sock
         self._dispatch = dispatch
         self._closed = closed
@@ -89,17 +95,18 @@ class Connection:
         self._limits = limits
         self._memory = memory
         self._frames = FrameReader(scratch, memory, size_limit)
-        self._cut: Iterator[memoryview] | None = None  # requests received and not served yet
+        self._sender = Sender(sock)
         self._replies: deque[Reply] = deque()
         self._exclusive = False  # the last request must be answered before the next is looked at
-        self._outgoing: deque[Part] = deque()
-        self._unsent = 0  # bytes in _outgoing that occupy memory
+        self._stopping = False  # no further request is served
+        self._waiting: Requests | None = None  # requests that were received and not served yet
+        self._request_began = 0.0  # since when the rest of a request is waited for, or 0
         self._sending_soon = False
         self._writing = False
         self._reading = False
         self._read_on()
 
-    # Requests
+    # Answers
 
     def send(self, parts: list[Part]) -> None:
         """Answer the request that is being dispatched, at once."""
@@ -108,7 +115,7 @@ class Connection:
             reply.parts = parts
             self._replies.append(reply)
         else:
-            self._queue(parts)
+            self._sender.queue(parts)
 
     def reply(self, *, exclusive: bool = False) -> Reply:
         """A place for the answer to the request that is being dispatched, to be given later.
@@ -132,11 +139,35 @@ class Connection:
             return
         while self._replies and (parts := self._replies[0].parts) is not None:
             self._replies.popleft()
-            self._queue(parts)
+            self._sender.queue(parts)
         if not self._replies:
             self._exclusive = False
         self._write()
         self._go_on()
+
+    def _write(self) -> None:
+        """Send as much as the socket takes; ask to be called again if that was not all."""
+        try:
+            self._sender.send()
+        except OSError as error:
+            self.close(f"error={error.strerror!r}")
+            return
+        except ShortFile:
+            self.close("error='a segment is shorter than it was when the response began'")
+            return
+        self.last_active = self._loop.time()
+        if bool(self._sender) != self._writing:
+            self._writing = not self._writing
+            if self._writing:
+                self._loop.add_writer(self._sock.fileno(), self._writable)
+            else:
+                self._loop.remove_writer(self._sock.fileno())
+
+    def _writable(self) -> None:
+        self._write()
+        self._go_on()
+
+    # Requests
 
     def _readable(self) -> None:
         try:
@@ -156,12 +187,13 @@ class Connection:
         self.last_active = self._loop.time()
         self._serve(self._frames.received(count))
 
-    def _serve(self, cut: Iterator[memoryview]) -> None:
-        """Dispatch requests until there are no more, or until this client must wait."""
-        self._cut = None
+    def _serve(self, requests: Requests) -> None:
+        """Serve requests until there are no more, or until this client must wait."""
+        self._waiting = None
         turn_ends = time.perf_counter() + _LONGEST_TURN
         try:
-            for frame in cut:
+            for frame in requests:
+                self._request_began = 0.0
                 self._dispatch(self, frame)
                 if not self.open:
                     return
@@ -173,34 +205,54 @@ class Connection:
                     if turn_is_over:
                         self._loop.call_soon(self._go_on)
                     if turn_is_over or self._congested():
-                        self._wait(cut)
+                        self._wait(requests)
                         return
         except ProtocolError as error:
             self.close(f"error={str(error)!r}")
             return
-        if self._outgoing:
+        except Exception:
+            log.exception("request failed client=%s", self.peer)
+            self.close("error='internal error'")
+            return
+        if self._sender:
             self._write()
         if not self._frames.partial:
             self._request_began = 0.0
         elif not self._request_began:
             self._request_began = self.last_active
-        if self._frames.starved:
+        if self.open and self._frames.starved:
             self._read_no_more()
             self._memory.wait(self._granted)
 
-    def _wait(self, cut: Iterator[memoryview]) -> None:
-        self._cut = cut
+    def _wait(self, requests: Requests) -> None:
+        self._waiting = requests
+        self._frames.suspend()
         self._read_no_more()
-        if not self._frames.suspend():
-            self.close("error='too many requests are waiting, and there is no memory for more'")
+        if self._exclusive:
+            # Whether the client goes while it waits shows only as long as it sends nothing.
+            self._reading = True
+            self._loop.add_reader(self._sock.fileno(), self._readable_while_waiting)
+
+    def _readable_while_waiting(self) -> None:
+        try:
+            gone = not self._sock.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            gone = True
+        if gone:
+            self.close()
+        else:
+            self._read_no_more()
 
     def _go_on(self) -> None:
         """Serve what waits, once this client may go on."""
-        if not self.open or self._congested():
+        if not self.open or self._stopping or self._congested():
             return
-        if self._cut is not None:
-            self._serve(self._cut)
-        if self._cut is None and not self._frames.starved:
+        if self._waiting is not None:
+            self._read_no_more()
+            self._serve(self._waiting)
+        if self._waiting is None and not self._frames.starved:
             self._read_on()
 
     def _granted(self) -> bool:
@@ -211,11 +263,12 @@ class Connection:
         return True
 
     def _congested(self) -> bool:
+        limits = self._limits
         return (
             self._exclusive
-            or self._unsent > self._limits.unsent_response_bytes
-            or len(self._replies) >= self._limits.requests_per_connection
-            or len(self._outgoing) >= 4 * self._limits.requests_per_connection
+            or self._sender.in_memory > limits.unsent_response_bytes
+            or len(self._replies) >= limits.requests_per_connection
+            or len(self._sender) >= _PARTS_PER_REQUEST * limits.requests_per_connection
         )
 
     def _read_on(self) -> None:
@@ -229,94 +282,20 @@ class Connection:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._sock.fileno())
-            self._request_began = 0.0  # it is not the client who stalls
-
-    # Responses
-
-    def _queue(self, parts: list[Part]) -> None:
-        for part in parts:
-            self._outgoing.append(part)
-            if not isinstance(part, FileSlice):
-                self._unsent += len(part)
-
-    def _writable(self) -> None:
-        self._write()
-        self._go_on()
-
-    def _write(self) -> None:
-        """Send as much as the socket takes; ask to be called again if that was not all."""
-        outgoing = self._outgoing
-        try:
-            while outgoing:
-                first = outgoing[0]
-                if isinstance(first, FileSlice):
-                    done = self._send_slice(first)
-                else:
-                    done = self._send_bytes()
-                if not done:
-                    break
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError as error:
-            self.close(f"error={error.strerror!r}")
-            return
-        self.last_active = self._loop.time()
-        if outgoing and not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._sock.fileno(), self._writable)
-        elif not outgoing and self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._sock.fileno())
-
-    def _send_bytes(self) -> bool:
-        """Send the bytes at the head of the queue; False if the socket is full."""
-        outgoing = self._outgoing
-        buffers: list[bytes | bytearray | memoryview] = []
-        flags = size = 0
-        while outgoing and size < _BYTES_A_SEND:
-            part = outgoing[0]
-            if isinstance(part, FileSlice):
-                flags = socket.MSG_MORE  # one packet with the beginning of the file
-                break
-            buffers.append(part)
-            size += len(part)
-            outgoing.popleft()
-        # Many small responses: one buffer costs the kernel a quarter of what their list does.
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        try:
-            sent = self._sock.send(data, flags)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        self._unsent -= sent
-        if sent < size:
-            outgoing.appendleft(memoryview(data)[sent:])
-            return False
-        return True
-
-    def _send_slice(self, piece: FileSlice) -> bool:
-        """Send from a file; False if the socket is full."""
-        sent = os.sendfile(self._sock.fileno(), piece.file.fileno(), piece.position, piece.length)
-        if sent == 0:
-            # The response said how much would follow; there is no way to take that back.
-            self.close("error='a segment is shorter than it was when the response began'")
-            return False
-        if sent < piece.length:
-            self._outgoing[0] = FileSlice(piece.file, piece.position + sent, piece.length - sent)
-            return True
-        self._outgoing.popleft()
-        return True
+        self._request_began = 0.0  # it is not the client who stalls
 
     # The end
 
     @property
     def idle(self) -> bool:
         """Whether nothing is owed to the client."""
-        return not (self._replies or self._outgoing or self._cut)
+        return not self._replies and not self._sender
 
-    def stop_reading(self) -> None:
+    def stop_serving(self) -> None:
         """Serve no further request; replies that are owed are still sent."""
+        self._stopping = True
         self._read_no_more()
-        self._exclusive = True
+        self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
         """Close the connection if its client has stalled in the middle of something."""
@@ -325,8 +304,11 @@ class Connection:
             if now - self._request_began > self._limits.stalled_request_seconds + allowed:
                 self.close("error='a request was begun and not finished'")
                 return
-        if now - self.last_active > self._limits.idle_connection_seconds and not self._replies:
-            self.close("reason=idle" if self.idle else "error='responses are not read'")
+        if now - self.last_active > self._limits.idle_connection_seconds:
+            if self._sender:
+                self.close("error='responses are not read'")
+            elif self.idle and not self._frames.starved:
+                self.close("reason=idle")
 
     def close(self, why: str = "") -> None:
         """Let go of everything; `why` is logged unless the client just left."""
@@ -339,11 +321,17 @@ class Connection:
         if self._writing:
             self._loop.remove_writer(self._sock.fileno())
         self._memory.forget(self._granted)
-        cut, self._cut = self._cut, None
-        if cut is not None and hasattr(cut, "close"):
-            cut.close()
+        self._drop_waiting()
         self._frames.close()
-        self._replies.clear()
-        self._outgoing.clear()
+        replies, self._replies = self._replies, deque()
+        for reply in replies:
+            if reply.dropped is not None:
+                reply.dropped()
+        self._sender.clear()
         self._sock.close()
         self._closed(self)
+
+    def _drop_waiting(self) -> None:
+        requests, self._waiting = self._waiting, None
+        if requests is not None:
+            requests.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+from broker.errors import BrokerError
 from broker.storage import identity
 from broker.storage.checkpoints import (
     CLEANER_OFFSETS,
@@ -42,7 +43,7 @@ class Checkpoint(NamedTuple):
     start_offset: int
 
 
-class DirectoryInUse(Exception):
+class DirectoryInUse(BrokerError):
     """Another process serves this data directory."""
 
 

@@ -49,7 +49,7 @@ class Deletions:
         while self._again:
             self._again = False
             await self._broker.partitions.caught_up()
-            for topic in sorted(self._broker.cluster.snapshot.deleting):
+            for topic in sorted(self._broker.partitions.applied.deleting):
                 if self._epoch is None:
                     return
                 try:
@@ -60,4 +60,3 @@ class Deletions:
                     log.warning("deletion not finished topic=%s error=%r", topic, str(error))
                     self._again = True
                     await asyncio.sleep(_RETRY_SECONDS)
-

@@ -78,8 +78,7 @@ class Dispatcher:
         flexible = api.is_flexible(version)
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
-            produce.serve(self._broker, connection, version, correlation_id, request)
-            self._metrics.request("Produce", time.perf_counter() - began)
+            produce.serve(self._broker, connection, header, request, began)
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from broker.compaction import Compaction
 from broker.config import Intervals
@@ -26,6 +27,9 @@ class Housekeeping:
     def __init__(self, partitions: Partitions, data: DataDirectory, intervals: Intervals) -> None:
         self._partitions = partitions
         self._data = data
+        self._loop = asyncio.get_running_loop()
+        # Not the threads in which others wait for ZooKeeper.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
         self._compaction = Compaction(partitions, data)
         self._tasks = [
@@ -42,12 +46,15 @@ class Housekeeping:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._thread.shutdown()
 
     async def _checkpoint(self) -> None:
         now_ms = _wall_ms()
         checkpoints = {}
         for partition in self._partitions:
-            if not partition.offline_reason:
+            if partition.log.offline:
+                partition.take_offline(partition.log.offline)
+            if partition.unavailable is None:
                 checkpoints[partition.topic, partition.index] = Checkpoint(
                     *partition.log.checkpoint(now_ms)
                 )
@@ -55,16 +62,17 @@ class Housekeeping:
                 await asyncio.sleep(0)
         for key in self._partitions.offline:
             checkpoints[key] = self._data.checkpoint(key)
-        await asyncio.to_thread(self._data.write_checkpoints, checkpoints)
+        await self._loop.run_in_executor(self._thread, self._data.write_checkpoints, checkpoints)
 
     async def _retain(self) -> None:
         held = self._clock.hold(_wall_ms(), _monotonic_ms())
         now_ms = 0 if held else _wall_ms()  # at time 0 nothing is old, and size still counts
         for partition in self._partitions:
-            if partition.offline_reason:
+            if partition.unavailable is not None:
                 continue
             try:
-                removed = partition.log.expire(now_ms)
+                with partition.noticing_failure() as log_:
+                    removed = log_.expire(now_ms)
             except StorageError as error:
                 log.warning(
                     "retention failed topic=%s partition=%d error=%r",

@@ -4,17 +4,20 @@ Invariants: consumers are shown nothing above `log.exposed_offset`, which only a
 moves. A producer that asked for it is answered only when its batch, or the original of its
 duplicate, has been flushed. A flush that failed takes the partition offline until the broker is
 started again: what the kernel did with those pages cannot be known, so it is never retried.
+Everyone who waits is answered, whatever becomes of the partition.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, TopicTraffic
-from broker.storage.errors import DiskFull, StorageError
+from broker.storage.errors import DiskFull
+from broker.storage.flush import FlushTicket
 from broker.storage.log import Appended, Log
 from broker.topic_config import TopicConfig
 from wire.batch import BatchHeader
@@ -24,7 +27,6 @@ from wire.slices import FileSlice
 log = logging.getLogger(__name__)
 
 _LONGEST_FLUSH_TIMER = 1e6  # seconds; Kafka writes "never" as 2⁶³−1
-
 _GLANCE_SECONDS = 0.005
 
 Flushed = Callable[[ErrorCode], None]
@@ -32,14 +34,17 @@ Exposed = Callable[[], None]
 
 
 class Partition:
-    """One replica, and since it is the only one or the first, the leader."""
+    """One replica, and since it is the only one, the leader. Belongs to the event loop.
+
+    `unavailable` is why it is not served: `(code for clients, reason for people)`, or None.
+    """
 
     __slots__ = (
-        "_exposed", "_flush_messages", "_flush_seconds", "_flush_soon", "_flush_timer",
-        "_flushed", "_flusher", "_flushing", "_loop", "_metrics", "_unflushed", "compacts",
-        "config", "index", "leader_epoch", "log", "max_message_bytes", "offline_reason",
-        "read_only", "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms",
-        "topic", "traffic",
+        "_awaiting_exposure", "_awaiting_flush", "_flush_messages", "_flush_seconds",
+        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics", "_unflushed",
+        "compacts", "config", "index", "leader_epoch", "log", "max_message_bytes",
+        "min_insync_replicas", "read_only", "stamps_append_time", "timestamp_after_max_ms",
+        "timestamp_before_max_ms", "topic", "traffic", "unavailable",
     )  # fmt: skip
 
     def __init__(
@@ -59,7 +64,7 @@ class Partition:
         self.log = partition_log
         self.configure(config)
         self.leader_epoch = leader_epoch
-        self.offline_reason = ""
+        self.unavailable: tuple[ErrorCode, str] | None = None
         self.read_only = False
         self.traffic: TopicTraffic = metrics.topic(topic)
         self._loop = loop
@@ -69,14 +74,15 @@ class Partition:
         self._flush_soon = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
-        self._flushed: deque[tuple[int, Flushed]] = deque()  # who waits for which offset
-        self._exposed: set[Exposed] = set()
+        self._awaiting_flush: deque[tuple[int, Flushed]] = deque()  # of which offset
+        self._awaiting_exposure: set[Exposed] = set()
 
     def configure(self, config: TopicConfig) -> None:
         """Go by `config` from now on. What every append asks for is read out of it once."""
         self.config = config
         self.compacts = config.compacts
         self.max_message_bytes = config.max_message_bytes
+        self.min_insync_replicas = config.min_insync_replicas
         self.stamps_append_time = config.stamps_append_time
         self.timestamp_before_max_ms = config.timestamp_before_max_ms
         self.timestamp_after_max_ms = config.timestamp_after_max_ms
@@ -84,10 +90,21 @@ class Partition:
         self._flush_seconds = min(config.number("flush.ms") / 1000, _LONGEST_FLUSH_TIMER)
         self.log.reconfigure(config.log_config())
 
+    # Whether it is served
+
+    @property
+    def offline_reason(self) -> str:
+        """Why it is not served; empty if it is."""
+        return "" if self.unavailable is None else self.unavailable[1]
+
+    def check_available(self) -> None:
+        """Raise unless the partition is served."""
+        if self.unavailable is not None:
+            raise ApiError(*self.unavailable)
+
     def check_leader(self, current_leader_epoch: int = -1) -> None:
         """Raise unless this broker may answer for the partition, at the epoch the client knows."""
-        if self.offline_reason:
-            raise ApiError(ErrorCode.kafka_storage_error, self.offline_reason)
+        self.check_available()
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             code = (
                 ErrorCode.fenced_leader_epoch
@@ -95,6 +112,41 @@ class Partition:
                 else ErrorCode.unknown_leader_epoch
             )
             raise ApiError(code, f"the leader epoch is {self.leader_epoch}")
+
+    @contextmanager
+    def noticing_failure(self) -> Iterator[Log]:
+        """The log, for whatever may fail it; if it did, the partition is taken offline."""
+        try:
+            yield self.log
+        finally:
+            if self.log.offline:
+                self.take_offline(self.log.offline)
+
+    def take_offline(self, reason: str) -> None:
+        """Serve this partition no more; whoever waits for it is told."""
+        if self.unavailable is None:
+            log.error(
+                "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
+            )
+            self.log.fail(reason)
+            self._end(
+                ErrorCode.kafka_storage_error, f"{self.topic}-{self.index} is offline: {reason}"
+            )
+
+    def close(self) -> None:
+        """Stop serving because the partition is no more to be here, or the broker stops."""
+        if self.unavailable is None:
+            self._end(
+                ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index} is served no more"
+            )
+
+    def _end(self, code: ErrorCode, reason: str) -> None:
+        self.unavailable = code, reason
+        self._cancel_timer()
+        waiting, self._awaiting_flush = self._awaiting_flush, deque()
+        for _, callback in waiting:
+            callback(code)
+        self._wake_watchers()
 
     # Appending
 
@@ -107,14 +159,15 @@ class Partition:
                 self.read_only = True
                 log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
             raise
-        except StorageError:
+        finally:
             if self.log.offline:
                 self.take_offline(self.log.offline)
-            raise
         if self.read_only:
             self.read_only = False
             log.warning("writable again topic=%s partition=%d", self.topic, self.index)
         if not appended.duplicate:
+            self.traffic.bytes_in += len(batch)
+            self.traffic.messages_in += header.record_count
             self._unflushed += header.record_count
             if self._unflushed >= self._flush_messages:
                 self.flush()
@@ -122,22 +175,17 @@ class Partition:
                 self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
         return appended
 
-    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
-        """Exposed batches from `offset` on, as `Log.read` gives them."""
-        try:
-            return self.log.read(offset, max_bytes)
-        except StorageError:
-            if self.log.offline:
-                self.take_offline(self.log.offline)
-            raise
-
     def when_flushed(self, end_offset: int, callback: Flushed) -> None:
         """Call back when everything before `end_offset` is on disk, or never will be."""
-        if end_offset <= self.log.flushed_offset:
+        if self.unavailable is not None:
+            callback(self.unavailable[0])
+        elif end_offset <= self.log.flushed_offset:
             callback(ErrorCode.none)
-            return
-        self._flushed.append((end_offset, callback))
-        self.flush()
+        else:
+            self._awaiting_flush.append((end_offset, callback))
+            self.flush()
+
+    # Flushing
 
     def flush(self) -> None:
         """Flush when this turn of the event loop is over, with all that arrives in it."""
@@ -147,79 +195,57 @@ class Partition:
 
     async def flushed(self) -> None:
         """Return when no flush is under way."""
-        while self._flushing:  # noqa: ASYNC110  # once, when the broker stops
+        while self._flushing:  # noqa: ASYNC110  # once, when the partition is closed
             await asyncio.sleep(_GLANCE_SECONDS)
 
     def _flush_now(self) -> None:
         self._flush_soon = False
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-            self._flush_timer = None
-        if self._flushing or self.offline_reason:
+        self._cancel_timer()
+        if self._flushing or self.unavailable is not None:
             return
-        ticket = self.log.begin_flush()
+        with self.noticing_failure():
+            ticket = self.log.begin_flush()
         if ticket is None:
             return
         self._flushing = True
         self._unflushed = 0
+        self._flusher.start(ticket, lambda seconds: self._flush_ended(ticket, seconds))
 
-        def done(seconds: float) -> None:
-            self._flushing = False
-            self._metrics.flush(seconds)
+    def _flush_ended(self, ticket: FlushTicket, seconds: float) -> None:
+        self._flushing = False
+        self._metrics.flush(seconds)
+        with self.noticing_failure():
             self.log.complete_flush(ticket)
-            if self.log.offline:
-                self.take_offline(self.log.offline)
-            if self.offline_reason:
-                return
-            self._tell()
-            if self._flushed:
-                self._flush_now()
-            elif self._unflushed and self._flush_timer is None:
-                self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
-
-        self._flusher.start(ticket, done)
-
-    def _tell(self) -> None:
-        """Answer all who waited for what is now flushed."""
-        flushed, waiting = self.log.flushed_offset, self._flushed
+        if self.unavailable is not None:
+            return
+        flushed, waiting = self.log.flushed_offset, self._awaiting_flush
         while waiting and waiting[0][0] <= flushed:
             waiting.popleft()[1](ErrorCode.none)
-        for callback in tuple(self._exposed):
-            callback()
+        self._wake_watchers()
+        # What came while this flush was under way waits for the next.
+        if waiting or self._unflushed >= self._flush_messages:
+            self._flush_now()
+        elif self._unflushed and self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(self._flush_seconds, self._flush_now)
 
-    # Waiting for data
-
-    def watch(self, callback: Exposed) -> None:
-        """Call back whenever more is exposed, or the partition goes away."""
-        self._exposed.add(callback)
-
-    def unwatch(self, callback: Exposed) -> None:
-        self._exposed.discard(callback)
-
-    # The end
-
-    def take_offline(self, reason: str) -> None:
-        """Serve this partition no more; whoever waits for it is told."""
-        if self.offline_reason:
-            return
-        self.offline_reason = f"{self.topic}-{self.index} is offline: {reason}"
-        log.error(
-            "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
-        )
-        self.log.fail(reason)
-        self._let_go(ErrorCode.kafka_storage_error)
-
-    def close(self) -> None:
-        """Stop serving because the partition is gone from here, or the broker stops."""
-        self.offline_reason = f"{self.topic}-{self.index} is closed"
-        self._let_go(ErrorCode.not_leader_or_follower)
-
-    def _let_go(self, code: ErrorCode) -> None:
+    def _cancel_timer(self) -> None:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
-        waiting, self._flushed = self._flushed, deque()
-        for _, callback in waiting:
-            callback(code)
-        for watcher in tuple(self._exposed):
-            watcher()
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
+        """Exposed batches from `offset` on, as `Log.read` gives them."""
+        return self.log.read(offset, max_bytes)
+
+    def watch(self, callback: Exposed) -> None:
+        """Call back whenever more is exposed, or the partition is served no more."""
+        self._awaiting_exposure.add(callback)
+
+    def unwatch(self, callback: Exposed) -> None:
+        self._awaiting_exposure.discard(callback)
+
+    def _wake_watchers(self) -> None:
+        for callback in tuple(self._awaiting_exposure):
+            callback()

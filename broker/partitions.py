@@ -1,10 +1,11 @@
 """The partitions on this broker, kept in step with the cluster's map.
 
-Invariants: a directory belongs to a partition only if its topic id is the map's, so a topic that
-was deleted and created again never shows its predecessor's data. Directories of topics that the map
-does not know are left alone and named in the log: the map may have been lost, and
-`penstock topics recover` rebuilds it from them. A partition whose log cannot be opened is offline
-with a reason; the others are served.
+Invariants: data is deleted only where the map says so, by a mark or by another topic's id under the
+name. What merely is no longer here (led elsewhere, or gone from the map without a mark) is closed
+and kept, and named in the log: the map may have been lost, and `penstock topics recover` rebuilds
+it from the directories. A directory belongs to a partition only if its topic id is the map's, so a
+topic that was deleted and created again never shows its predecessor's data. A partition whose log
+cannot be opened is offline with a reason; the others are served.
 
 The map changes on ZooKeeper's threads; what follows from it is done on the event loop, one change
 after the other, with files opened and deleted in worker threads.
@@ -13,7 +14,7 @@ after the other, with files opened and deleted in worker threads.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,13 @@ from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig, TopicDefaults
-from cluster.values import ClusterSnapshot
+from cluster.values import ClusterSnapshot, TopicInfo
 from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
 
 _OPENING_THREADS = 4
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,16 @@ class _Wanted:
     topic_id: UUID
     leader_epoch: int
     config: TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """What followed from the map for one topic; it need not be looked at while these two stay."""
+
+    info: TopicInfo
+    overrides: Mapping[str, str] | None
+    wanted: Mapping[Key, _Wanted]
+    elsewhere: frozenset[Key]
 
 
 class Partitions:
@@ -68,7 +80,9 @@ class Partitions:
         self._clean = clean
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
-        self._elsewhere: frozenset[Key] = frozenset()  # led by other brokers
+        self._elsewhere: set[Key] = set()  # led by other brokers
+        self._followed: dict[str, _Followed] = {}
+        self.applied = ClusterSnapshot()  # the last snapshot that was followed to its end
         directories.remove_unfinished(data.path)
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
         # Gigabytes take the file system a while; nobody waits for that.
@@ -171,19 +185,26 @@ class Partitions:
             self._pending = None
             try:
                 await self._apply(snapshot)
+                self.applied = snapshot
             except Exception:
-                log.exception("the cluster's map could not be followed; trying at its next change")
+                log.exception("the cluster's map could not be followed, trying again")
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._again(snapshot)
             for watcher in tuple(self._watchers):
                 watcher()
 
+    def _again(self, snapshot: ClusterSnapshot) -> None:
+        if self._pending is None:
+            self._pending = snapshot
+
     async def _apply(self, snapshot: ClusterSnapshot) -> None:
-        wanted, self._elsewhere = self._wanted(snapshot)
-        self._drop(wanted, snapshot)
+        wanted = self._wanted(snapshot)
+        await self._drop(wanted, snapshot)
         opening = []
         for key, want in wanted.items():
             partition = self._partitions.get(key)
             if partition is not None:
-                if partition.config != want.config:
+                if partition.config is not want.config:
                     partition.configure(want.config)
                 partition.leader_epoch = want.leader_epoch
             elif key not in self._offline:
@@ -191,44 +212,67 @@ class Partitions:
         if opening:
             await asyncio.gather(*opening)
 
-    def _wanted(self, snapshot: ClusterSnapshot) -> tuple[dict[Key, _Wanted], frozenset[Key]]:
+    def _wanted(self, snapshot: ClusterSnapshot) -> dict[Key, _Wanted]:
         wanted: dict[Key, _Wanted] = {}
-        elsewhere: set[Key] = set()
-        for name, topic in snapshot.topics.items():
+        self._elsewhere.clear()
+        followed: dict[str, _Followed] = {}
+        for name, info in snapshot.topics.items():
             if name in snapshot.deleting:
                 continue
-            config = None
-            for index, info in enumerate(topic.partitions):
-                if info.leader != self._broker_id:
-                    elsewhere.add((name, index))
-                    continue
-                if config is None:
-                    config = self._config(name, snapshot)
-                wanted[name, index] = _Wanted(topic.topic_id, info.leader_epoch, config)
-        return wanted, frozenset(elsewhere)
+            known = self._followed.get(name)
+            overrides = snapshot.topic_configs.get(name)
+            if known is None or known.info is not info or known.overrides is not overrides:
+                known = self._follow_topic(info, overrides)
+            followed[name] = known
+            wanted.update(known.wanted)
+            self._elsewhere |= known.elsewhere
+        self._followed = followed
+        return wanted
 
-    def _config(self, topic: str, snapshot: ClusterSnapshot) -> TopicConfig:
-        overrides = snapshot.topic_configs.get(topic, {})
-        config, problems = TopicConfig.salvage(overrides, self._defaults.configs)
+    def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
+        config, problems = TopicConfig.salvage(overrides or {}, self._defaults.configs)
         for problem in problems:
-            log.warning("config ignored topic=%s problem=%r", topic, problem)
-        return config
+            log.warning("config ignored topic=%s problem=%r", info.name, problem)
+        ours = {
+            (info.name, index): _Wanted(info.topic_id, partition.leader_epoch, config)
+            for index, partition in enumerate(info.partitions)
+            if partition.leader == self._broker_id
+        }
+        all_ = {(info.name, index) for index in range(len(info.partitions))}
+        return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
 
-    def _drop(self, wanted: dict[Key, _Wanted], snapshot: ClusterSnapshot) -> None:
-        """Stop serving what is not wanted any more, and delete what was deleted."""
+    async def _drop(self, wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot) -> None:
+        """Stop serving what is not wanted any more; delete what was deleted."""
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key not in wanted or wanted[key].topic_id != topic_id:
                 del self._offline[key]
         for key, partition in tuple(self._partitions.items()):
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
-                del self._partitions[key]
-                partition.close()
-                partition.log.delete()
-                log.info("partition deleted topic=%s partition=%d", *key)
-                if not any(topic == partition.topic for topic, _ in self._partitions):
-                    self._metrics.forget_topic(partition.topic)
+                await self._let_go(key, partition, snapshot)
+        if snapshot.deleting or snapshot.topics.keys() != self.applied.topics.keys():
+            self._look_for_strays(snapshot)
+
+    async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> None:
+        topic, index = key
+        current = snapshot.topics.get(topic)
+        is_deleted = topic in snapshot.deleting or (
+            current is not None and current.topic_id != partition.log.topic_id
+        )
+        del self._partitions[key]
+        partition.close()
+        await partition.flushed()  # a flush works on files by their names
+        if is_deleted:
+            partition.log.delete()
+            log.info("partition deleted topic=%s partition=%d", topic, index)
+        else:
+            await self._loop.run_in_executor(self._threads, partition.log.close)
+            log.warning("partition closed, its data is kept topic=%s partition=%d", topic, index)
+        if not any(each == topic for each, _ in self._partitions):
+            self._metrics.forget_topic(topic)
+
+    def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
+        """Delete directories of topics that are marked; name those that the map does not know."""
         for found in directories.scan(self._data.path):
-            key = found.topic, found.partition
             if found.topic in snapshot.deleting:
                 directories.mark_deleted(found.path)
             elif found.topic not in snapshot.topics and found.path not in self._warned:
@@ -238,7 +282,7 @@ class Partitions:
                     "lost, run `penstock topics recover`",
                     found.path,
                 )
-        self._remover.submit(directories.remove_deleted, self._data.path)
+        self._remover.submit(_remove_deleted, self._data.path)
 
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
@@ -288,8 +332,8 @@ class Partitions:
 
         A partition that is offline keeps the checkpoint it had, and is recovered at the next start.
         """
+        self._pending = None
         if self._applying is not None:
-            self._pending = None
             await asyncio.gather(self._applying, return_exceptions=True)
         online = [partition for partition in self if not partition.offline_reason]
         closed = await asyncio.gather(
@@ -310,6 +354,13 @@ class Partitions:
         partition.close()
         await self._loop.run_in_executor(self._threads, partition.log.close)
         return Checkpoint(partition.log.recovery_point, partition.log.start_offset)
+
+
+def _remove_deleted(data_dir: Path) -> None:
+    try:
+        directories.remove_deleted(data_dir)
+    except OSError as error:
+        log.warning("deleted data not removed yet path=%s error=%r", data_dir, str(error))
 
 
 def _resolve(future: "asyncio.Future[None]") -> Callable[[], None]:

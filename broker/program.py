@@ -17,7 +17,6 @@ import uvloop
 
 from broker.broker import Broker
 from broker.config import BrokerConfig
-from broker.data_directory import DirectoryInUse
 from broker.errors import BrokerError
 from broker.storage.errors import StorageError
 from cluster.errors import ClusterError, EmbeddedError
@@ -40,7 +39,7 @@ def run(config: BrokerConfig) -> int:
         try:
             zookeeper, secret = _zookeeper(config, stack)
             return uvloop.run(_serve(config, zookeeper, secret))
-        except (BrokerError, StorageError, ClusterError, DirectoryInUse, OSError) as error:
+        except (BrokerError, StorageError, ClusterError, OSError) as error:
             print(f"penstock broker: {error}", file=sys.stderr)
             return CANNOT_START
 
@@ -84,7 +83,8 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     try:
-        await broker.start(zookeeper, secret)
+        if not await _started(broker, zookeeper, secret):
+            return 0
         # What has been loaded stays: do not look through it again and again.
         gc.collect()
         gc.freeze()
@@ -96,3 +96,17 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
         return STOPPED_BY_ITSELF
     log.info("stopped")
     return 0
+
+
+async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
+    """Whether the broker came up before it was told to stop."""
+    starting = asyncio.ensure_future(broker.start(zookeeper, secret))
+    told = asyncio.ensure_future(broker.gone.wait())
+    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return False
+    starting.result()
+    return True

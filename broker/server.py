@@ -6,7 +6,6 @@ else is done for a connection that says nothing.
 """
 
 import asyncio
-import errno
 import logging
 import resource
 import socket
@@ -25,6 +24,7 @@ _BACKLOG = 1024
 _RECEIVE_BYTES = 64 * 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
+_FILES_FOR_LOGS = 512
 
 
 class Server:
@@ -40,6 +40,7 @@ class Server:
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
+        self._limit = _connections_allowed(config.limits.connections)
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._check_timer: asyncio.TimerHandle | None = None
@@ -55,7 +56,7 @@ class Server:
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
         for connection in self._connections:
-            connection.stop_reading()
+            connection.stop_serving()
         deadline = self._loop.time() + seconds
         while self._loop.time() < deadline:
             if all(connection.idle for connection in self._connections):
@@ -68,6 +69,7 @@ class Server:
             self._check_timer.cancel()
         for connection in tuple(self._connections):
             connection.close()
+        self._listener.close()
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_A_TURN):
@@ -76,12 +78,10 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
-                    raise
                 log.error("cannot accept error=%r", error.strerror)
                 self._pause()
                 return
-            if len(self._connections) >= self._config.limits.connections:
+            if len(self._connections) >= self._limit:
                 sock.close()
                 self._refused += 1
                 continue
@@ -125,13 +125,22 @@ class Server:
             log.warning(
                 "connections refused count=%d limit=%d",
                 self._refused,
-                self._config.limits.connections,
+                self._limit,
             )
             self._refused = 0
         self._check_timer = self._loop.call_later(1.0, self._check)
 
 
-def raise_file_limit() -> None:
-    """Allow as many open files as the system lets this process have."""
+def _connections_allowed(wanted: int) -> int:
+    """As many as were asked for, if the logs are left a quarter of the files we may have open."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allowed = max(min(wanted, most - max(most // 4, _FILES_FOR_LOGS)), 1)
+    if allowed < wanted:
+        log.warning(
+            "connections limited to=%d wanted=%d, this process may have %d files open",
+            allowed,
+            wanted,
+            most,
+        )
+    return allowed

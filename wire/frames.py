@@ -7,16 +7,16 @@ it is received right into that.
 
 Rule 1: a size is believed only up to the limit for the kind of request that follows it, and memory
         is granted for bytes that have come, not for bytes that were announced.
-Rule 2: when memory runs out, one frame at a time may go beyond the limit until it is whole. So
-        frames never wait for each other, and the excess is at most one frame. While memory is
-        scarce, little is received at a time.
+Rule 2: when memory runs out, one frame at a time may go beyond the limit until it is whole, so
+        frames never wait for each other. While memory is scarce, little is received at a time,
+        and that little is kept in any case.
 Rule 3: a frame is valid until the next one is asked for. Who cannot take the next one yet calls
-        `suspend`, and goes on with the same iterator later.
+        `suspend`, and goes on with the same generator later.
 """
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
 from wire.errors import ProtocolError
 
@@ -33,7 +33,10 @@ SizeLimit = Callable[[int | None], int]
 
 
 class FrameMemory:
-    """Memory for unfinished frames: at most `limit` bytes and one frame, for all connections."""
+    """Memory for unfinished frames: `limit` bytes and one frame, for all connections.
+
+    Beyond that go only the few kilobytes of a connection that were received while it was scarce.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -49,11 +52,16 @@ class FrameMemory:
 
     def take(self, size: int, who: object) -> bytearray | None:
         """A buffer of at least `size` bytes, or None while too much is taken by others."""
-        capacity = max(_SMALLEST_BUFFER, 1 << (size - 1).bit_length())
+        capacity = _capacity(size)
         if self.used + capacity > self.limit:
             if self._favoured not in (None, who):
                 return None
             self._favoured = who
+        return self.take_anyway(size)
+
+    def take_anyway(self, size: int) -> bytearray:
+        """A buffer of at least `size` bytes, for what has been received already."""
+        capacity = _capacity(size)
         self.used += capacity
         if pooled := self._pool.get(capacity):
             self._pooled -= capacity
@@ -82,6 +90,13 @@ class FrameMemory:
     def forget(self, retry: Callable[[], bool]) -> None:
         if retry in self._waiting:
             self._waiting.remove(retry)
+
+
+def _capacity(size: int) -> int:
+    """Sizes that are pooled are powers of two; larger ones are what they are."""
+    if size > _LARGEST_POOLED:
+        return size
+    return max(_SMALLEST_BUFFER, 1 << (size - 1).bit_length())
 
 
 class FrameReader:
@@ -130,7 +145,7 @@ class FrameReader:
             return [scratch[held:]]
         return [scratch]
 
-    def received(self, count: int) -> Iterator[memoryview]:
+    def received(self, count: int) -> Generator[memoryview, None, None]:
         """The frames that `count` more bytes in `targets` complete, without their size prefix."""
         self._data, self._start = self._scratch, 0
         if self._buffer is not None:
@@ -153,19 +168,16 @@ class FrameReader:
             self._rest = b""
         yield from self._cut()
 
-    def suspend(self) -> bool:
+    def suspend(self) -> None:
         """Put by what has not been cut, so that the shared buffer is free for others.
 
-        The iterator that `received` gave goes on from there later. False if there is no memory.
+        The generator that `received` gave goes on from there later.
         """
         left = self._end - self._start
         if left and self._data is self._scratch:
-            buffer = self._memory.take(left, self)
-            if buffer is None:
-                return False
+            buffer = self._memory.take_anyway(left)
             buffer[:left] = self._scratch[self._start : self._end]
             self._data, self._start, self._end = memoryview(buffer), 0, left
-        return True
 
     def grant(self) -> bool:
         """Give the frame on its way room for more bytes than it has, if there is memory."""
@@ -192,7 +204,7 @@ class FrameReader:
             self._memory.give(buffer)
         self._memory.done(self)
 
-    def _cut(self) -> Iterator[memoryview]:
+    def _cut(self) -> Generator[memoryview, None, None]:
         while self._end - self._start >= 6:
             start = self._start
             size, key = _SIZE_AND_KEY.unpack_from(self._data, start)

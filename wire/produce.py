@@ -14,12 +14,15 @@ from wire.primitives import MAX_ELEMENTS, unsigned_varint
 
 FLEXIBLE = 9
 
+_NULL = -1
+
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INDEX_AND_SIZE = struct.Struct(">ii")
 _SIZE_AND_ID = struct.Struct(">ii")
 _RESULT = struct.Struct(">ihqqq")
+_LONGEST_MESSAGE = 1000
 _NO_RECORD_ERRORS = _NO_THROTTLE = b"\x00\x00\x00\x00"
 
 _read_nullable, _ = primitives.string(flexible=True, nullable=True)
@@ -64,7 +67,7 @@ def read_request(version: int, body: memoryview) -> ProduceRequest:
 def _read_plain(body: memoryview) -> ProduceRequest:
     transactional_id, position = None, 2
     (size,) = _INT16.unpack_from(body)
-    if size >= 0:
+    if size != _NULL:
         transactional_id, position = str(_cut(body, 2, size), "utf-8"), 2 + size
     acks, _ = _ACKS_AND_TIMEOUT.unpack_from(body, position)
     (topics,) = _INT32.unpack_from(body, position + 6)
@@ -80,7 +83,7 @@ def _read_plain(body: memoryview) -> ProduceRequest:
             index, size = _INDEX_AND_SIZE.unpack_from(body, position)
             position += 8
             records = None
-            if size >= 0:
+            if size != _NULL:
                 records = _cut(body, position, size)
                 position += size
             batches.append(PartitionBatch(topic, index, records))
@@ -151,7 +154,7 @@ def _write_plain(out: bytearray, version: int, results: Sequence[PartitionResult
                 del out[-8:]  # start offset
             if version >= 8:
                 out += _NO_RECORD_ERRORS
-                text = b"" if message is None else message.encode()
+                text = _text(message)
                 out += _INT16.pack(-1 if message is None else len(text))
                 out += text
     out += _NO_THROTTLE
@@ -172,13 +175,18 @@ def _write_flexible(out: bytearray, results: Sequence[PartitionResult]) -> None:
             if message is None:
                 out += b"\x00"
             else:
-                text = message.encode()
+                text = _text(message)
                 out += unsigned_varint(len(text) + 1)
                 out += text
             out += b"\x00"
         out += b"\x00"
     out += _NO_THROTTLE
     out += b"\x00"
+
+
+def _text(message: str | None) -> bytes:
+    """Messages repeat what clients sent, and that may be as long as they like."""
+    return b"" if message is None else message[:_LONGEST_MESSAGE].encode()
 
 
 def _by_topic(results: Sequence[PartitionResult]) -> list[tuple[str, Sequence[PartitionResult]]]:

@@ -49,6 +49,8 @@ def read_body(frame: memoryview, *, flexible: bool) -> memoryview:
         (size,) = _CLIENT_ID_SIZE.unpack_from(frame, _FIXED.size)
     except struct.error:
         raise ProtocolError("the request ends within its header") from None
+    if size < -1:
+        raise ProtocolError(f"a client id of {size} bytes")
     position = _FIXED.size + 2 + max(size, 0)
     if flexible:
         position = primitives.skip_tagged_fields(frame, position)

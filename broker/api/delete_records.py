@@ -62,6 +62,7 @@ def _delete(broker: "Broker", topic: str, index: int, offset: int) -> int:
         raise ApiError(
             ErrorCode.policy_violation, f"{topic} is compacted: its records are not deleted by age"
         )
-    log = partition.log
-    log.delete_before(log.exposed_offset if offset == _END else offset)
+    with partition.noticing_failure() as log:
+        log.delete_before(log.exposed_offset if offset == _END else offset)
+    partition.flush()  # unlinks what was removed
     return log.start_offset

@@ -110,8 +110,10 @@ class _Fetch:
         )
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
-        limit = min(self._room, wanted.partition_max_bytes)
-        piece = partition.read(wanted.fetch_offset, max(0, limit))
+        limit = max(0, min(self._room, wanted.partition_max_bytes))
+        if self.read and not limit:
+            return None
+        piece = partition.read(wanted.fetch_offset, limit)
         if piece is None or (piece.length > limit and self.read):
             return None  # only the first of a response may be larger than asked for
         self._room -= piece.length
@@ -133,6 +135,7 @@ class _Parked:
         self._partitions = fetch.partitions()
         for partition in self._partitions:
             partition.watch(self._exposed)
+        reply.dropped = self._leave
         wait = min(fetch.request.max_wait, _LONGEST_WAIT_MS) / 1000
         self._timer = self._loop.call_later(wait, self._finish)
 
@@ -144,17 +147,19 @@ class _Parked:
 
     def _look(self) -> None:
         self._soon = False
-        if self._reply.parts is not None:
-            return
-        response = self._fetch.respond()
-        if self._fetch.satisfied or not self._reply.connection.open:
-            self._finish(response)
+        if self._reply.parts is None and self._reply.connection.open:
+            response = self._fetch.respond()
+            if self._fetch.satisfied:
+                self._finish(response)
 
     def _finish(self, response: FetchResponse | None = None) -> None:
-        self._timer.cancel()
-        for partition in self._partitions:
-            partition.unwatch(self._exposed)
+        self._leave()
         if response is None:
             response = self._fetch.respond()
         self._fetch.count()
         self._reply.send(self._encode(response))
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.unwatch(self._exposed)

@@ -5,20 +5,24 @@ compacted topic, where every record must have a key. acks=0 gets no answer, and 
 connection, as in Kafka. acks=1 is answered once the batch is written. acks=all is answered once it
 is flushed; meanwhile the client's next requests are served, and answered in their order.
 
-Not here: transactions (refused), batches older than format v2 (refused), throttling.
+Not here: transactions (refused), batches older than format v2 (refused), throttling. The time-out
+of a request is not looked at: it is answered when its flush is over, or its client gives up.
 """
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.metrics import BrokerMetrics
 from broker.partition import Partition
 from broker.storage.errors import StorageError
-from wire.batch import check_batch, stamp_append_time
+from wire.batch import BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
-from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
+from wire.produce import PartitionResult, ProduceRequest, response_frame
 from wire.records import records
+from wire.requests import RequestHeader
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -29,55 +33,68 @@ _ALL = -1
 def serve(
     broker: "Broker",
     connection: Connection,
-    version: int,
-    correlation_id: int,
+    header: RequestHeader,
     request: ProduceRequest,
+    began: float,
 ) -> None:
-    """Append what was sent, and answer as `acks` asks."""
+    """Append what was sent, and answer as `acks` asks. `began` is when the request was there."""
+    results, unflushed = _append_all(broker, request)
+    if request.acks == 0:
+        if failed := next((result for result in results if result.code), None):
+            connection.close(f"error={'acks=0 and ' + str(failed.message):.200}")
+    elif unflushed:
+        _Answer(broker.metrics, connection.reply(), header, results, began).wait(unflushed)
+        return
+    else:
+        frame = response_frame(header.api_version, header.correlation_id, results)
+        connection.send([frame])
+    broker.metrics.request("Produce", time.perf_counter() - began)
+
+
+def _append_all(
+    broker: "Broker", request: ProduceRequest
+) -> tuple[list[PartitionResult], list[tuple[int, Partition, int]]]:
+    """What became of each batch, and which of them are to be flushed up to which offset."""
     if request.acks not in {_ALL, 0, 1}:
-        refused = _refuse_all(request, ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
-        connection.send([response_frame(version, correlation_id, refused)])
-        return
+        return _refuse_all(request, ErrorCode.invalid_required_acks, "acks is -1, 0 or 1"), []
     if request.transactional_id is not None:
-        refused = _refuse_all(
-            request,
-            ErrorCode.transactional_id_authorization_failed,
-            "transactions are not supported",
-        )
-        connection.send([response_frame(version, correlation_id, refused)])
-        return
+        code = ErrorCode.transactional_id_authorization_failed
+        return _refuse_all(request, code, "transactions are not supported"), []
     now_ms = time.time_ns() // 1_000_000
-    results = []
+    results: list[PartitionResult] = []
     unflushed: list[tuple[int, Partition, int]] = []
     for batch in request.batches:
         try:
-            result, partition, end_offset = _append(broker, batch, request.acks, now_ms)
+            partition = broker.partitions.find(batch.topic, batch.partition)
+            view, header = _checked(partition, batch.records, request.acks, now_ms)
+            appended = partition.append(view, header, now_ms)
         except (ApiError, BatchError, StorageError) as error:
             broker.metrics.rejected(error.code)
             results.append(
                 PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
             )
             continue
+        end_offset = appended.last_offset + 1
         if request.acks == _ALL and end_offset > partition.log.flushed_offset:
             unflushed.append((len(results), partition, end_offset))
-        results.append(result)
-    if request.acks == 0:
-        if failed := [result for result in results if result.code]:
-            connection.close(f"error='acks=0 and {failed[0].message}'")
-    elif unflushed:
-        _Unflushed(connection.reply(), version, correlation_id, results).wait(unflushed)
-    else:
-        connection.send([response_frame(version, correlation_id, results)])
+        results.append(
+            PartitionResult(
+                batch.topic,
+                batch.partition,
+                ErrorCode.none,
+                appended.base_offset,
+                now_ms if partition.stamps_append_time else -1,
+                partition.log.start_offset,
+            )
+        )
+    return results, unflushed
 
 
-def _append(
-    broker: "Broker", batch: PartitionBatch, acks: int, now_ms: int
-) -> tuple[PartitionResult, Partition, int]:
-    """Append one batch: what to answer, and up to where it must be flushed for acks=all."""
-    topic, index, view = batch
-    partition = broker.partitions.find(topic, index)
-    if partition.offline_reason:
-        raise ApiError(ErrorCode.kafka_storage_error, partition.offline_reason)
+def _checked(
+    partition: Partition, view: memoryview | None, acks: int, now_ms: int
+) -> tuple[memoryview, BatchHeader]:
+    """A batch that may be appended, with its header; else raise why it may not."""
+    partition.check_available()
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
@@ -86,40 +103,22 @@ def _append(
             f"the batch has {len(view)} bytes, {partition.max_message_bytes} are allowed",
         )
     header = check_batch(view)
-    if header.attributes & _UNUSUAL:
+    if header.is_control or header.is_transactional:
         raise BatchError(
             ErrorCode.invalid_record, "control and transactional batches are not accepted"
         )
-    append_time = -1
-    if partition.stamps_append_time:
-        append_time = now_ms
-        stamp_append_time(view, now_ms)
-        header = header._replace(max_timestamp=now_ms)
-    else:
-        _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
-    if acks == _ALL and partition.config.min_insync_replicas > 1:
+    if acks == _ALL and partition.min_insync_replicas > 1:
         raise ApiError(
             ErrorCode.not_enough_replicas,
-            f"1 replica is in sync, min.insync.replicas is {partition.config.min_insync_replicas}",
+            f"1 replica is in sync, min.insync.replicas is {partition.min_insync_replicas}",
         )
     if partition.compacts and any(record.key is None for record in records(view)):
         raise BatchError(ErrorCode.invalid_record, "a compacted topic needs a key in every record")
-    appended = partition.append(view, header, now_ms)
-    traffic = partition.traffic
-    traffic.bytes_in += len(view)
-    traffic.messages_in += header.record_count
-    result = PartitionResult(
-        topic,
-        index,
-        ErrorCode.none,
-        appended.base_offset,
-        append_time,
-        partition.log.start_offset,
-    )
-    return result, partition, appended.last_offset + 1
-
-
-_UNUSUAL = 0x30  # transactional, control
+    if partition.stamps_append_time:
+        stamp_append_time(view, now_ms)
+        return view, header._replace(max_timestamp=now_ms)
+    _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
+    return view, header
 
 
 def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int) -> None:
@@ -142,32 +141,38 @@ def _refuse_all(request: ProduceRequest, code: ErrorCode, message: str) -> list[
     ]
 
 
-class _Unflushed:
-    """A request with acks=all that waits for its partitions' flushes."""
+class _Answer:
+    """The answer to a request with acks=all, given when its partitions have been flushed."""
 
-    __slots__ = ("_correlation_id", "_left", "_reply", "_results", "_version")
+    __slots__ = ("_began", "_header", "_left", "_metrics", "_reply", "_results")
 
     def __init__(
-        self, reply: Reply, version: int, correlation_id: int, results: list[PartitionResult]
+        self,
+        metrics: BrokerMetrics,
+        reply: Reply,
+        header: RequestHeader,
+        results: list[PartitionResult],
+        began: float,
     ) -> None:
+        self._metrics = metrics
         self._reply = reply
-        self._version = version
-        self._correlation_id = correlation_id
+        self._header = header
         self._results = results
+        self._began = began
         self._left = 0
 
     def wait(self, unflushed: list[tuple[int, Partition, int]]) -> None:
         self._left = len(unflushed)
         for position, partition, end_offset in unflushed:
+            partition.when_flushed(end_offset, partial(self._flushed, position))
 
-            def flushed(code: ErrorCode, position: int = position) -> None:
-                if code:
-                    self._results[position] = self._results[position]._replace(
-                        code=code, base_offset=-1, message="the batch could not be flushed"
-                    )
-                self._left -= 1
-                if self._left == 0:
-                    frame = response_frame(self._version, self._correlation_id, self._results)
-                    self._reply.send([frame])
-
-            partition.when_flushed(end_offset, flushed)
+    def _flushed(self, position: int, code: ErrorCode) -> None:
+        if code:
+            self._results[position] = self._results[position]._replace(
+                code=code, base_offset=-1, message="the batch could not be flushed"
+            )
+        self._left -= 1
+        if self._left == 0:
+            _, version, correlation_id = self._header
+            self._reply.send([response_frame(version, correlation_id, self._results)])
+            self._metrics.request("Produce", time.perf_counter() - self._began)
