@@ -8,7 +8,7 @@ from pathlib import Path
 import crc32c
 import pytest
 
-from tests.system.conftest import Server
+from tests.system.conftest import Server, against_both
 from tests.system.raw import (
     CREATE_TOPICS,
     FETCH,
@@ -28,8 +28,6 @@ from tests.system.raw import (
     string,
 )
 from tests.system.topics import create
-
-against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
 
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE = 1, 2, 3, 10
 COORDINATOR_LOADS, INVALID_TOPIC, INVALID_REQUIRED_ACKS, UNSUPPORTED_FORMAT = 14, 17, 21, 43

@@ -12,11 +12,10 @@ from tests.system.clients.aiokafka_client import AiokafkaAdmin
 from tests.system.clients.interface import Admin, Record, Refused
 from tests.system.clients.kafka_python import KafkaPythonAdmin
 from tests.system.clients.librdkafka import Librdkafka, LibrdkafkaAdmin
-from tests.system.conftest import Server
+from tests.system.conftest import Server, against_both
 from tests.system.topics import create
 
 ADMINS: list[Admin] = [LibrdkafkaAdmin(), KafkaPythonAdmin(), AiokafkaAdmin()]
-against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
 each_admin = pytest.mark.parametrize("admin", ADMINS, ids=lambda admin: admin.name)
 
 

@@ -28,11 +28,10 @@ from tests.system.clients.kafka_python import KafkaPython
 from tests.system.clients.kcat import Kcat
 from tests.system.clients.librdkafka import Librdkafka
 from tests.system.clients.stored import stored_batches
-from tests.system.conftest import Server
+from tests.system.conftest import Server, against_both
 from tests.system.topics import create
 
 LIBRARIES: list[Client] = [Librdkafka(), KafkaPython(), Aiokafka()]
-against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
 each_library = pytest.mark.parametrize("client", LIBRARIES, ids=lambda client: client.name)
 each_codec = pytest.mark.parametrize("codec", CODECS)
 # How a partition can be written to: acks, and whether idempotently.

@@ -12,9 +12,7 @@ from tests.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kaf
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka
-from tests.system.conftest import Server
-
-against_both = pytest.mark.parametrize("server", ["penstock", "apache-kafka"], indirect=True)
+from tests.system.conftest import Server, against_both
 
 
 class Tools:
