@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.storage.files import NO_SPACE, OpenFile, sync_directory
+from broker.storage.files import OpenFile, sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
@@ -58,22 +58,26 @@ class FlushTicket:
                 self._write_snapshot(offset, producers)
             if self.remove:
                 sync_directory(self.directory)
-            for path in (*self.superfluous, *self.remove):
-                path.unlink(missing_ok=True)
         except OSError as error:
             self.failure = error
             raise
         self.done = True
+        for path in (*self.superfluous, *self.remove):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                _log.warning("not removed path=%s reason=%r", path, error.strerror)
 
     def _write_snapshot(self, offset: int, producers: ProducerStates) -> None:
-        """Without one a recovery reads more: a full disk is no reason to take the log offline."""
+        """Without one a recovery reads more: that is no reason to take the log offline."""
         try:
             write_snapshot(self.directory, offset, producers)
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
             self.unwritten.append(offset)
-            _log.warning("no room for snapshot directory=%s offset=%d", self.directory, offset)
+            _log.warning(
+                "snapshot not written directory=%s offset=%d reason=%r",
+                self.directory, offset, error.strerror,
+            )  # fmt: skip
 
     @property
     def reason(self) -> str:

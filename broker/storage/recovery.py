@@ -9,7 +9,8 @@ recovery point beyond them belongs to an earlier partition of that name and is n
     below the recovery point    each segment's last batches must stand where the index and the next
                                 segment's name say
     from there on               each batch is read whole: header, CRC, offsets that follow
-    a torn tail                 is cut off: nothing valid follows it, nobody was shown it
+    a torn tail                 is cut off: nothing valid follows it, nobody was shown it; segments
+                                behind it go too, if no snapshot says that it had been whole
     anything else               is `CorruptLog`: nothing is changed, an operator decides (repair.py)
 
 What was read again is synced before it counts as exposed. A crash during recovery begins it anew.
@@ -268,9 +269,9 @@ class _Recovery:
         for number, segment in enumerate(self._segments[first:], first):
             if number > first:
                 size, segment.size = segment.size, 0
-                if size == 0 and offset < segment.base_offset and not self._gaps:
-                    self._check_reached(offset)
-                    self._drop_empty(number)  # the one before it has lost its unflushed end
+                if offset < segment.base_offset and not self._gaps and not self._is_proven(segment):
+                    segment.size = size
+                    self._drop(number)  # the one before it has lost its unflushed end
                     break
                 self._check_follows(offset, segment)
                 segment.forget_indexes(self._interval)
@@ -312,7 +313,7 @@ class _Recovery:
         segment = self._segments[number]
         if (
             error.offset < self._reached
-            or any(following.size for following in self._segments[number + 1 :])
+            or any(each.size and self._is_proven(each) for each in self._segments[number + 1 :])
             or find_valid(segment.file, error.position, size, error.offset)
         ):
             raise self._corrupt(segment, error)
@@ -323,12 +324,22 @@ class _Recovery:
         )  # fmt: skip
         segment.truncate(error.position)
         self._changed = True
-        self._drop_empty(number + 1)
+        self._drop(number + 1)
 
-    def _drop_empty(self, number: int) -> None:
-        """Remove the segments from `number` on, which hold nothing."""
+    def _is_proven(self, segment: Segment) -> bool:
+        """Whether all before a segment had reached the disk: nothing in it was shown before that.
+
+        The flush that covers a roll writes a snapshot of that offset before it is over.
+        """
+        return segment.base_offset <= self._reached
+
+    def _drop(self, number: int) -> None:
+        """Remove the segments from `number` on, of which nothing was ever shown."""
         for segment in self._segments[number:]:
-            _log.warning("removing empty segment path=%s", segment.path(layout.LOG))
+            _log.warning(
+                "removing segment behind the log's end path=%s bytes=%d",
+                segment.path(layout.LOG), segment.size,
+            )  # fmt: skip
             segment.remove()
             self._changed = True
         del self._segments[number:]

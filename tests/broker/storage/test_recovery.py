@@ -101,13 +101,34 @@ def test_damage_with_valid_batches_behind_it_is_never_cut_off(
     assert log_file(log).read_bytes() == damaged
 
 
-def test_damage_with_another_segment_behind_it_is_never_cut_off(tmp_path: Path) -> None:
-    log = filled(tmp_path, 60, flushed=False, segment_bytes=3000)
+def test_damage_with_a_flushed_segment_behind_it_is_never_cut_off(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, flushed=True, segment_bytes=3000)
     base = names(log, ".log")[1]
     assert len(names(log, ".log")) > 3
     overwrite(log_file(log, base), positions(log, base)[-2] + 30, b"broken")
     with pytest.raises(CorruptLog, match=f"{base:020d}.log, byte {positions(log, base)[-2]}"):
-        reopen(log)
+        reopen(log, recovery_point=0)
+
+
+def test_what_a_loss_of_power_left_of_rolls_without_a_flush_is_cut_off(tmp_path: Path) -> None:
+    """The end of a sealed segment is lost, a later one is there: nobody was shown any of it."""
+    log = filled(tmp_path, 60, flushed=False, segment_bytes=3000)
+    first, second, third, *_ = names(log, ".log")
+    os.truncate(log_file(log, second), positions(log, second)[-2] + 10)
+    again = reopen(log)
+    assert second < again.end_offset < third
+    assert names(log, ".log") == [first, second]
+    append(again, batch(3, producer=(5, 0, again.end_offset)))
+    flush(again)
+    assert offsets(again) == list(range(0, again.end_offset, 3))
+
+
+def test_a_segment_lost_whole_between_unflushed_ones_ends_the_log(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, flushed=False, segment_bytes=3000)
+    first, second, *_ = names(log, ".log")
+    log_file(log, second).write_bytes(b"")
+    assert reopen(log).end_offset == second
+    assert names(log, ".log") == [first, second]
 
 
 def test_a_torn_tail_before_an_empty_segment_is_cut_off(tmp_path: Path) -> None:
