@@ -7,6 +7,7 @@ time.
 
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -76,7 +77,10 @@ class Brokers:
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        self.known = metadata_of(self._any().call(metadata_api.API, request))
+        answer = metadata_of(self._any().call(metadata_api.API, request))
+        # What is known of other topics stays: several readers and writers share this.
+        others = {} if topics is None else self.known.topics
+        self.known = replace(answer, topics={**others, **answer.topics})
         return self.known
 
     def topic(self, name: str, *, create: bool = False) -> Topic:

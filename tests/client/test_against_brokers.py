@@ -54,6 +54,15 @@ def test_a_topic_from_its_creation_to_its_end(brokers: Brokers, new_topic: str) 
         brokers.topic(new_topic)
 
 
+def test_what_is_known_of_one_topic_stays_when_another_is_asked_about(
+    brokers: Brokers, new_topic: str
+) -> None:
+    for name in (new_topic, f"{new_topic}-2"):
+        admin.create_topic(brokers, name)
+        brokers.topic(name)
+    assert list(brokers.leaders(new_topic, [0]).values()) == [[0]]
+
+
 def test_what_a_broker_refuses_is_said(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic)
     with pytest.raises(Refused) as exists:
