@@ -88,13 +88,16 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
+    def ask_to_stop(self) -> None:
+        self._stop_asked.set()
+
     @property
     def stopping(self) -> bool:
         return self._stop_asked.is_set()
 
     def finish(self) -> None:
         """Stops it and waits; raises what it failed with."""
-        self._stop_asked.set()
+        self.ask_to_stop()
         self._thread.join(3 * PATIENCE)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self.failure is not None:
@@ -132,7 +135,7 @@ class IdempotentWriter(Worker):
                 )
                 self.sent[partition] += 1
             self._producer.poll(0.06)
-            while len(self._producer) > 1000 and not self._errors:
+            while len(self._producer) > 1000 and not (self._errors or self.stopping):
                 self._producer.poll(0.05)
         left = self._producer.flush(PATIENCE)
         if left or self._errors:

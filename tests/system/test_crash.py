@@ -5,6 +5,7 @@ PENSTOCK_CRASH_KILLS changes the number of kills. How far the clients have come 
 the machine's matter, so that a seed repeats the plan and not every byte.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -67,13 +68,26 @@ def kill_again_and_again(
             broker.kill()
             after_kill()
         broker.start()
+        offline = [line for line in broker.log().splitlines() if "partition offline" in line]
+        assert not offline, offline[0]
         if any(worker.failure for worker in workers):
             return
+
+
+def abandon(workers: list[Worker]) -> None:
+    """All of them end, whatever they have to say: something else has failed before."""
+    for worker in workers:
+        worker.ask_to_stop()
+    for worker in workers:
+        with contextlib.suppress(Exception):
+            worker.finish()
 
 
 def finish(workers: list[Worker]) -> None:
     """All of them end; the first failure is raised once none is left running."""
     failures = []
+    for worker in workers:
+        worker.ask_to_stop()
     for worker in workers:
         try:
             worker.finish()
@@ -110,8 +124,10 @@ def test_killed_at_random_instants_under_load(
                 after_kill=lambda: None,
                 workers=workers,
             )
-        finally:
-            finish(workers)
+        except BaseException:
+            abandon(workers)
+            raise
+        finish(workers)
         read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
         judge(read, idempotent, watcher)
         for writer in plain:
@@ -149,8 +165,10 @@ def test_power_lost_at_random_instants_under_load(
                 after_kill=lambda: faults.lose_power(broker.data_dir, chance),
                 workers=workers,
             )
-        finally:
-            finish(workers)
+        except BaseException:
+            abandon(workers)
+            raise
+        finish(workers)
         read = {each: crash.read_all(broker.bootstrap, TOPIC, each) for each in PARTITIONS}
         judge(read, idempotent, watcher)
         crash.check_at_least_once(read[0], durable.name, durable.acknowledged)
