@@ -18,6 +18,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     request_bytes: int = 32 * 1024 * 1024
     requests_in_memory_bytes: int = 128 * 1024 * 1024
     unsent_response_bytes: int = 1024 * 1024
+    send_buffer_bytes: int = 512 * 1024  # the kernel's, of each connection
     requests_per_connection: int = 1_000
     stalled_request_seconds: float = 30.0
     idle_connection_seconds: float = 600.0

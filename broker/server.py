@@ -87,6 +87,10 @@ class Server:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Left alone, the kernel would keep megabytes for every client that reads slowly.
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.limits.send_buffer_bytes
+            )
             self._connections.add(
                 Connection(
                     sock,
