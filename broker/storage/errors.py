@@ -3,7 +3,8 @@
     StorageError
     ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
     ├── SequenceError           an idempotent producer's batch does not follow its last one
-    ├── DiskFull                no room: nothing was changed, the next append simply tries again
+    ├── NotWritten              nothing was changed, the next append simply tries again
+    │   └── DiskFull            there is no room
     ├── LogOffline              the log failed for good and does nothing until a restart
     ├── Unreadable              the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              where a batch should be there is none, and more follows
@@ -16,7 +17,12 @@
 What the operating system says (`OSError`) becomes one of these wherever a client is answered.
 """
 
+import errno
+from typing import Final
+
 from wire.errors import ErrorCode
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StorageError(Exception):
@@ -39,7 +45,17 @@ class SequenceError(StorageError):
         self.code = code
 
 
-class DiskFull(StorageError):
+class NotWritten(StorageError):
+    """What had to be made for a batch could not be; the log is as it was."""
+
+    @classmethod
+    def because(cls, error: OSError, what: str) -> "NotWritten":
+        """`DiskFull` if that is what the system says."""
+        kind = DiskFull if error.errno in NO_SPACE else NotWritten
+        return kind(f"{what}: {error.strerror or error}")
+
+
+class DiskFull(NotWritten):
     """The batch did not fit; the log is as it was, and the next append tries again."""
 
 

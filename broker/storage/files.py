@@ -5,12 +5,10 @@ while a slice of it still waits in some connection's send queue. The last who le
 """
 
 import contextlib
-import errno
 import os
 from pathlib import Path
 from typing import Final
 
-NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 

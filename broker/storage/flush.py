@@ -189,6 +189,10 @@ class Pending:
         if self._ticket is not ticket:
             raise RuntimeError(f"this flush of {self._directory} is not under way")
         self._ticket = None
-        self._snapshots.forget(ticket.unwritten)
+        self._snapshots.put_back(
+            (offset, producers)
+            for offset, producers in ticket.snapshots
+            if offset in ticket.unwritten
+        )
         if ticket.done:
             self._sealed = [each for each in self._sealed if each not in ticket.sealed]

@@ -17,6 +17,7 @@ kernel then did with its pages cannot be known.
 
 import logging
 from bisect import bisect_right
+from copy import copy
 from pathlib import Path
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -27,12 +28,12 @@ from broker.storage.config import LogConfig
 from broker.storage.directories import mark_deleted
 from broker.storage.epochs import LeaderEpochs
 from broker.storage.errors import (
-    DiskFull,
+    NO_SPACE,
     LogOffline,
+    NotWritten,
     OffsetOutOfRange,
     Unreadable,
 )
-from broker.storage.files import NO_SPACE
 from broker.storage.flush import FlushTicket, Pending
 from broker.storage.reading import Reader
 from broker.storage.recovery import Recovered, recover
@@ -133,13 +134,12 @@ class Log:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """The batches from here on are this leader's. Blocks; `append` does it, if nobody has."""
+        before = copy(self.epochs)
         try:
             self.epochs.assign(leader_epoch, self.end_offset)
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise self._failed("leader epoch", error) from error
-            self.epochs = LeaderEpochs.load(self.directory / layout.LEADER_EPOCHS)
-            raise DiskFull(f"no room for a leader epoch in {self.directory}") from error
+            self.epochs = before
+            raise NotWritten.because(error, f"no new epoch in {self.directory}") from error
 
     @property
     def size(self) -> int:
@@ -282,9 +282,7 @@ class Log:
         try:
             layout.numbered(self.directory, offset, layout.START).touch()
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise self._failed("new start", error) from error
-            raise DiskFull(f"no room for a new start in {self.directory}") from error
+            raise NotWritten.because(error, f"no new start in {self.directory}") from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
         self._pending.name()
         self.start_offset = offset
@@ -306,24 +304,22 @@ class Log:
         return [segment.base_offset for segment in dropped]
 
     def _seal_exposed(self) -> bool:
-        """Seal the active segment, if consumers see all of it and there is room for the next."""
+        """Seal the active segment, if consumers see all of it and the next can be begun."""
         if not self._segments.active.size or self.exposed_offset < self.end_offset:
             return False
         try:
             self._writer.roll(self.end_offset)
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise self._failed("roll", error) from error
+            _log.warning("cannot seal directory=%s reason=%r", self.directory, error.strerror)
             return False
         return True
 
     def _forget_epochs(self) -> None:
-        """That the file says more than it has to does no harm, if there is no room to write it."""
+        """That the file says more than it has to does no harm."""
         try:
             self.epochs.drop_before(self.start_offset)
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise self._failed("leader epochs", error) from error
+            _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
 
     # Compaction
 

@@ -29,14 +29,17 @@ from broker.storage import identity, layout, snapshots, swap
 from broker.storage.batches import Located, find_valid, verify
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
-from broker.storage.errors import BadCheckpoint, BadIndex, CorruptLog, InvalidBatch
-from broker.storage.files import NO_SPACE, sync_directory
+from broker.storage.errors import NO_SPACE, BadCheckpoint, BadIndex, CorruptLog, InvalidBatch
+from broker.storage.files import sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from wire.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
-_ADVICE = "restore the partition's directory from a replica or a backup"
+_ADVICE = (
+    "restore the partition's directory from a replica or a backup, or give up what is behind the "
+    "damage with `penstock topics repair`"
+)
 
 _log = logging.getLogger(__name__)
 

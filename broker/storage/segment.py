@@ -8,6 +8,7 @@ The indexes are hints: what they say is checked against the batch that stands th
 are wrong they are built again from the log.
 """
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -157,11 +158,18 @@ class Segment:
     def rebuild_indexes(self, interval: int, reason: str) -> None:
         """Make both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
-        size = self.size
+        size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
-        for located in self.walk(0, size):
-            self.take(located.header, located.position, interval)
-        self.finish()
+        try:
+            for located in self.walk(0, size):
+                self.take(located.header, located.position, interval)
+        except InvalidBatch:
+            self.max_timestamp, self.max_timestamp_offset = highest
+            raise
+        finally:
+            self.size = size
+        with contextlib.suppress(OSError):  # what has no room on disk stays in memory
+            self.finish()
 
     def _check(self, last_offset: int, position: int) -> BatchHeader:
         header = header_at(self.file, position, self.size) if position >= 0 else None

@@ -89,7 +89,9 @@ class Snapshots:
         self._offsets = [offset for offset in self._offsets if offset not in gone]
         return due, [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]
 
-    def forget(self, offsets: Iterable[int]) -> None:
-        """These were taken, but could not be written."""
-        gone = set(offsets)
-        self._offsets = [offset for offset in self._offsets if offset not in gone]
+    def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
+        """These were taken, but could not be written: next time."""
+        for offset, producers in unwritten:
+            if offset in self._offsets:
+                self._offsets.remove(offset)
+            self._due[offset] = producers

@@ -1,17 +1,17 @@
 """Writes batches at the end of the active segment, and begins the next one when it is time.
 
-A batch is written whole or not at all: what a failed or short write leaves is cut off again. Where
-there is no room that is `DiskFull`, and everything is as it was; any other `OSError` comes through,
-and the log must fail. A segment is finished before the next begins, and a crash between the two
-leaves one that is full, or one that is empty.
+A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
+no room that is `DiskFull`, and what else keeps a segment from being opened or begun is
+`NotWritten`: everything is as it was. An `OSError` that comes through is one of writing a batch, or
+of cutting it off again, and the log must fail. A segment is finished before the next begins; a
+crash between the two leaves one that is full, or one that is empty.
 """
 
 import os
 from pathlib import Path
 
 from broker.storage.config import LogConfig
-from broker.storage.errors import DiskFull
-from broker.storage.files import NO_SPACE
+from broker.storage.errors import NO_SPACE, DiskFull, NotWritten
 from broker.storage.flush import Pending
 from broker.storage.producers import ProducerStates
 from broker.storage.reading import Reader
@@ -110,9 +110,7 @@ class Writer:
                 segment = self.segment
                 self._prepare(segment, now_ms)
         except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
-            raise DiskFull(f"no room for a new segment in {self._directory}") from error
+            raise NotWritten.because(error, f"no new segment in {self._directory}") from error
         return segment
 
     def _prepare(self, segment: Segment, now_ms: int) -> None:

@@ -109,6 +109,8 @@ def test_a_full_disk_can_be_flushed_expired_and_closed(disk: Path) -> None:
     flush(log)
     assert log.size < size
     append(log, batch(size=1000))
+    flush(log)
+    assert set(names(log, ".log")) <= {0, *names(log, ".snapshot")}, "written when there was room"
     assert checkpoint(log)[0] == log.end_offset
     log.close()
     assert reopen(log, clean=True).end_offset == log.end_offset

@@ -3,12 +3,15 @@
 import errno
 import gc
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from broker.storage.config import LogConfig
-from broker.storage.errors import LogOffline, OffsetOutOfRange, SequenceError
+from broker.storage.errors import LogOffline, NotWritten, OffsetOutOfRange, SequenceError
 from broker.storage.log import Appended, Log
 from tests.broker.storage.log_files import (
     NOW,
@@ -280,6 +283,45 @@ def test_a_failed_write_takes_the_log_offline(tmp_path: Path) -> None:
             refused()
     assert log.begin_flush() is None
     assert piece is not None
+
+
+def test_a_segment_that_cannot_be_opened_or_begun_is_tried_again(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=1000)
+    for _ in range(6):
+        append(log, batch(size=100))
+    log.close()
+    log = reopen(log, clean=True)
+    with _no_more_files():
+        for _ in range(2):
+            with pytest.raises(NotWritten, match="Too many open files"):
+                append(log, batch(size=100))
+    assert append(log, batch(size=100)).base_offset == 6
+    bases = names(log, ".log")
+    with _no_more_files():
+        for _ in range(2):
+            with pytest.raises(NotWritten, match="Too many open files"):
+                append(log, batch(size=1000))
+    assert names(log, ".log") == names(log, ".index") == names(log, ".timeindex") == bases
+    append(log, batch(size=1000))
+    assert names(log, ".log") == [*bases, 7]
+    with _no_more_files(), pytest.raises(NotWritten):
+        append(log, batch(), leader_epoch=1)
+    append(log, batch(), leader_epoch=1)
+    flush(log)
+    assert [header.leader_epoch for header, _ in read_on(log, 0)] == [0] * 8 + [1]
+
+
+@contextmanager
+def _no_more_files() -> Iterator[None]:
+    """Every further file is one too many."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    next_one = os.open(os.devnull, os.O_RDONLY)
+    os.close(next_one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_one, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_a_failed_flush_takes_the_log_offline_and_is_not_tried_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.storage.errors import CorruptLog
 from tests.broker.storage.log_files import (
     NOW,
     append,
@@ -16,6 +17,8 @@ from tests.broker.storage.log_files import (
     log_file,
     names,
     offsets,
+    overwrite,
+    positions,
     read_on,
     reopen,
 )
@@ -100,6 +103,23 @@ def test_indexes_behind_the_recovery_point_are_made_again(
     again.close()
     for name, content in expected.items():
         assert (log.directory / name).read_bytes() == content
+
+
+def test_an_index_cannot_be_made_from_a_log_that_went_bad(tmp_path: Path) -> None:
+    log = create(tmp_path, index_interval_bytes=200)
+    for _ in range(100):
+        append(log, batch(3))
+    flush(log)
+    size = log.size
+    _garbage(log_file(log, 0, ".index"))
+    overwrite(log_file(log), positions(log)[60], b"damage of a header")
+    for _ in range(2):
+        with pytest.raises(CorruptLog, match=f"byte {positions(log)[60]} "):
+            next(read_on(log, 270))
+    assert log.offline == ""
+    assert log.size == size
+    assert append(log, batch(3)).base_offset == 300
+    assert log_file(log).stat().st_size == log.size > size
 
 
 def test_an_index_that_goes_bad_while_it_is_used_is_made_again(
