@@ -29,7 +29,7 @@ from broker.storage import identity, layout, snapshots, swap
 from broker.storage.batches import Located, find_valid, verify
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
-from broker.storage.errors import NO_SPACE, BadCheckpoint, BadIndex, CorruptLog, InvalidBatch
+from broker.storage.errors import NO_SPACE, BadCheckpoint, CorruptLog, InvalidBatch
 from broker.storage.files import sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
@@ -168,22 +168,10 @@ class _Recovery:
             segment.cool()
 
     def _resume(self, segment: Segment, offset: int) -> int:
-        """`Segment.resume`, with an index that may have to be made first."""
-        base, size = segment.base_offset, segment.size
-        try:
-            if size and not (
-                base in self._found.offset_indexes and base in self._found.time_indexes
-            ):
-                raise BadIndex("there is none")
-            return segment.resume(offset, self._interval)
-        except BadIndex as error:
-            _log.warning(
-                "rebuilding index path=%s reason=%r", segment.path(layout.OFFSET_INDEX), str(error)
-            )
-        except InvalidBatch as error:
-            raise self._corrupt(segment, error) from error
-        segment.size = size
-        segment.forget_indexes(self._interval)
+        base, found = segment.base_offset, self._found
+        if segment.size and not (base in found.offset_indexes and base in found.time_indexes):
+            _log.warning("index missing path=%s", segment.path(layout.OFFSET_INDEX))
+            segment.forget_indexes(self._interval)
         try:
             return segment.resume(offset, self._interval)
         except InvalidBatch as error:

@@ -182,8 +182,18 @@ class Segment:
 
         Costs one index search and the batches behind the entry found, and completes indexes that
         miss their last entries. `size` is then where the next batch begins, or should. Raises
-        `BadIndex`, or `InvalidBatch` if the file does not reach `offset` in whole batches.
+        `InvalidBatch` if the file does not reach `offset` in whole batches.
         """
+        size = self.size
+        try:
+            return self._resume(offset, interval)
+        except BadIndex as error:
+            _log.warning("index made again path=%s reason=%r", self.path(layout.LOG), str(error))
+        self.size = size
+        self.forget_indexes(interval)
+        return self._resume(offset, interval)
+
+    def _resume(self, offset: int, interval: int) -> int:
         entry = self.offset_index.at_or_below_offset(offset - 1)
         self.time_index.truncate(offset)
         highest = self._highest_noted()
