@@ -15,6 +15,7 @@ kio's own reader is not used: it allocates what an array's count claims before i
 bytes, and a count of 2³¹−1 aborts the process.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cached_property
@@ -52,7 +53,7 @@ _SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Api(Generic[Request, Response]):
     """One of Kafka's APIs: its key, the versions that are served, and its two messages."""
 
@@ -61,22 +62,49 @@ class Api(Generic[Request, Response]):
     versions: range
     request: type[Request]
     response: type[Response]
+    _request_codecs: dict[int, tuple[Reader, Writer]] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+    _response_codecs: dict[int, tuple[Reader, Writer]] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
 
     def decode_request(self, version: int, body: memoryview) -> Request:
-        request, _ = _decode(load_request_schema(self.key, version), self.request, body)
+        read, _ = self._request_codec(version)
+        request: Request = read(body, 0)[0]
         return request
 
     def encode_request(self, version: int, request: Request) -> Outgoing:
-        return _encode(load_request_schema(self.key, version), self.request, request)
+        out = Outgoing()
+        self._request_codec(version)[1](out, request)
+        return out
 
     def decode_response(self, version: int, body: memoryview) -> Response:
-        response, end = _decode(load_response_schema(self.key, version), self.response, body)
+        read, _ = self._response_codec(version)
+        response: Response
+        response, end = read(body, 0)
         if end != len(body):
             raise ProtocolError(f"{len(body) - end} bytes after the end of the message")
         return response
 
     def encode_response(self, version: int, response: Response) -> Outgoing:
-        return _encode(load_response_schema(self.key, version), self.response, response)
+        out = Outgoing()
+        self._response_codec(version)[1](out, response)
+        return out
+
+    def _request_codec(self, version: int) -> tuple[Reader, Writer]:
+        codec = self._request_codecs.get(version)
+        if codec is None:
+            codec = _entity(load_request_schema(self.key, version), self.request)
+            self._request_codecs[version] = codec
+        return codec
+
+    def _response_codec(self, version: int) -> tuple[Reader, Writer]:
+        codec = self._response_codecs.get(version)
+        if codec is None:
+            codec = _entity(load_response_schema(self.key, version), self.response)
+            self._response_codecs[version] = codec
+        return codec
 
     def is_flexible(self, version: int) -> bool:
         """Whether request and response of this version carry tagged fields."""
@@ -86,19 +114,6 @@ class Api(Generic[Request, Response]):
     def _first_flexible(self) -> int:
         flexible = (v for v in self.versions if load_request_schema(self.key, v).__flexible__)
         return next(flexible, self.versions.stop)
-
-
-def _decode(schema: type[Any], message: type[Request], body: memoryview) -> tuple[Request, int]:
-    """The message, and where it ends."""
-    read, _ = _entity(schema, message)
-    return read(body, 0)
-
-
-def _encode(schema: type[Any], message: type[Request], value: Request) -> Outgoing:
-    _, write = _entity(schema, message)
-    out = Outgoing()
-    write(out, value)
-    return out
 
 
 @dataclass(frozen=True, slots=True)
