@@ -40,6 +40,12 @@ class Compaction:
                 "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error
             )
             return
+        except Exception:  # the others are to be compacted all the same
+            log.exception("compaction failed topic=%s partition=%d", *key)
+            return
+        finally:
+            if partition.log.offline:
+                partition.take_offline(partition.log.offline)
         if cleaning is None:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)

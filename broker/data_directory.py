@@ -152,13 +152,17 @@ class DataDirectory:
         """Let others have it."""
         os.close(self._lock)
 
+    def note_alive(self) -> None:
+        """Leave the time, for the next start to see."""
+        os.utime(self._lock)
+
     def _note_start(self) -> int | None:
         """Leave the time in the lock file; what the newest was before that, None in a new one."""
         lock = os.fstat(self._lock)
         known = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():
             known.append(checkpoint.stat().st_mtime_ns)
-        os.utime(self._lock)
+        self.note_alive()
         return max(known) // 1_000_000 if known else None
 
     def _read_id(self) -> UUID:

@@ -49,6 +49,7 @@ class Housekeeping:
         self._thread.shutdown()
 
     async def _checkpoint(self) -> None:
+        self._data.note_alive()
         now_ms = _wall_ms()
         checkpoints = {}
         for partition in self._partitions:

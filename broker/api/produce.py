@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 _ALL = -1
+_UNPACKED_LIMIT = 64 * 1024 * 1024  # what compaction will unpack as well
 
 
 def serve(
@@ -112,7 +113,7 @@ def _checked(
             ErrorCode.not_enough_replicas,
             f"1 replica is in sync, min.insync.replicas is {partition.min_insync_replicas}",
         )
-    if partition.compacts and any(record.key is None for record in records(view)):
+    if partition.compacts and any(record.key is None for record in records(view, _UNPACKED_LIMIT)):
         raise BatchError(ErrorCode.invalid_record, "a compacted topic needs a key in every record")
     if partition.stamps_append_time:
         stamp_append_time(view, now_ms)
