@@ -243,9 +243,8 @@ class Log:
                 self._segments.keep_warm(segment)
         if not ticket.unwritten:
             self.recovery_point = max(self.recovery_point, ticket.recovery_point)
-        if ticket.end_offset > self.exposed_offset:
-            self.flushed_offset = self.exposed_offset = ticket.end_offset
-            self._reader.expose(ticket.end_offset, ticket.end_segment, ticket.end_position)
+        self.flushed_offset = self.exposed_offset = ticket.end_offset
+        self._reader.expose(ticket.end_offset, ticket.end_segment, ticket.end_position)
 
     def checkpoint(self, now_ms: int) -> tuple[int, int]:
         """Recovery point and start offset, to be written down. The next flush moves the former."""

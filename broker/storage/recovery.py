@@ -100,7 +100,8 @@ class _Recovery:
             self._begin()
         self._epochs = self._load_epochs()
         verify_from = self._proven if clean else min(recovery_point, self._proven)
-        known_at, verify_from = self._load_snapshot(verify_from)
+        verify_from = max(verify_from, self._segments[0].base_offset)
+        known_at = self._load_snapshot(verify_from)
         first = self._holding(verify_from)
         self._check_sealed(first)
         size = self._segments[first].size
@@ -212,25 +213,22 @@ class _Recovery:
             f"{error.offset} should be, and more follows: {_ADVICE}"
         )
 
-    def _load_snapshot(self, verify_from: int) -> tuple[int, int]:
-        """From where producers' batches have to be looked at, and from where to verify.
+    def _load_snapshot(self, verify_from: int) -> int:
+        """From where on producers' batches have to be looked at.
 
-        A snapshot below the first segment is of no use: what followed it is gone. Without one at or
-        below `verify_from`, it is verified from the next one: below that, all had been on disk.
+        A snapshot below the first segment is of no use: what followed it is gone. Where there is
+        none at or below `verify_from`, the next one knows more than the batches that are left.
         """
         base = self._segments[0].base_offset
-        verify_from = max(verify_from, base)
-        usable = [offset for offset in self._found.snapshots if offset >= base]
         if base <= self._proven <= verify_from:
-            return self._proven, verify_from
+            return self._proven
         self._producers.clear()
+        usable = [offset for offset in self._found.snapshots if offset >= base]
         below = [offset for offset in usable if offset <= verify_from]
         known_at = snapshots.load_newest(self._directory, below, self._producers)
         if known_at is None and base > 0:
-            above = [offset for offset in usable if offset > verify_from]
-            known_at = snapshots.load_oldest(self._directory, above, self._producers)
-            verify_from = known_at or verify_from
-        return base if known_at is None else known_at, verify_from
+            snapshots.load_oldest(self._directory, usable, self._producers)
+        return base if known_at is None else known_at
 
     def _load_producers(self, offset: int, until: int, last: int) -> None:
         """The producers' batches from `offset` on, by their headers."""
@@ -302,10 +300,8 @@ class _Recovery:
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
         """The torn tail of the log; or damage in its middle, and then nothing is touched."""
         segment = self._segments[number]
-        if (
-            error.offset < self._reached
-            or any(each.size and self._is_proven(each) for each in self._segments[number + 1 :])
-            or find_valid(segment.file, error.position, size, error.offset)
+        if error.offset < self._reached or find_valid(
+            segment.file, error.position, size, error.offset
         ):
             raise self._corrupt(segment, error)
         _log.warning(

@@ -52,7 +52,16 @@ def _too_long(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\x7f" * 24)
 
 
-DAMAGES = [_missing, _empty, _odd, _shorter, _zeros, _garbage, _too_long]
+def _shifted(path: Path) -> None:
+    """Every offset is a little lower than that of the batch it stands for."""
+    content = bytearray(path.read_bytes())
+    first, step = (0, 8) if path.suffix == ".index" else (8, 12)
+    for at in range(first, len(content), step):
+        content[at : at + 4] = max(int.from_bytes(content[at : at + 4]) - 9, 0).to_bytes(4)
+    path.write_bytes(content)
+
+
+DAMAGES = [_shifted, _missing, _empty, _odd, _shorter, _zeros, _garbage, _too_long]
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "crash"])

@@ -1,0 +1,142 @@
+"""What happens to a log while a flush is under way, and when part of one fails."""
+
+from pathlib import Path
+
+from tests.broker.storage.log_files import (
+    NOW,
+    append,
+    batch,
+    create,
+    filled,
+    flush,
+    log_file,
+    names,
+    read_on,
+    reopen,
+)
+
+DAY = 86_400_000
+
+
+def test_a_segment_sealed_during_a_flush_and_gone_after_it_exposes_nothing(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=300, retention_ms=DAY)
+    for _ in range(3):
+        append(log, batch())
+    ticket = log.begin_flush()
+    assert ticket is not None
+    append(log, batch(timestamps=[NOW + 5]), NOW + DAY)
+    assert names(log, ".log") == [0, 3]
+    ticket.run()
+    log.complete_flush(ticket)
+    assert log.exposed_offset == 3
+    assert log.expire(NOW + DAY + 1) == [0]
+    assert log.start_offset == 3
+    assert log.read(3, 100) is None
+    assert log.latest_timestamp() is None, "it is not yet exposed"
+    flush(log)
+    assert log.latest_timestamp() == (3, NOW + 5, 0)
+    assert len(list(read_on(log, 3))) == 1
+
+
+def test_a_segment_sealed_and_gone_during_a_flush_exposes_nothing(tmp_path: Path) -> None:
+    log = create(tmp_path, retention_ms=DAY)
+    append(log, batch())
+    flush(log)
+    log.checkpoint(NOW)
+    ticket = log.begin_flush()
+    assert ticket is not None
+    assert log.expire(NOW + 2 * DAY) == [0]
+    ticket.run()
+    log.complete_flush(ticket)
+    append(log, batch(timestamps=[NOW + 5]))
+    assert log.latest_timestamp() is None
+    flush(log)
+    assert log.latest_timestamp() == (1, NOW + 5, 0)
+    assert names(log, ".log") == [1]
+
+
+def test_without_its_snapshot_a_recovery_point_does_not_move(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    append(log, batch(producer=(5, 0, 0)))
+    in_the_way = log_file(log, 1, ".snapshot.tmp")
+    in_the_way.mkdir()
+    log.checkpoint(NOW)
+    flush(log)
+    assert log.offline == ""
+    assert log.exposed_offset == 1, "that is no failure to flush"
+    assert log.checkpoint(NOW) == (0, 0)
+    in_the_way.rmdir()
+    flush(log)
+    assert log.checkpoint(NOW) == (1, 0)
+    assert names(log, ".snapshot") == [1]
+
+
+def test_producers_are_known_though_the_first_segments_snapshot_is_not(tmp_path: Path) -> None:
+    """What followed an older snapshot is gone with its segments; the next newer one is taken."""
+    log = filled(tmp_path, 60, segment_bytes=3000)
+    log = reopen(log)
+    log.checkpoint(NOW)
+    flush(log)
+    bases = names(log, ".log")
+    log_file(log, bases[1], ".snapshot").unlink()
+    log.delete_before(bases[1])
+    flush(log)
+    log.abandon()
+    again = reopen(log, recovery_point=0)
+    assert again.start_offset == bases[1]
+    assert len(again.producers) == 1
+    assert append(again, batch(3, producer=(5, 0, 177))).duplicate
+    assert append(again, batch(3, producer=(5, 0, 180))).base_offset == 180
+
+
+def test_a_producer_is_rather_forgotten_than_known_wrongly(tmp_path: Path) -> None:
+    """Between an old snapshot and the first segment its batches are gone: it begins anew."""
+    log = create(tmp_path, segment_bytes=500)
+    append(log, batch(3, producer=(5, 0, 0)))
+    log.checkpoint(NOW)
+    flush(log)
+    for number in range(1, 10):
+        append(log, batch(3, producer=(5, 0, 3 * number)))
+    for _ in range(5):
+        append(log, batch(3, size=200))
+    flush(log)
+    assert names(log, ".snapshot")[0] == 3
+    last = names(log, ".log")[-1]
+    assert last > 30
+    for offset in names(log, ".snapshot")[1:]:
+        log_file(log, offset, ".snapshot").write_bytes(b"damaged")
+    kept = log_file(log, 3, ".snapshot").read_bytes()
+    log.delete_before(last)
+    flush(log)
+    log_file(log, 3, ".snapshot").write_bytes(kept)
+    log.abandon()
+    again = reopen(log, recovery_point=0)
+    assert again.start_offset == last
+    assert append(again, batch(3, producer=(5, 0, 30))).duplicate is False
+
+
+def test_files_of_removed_segments_are_closed(tmp_path: Path) -> None:
+    log = create(tmp_path, segment_bytes=500)
+    for _ in range(30):
+        append(log, batch(size=100))
+    flush(log)
+    assert log.read(0, 200) is not None
+    assert log.read(4, 200) is not None
+    log.delete_before(20)
+    flush(log)
+    held = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [path for path in held if str(log.directory) in str(path) and "deleted" in path.name]
+
+
+def test_a_crash_before_its_flush_leaves_a_deletion_to_be_finished(tmp_path: Path) -> None:
+    log = filled(tmp_path, 60, segment_bytes=3000)
+    log = reopen(log)
+    bases = names(log, ".log")
+    log.delete_before(bases[2])
+    log.abandon()
+    assert names(log, ".log") == bases
+    again = reopen(log, recovery_point=0)
+    assert again.start_offset == bases[2]
+    assert again.expire(0) == bases[:2]
+    flush(again)
+    assert names(log, ".log") == bases[2:]
