@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aiokafka.record.default_records import (  # type: ignore[import-untyped]
+from aiokafka.record.default_records import (
     DefaultRecordBatchBuilder,
 )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from aiokafka.partitioner import murmur2  # type: ignore[import-untyped]
+from aiokafka.partitioner import murmur2
 
 from client.brokers import Brokers
 from client.connection import Connection, Pending

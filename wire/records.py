@@ -11,10 +11,10 @@ last offset and base timestamp whichever of its records are left, and the builde
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from aiokafka.errors import CorruptRecordException  # type: ignore[import-untyped]
+from aiokafka.errors import CorruptRecordException
 
 # Imported by its own name: without the C extension this must fail, not become thirty times slower.
-from aiokafka.record._crecords import DefaultRecordBatch  # type: ignore[import-untyped]
+from aiokafka.record._crecords import DefaultRecordBatch
 from crc32c import crc32c
 
 from wire.batch import (

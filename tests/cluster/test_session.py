@@ -272,7 +272,7 @@ def test_with_a_secret_strangers_read_but_do_not_write(
         lambda: stranger.get("/config/users/u"),
     ):
         with pytest.raises(NoAuthError):
-            attempt()
+            attempt()  # type: ignore[no-untyped-call]
     stranger.stop()
     stranger.close()
 

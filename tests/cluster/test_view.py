@@ -41,7 +41,8 @@ def open_view(session: Session) -> Iterator[Views]:
     opened: list[ClusterView] = []
 
     def open_view(session: Session) -> tuple[ClusterView, list[ClusterSnapshot]]:
-        view, told = ClusterView(session), []
+        view = ClusterView(session)
+        told: list[ClusterSnapshot] = []
         opened.append(view)
         view.start(told.append)
         return view, told

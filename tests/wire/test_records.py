@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     from kafka.record.default_records import DefaultRecordBatch as ForeignBatch
     from kafka.record.default_records import DefaultRecordBatchBuilder as ForeignBuilder
 
-MANY = max(600, settings.default.max_examples)
+MANY = max(600, settings.default.max_examples)  # type: ignore[union-attr]
 TIMES = st.integers(-1, 2**60)
 VALUES = (
     st.none() | st.binary(max_size=60) | st.binary(min_size=3, max_size=3).map(lambda b: b * 500)
@@ -285,7 +285,7 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_decompression_bomb_is_refused_within_the_limit(name: str) -> None:
     codec, make = BOMBS[name]
-    batch = packed(build_batch([Record(0, 0, None, None)]), codec, make())
+    batch = packed(build_batch([Record(0, 0, None, None)]), codec, make())  # type: ignore[no-untyped-call]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert outcome(batch, limit=16 << 20) is ErrorCode.corrupt_message
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

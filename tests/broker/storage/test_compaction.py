@@ -11,6 +11,7 @@ from broker.storage.compaction import compact, due_segments
 from tests.broker.storage.compacted_log import (
     CONFIG,
     NOW,
+    Story,
     filled,
     flush,
     inline,
@@ -88,7 +89,9 @@ def test_segments_that_are_deleted_meanwhile_stay_deleted(tmp_path: Path) -> Non
         story = filled(tmp_path / when)
         start = story.log.sealed_segments()[2].base_offset
 
-        async def meanwhile(job: CleaningJob, story=story, when=when, start=start) -> Cleaning:
+        async def meanwhile(
+            job: CleaningJob, story: Story = story, when: str = when, start: int = start
+        ) -> Cleaning:
             if when == "after":
                 cleaning = clean(replace(job, segment_bytes=1))
             story.log.delete_before(start)

@@ -104,7 +104,7 @@ class Watch:
 WATCH = Watch()
 
 
-@settings(max_examples=max(settings.default.max_examples // 10, 5))
+@settings(max_examples=max(settings.default.max_examples // 10, 5))  # type: ignore[union-attr]
 @given(st.lists(PAIRS, min_size=10, max_size=40), st.integers(0, 2), st.data())
 def test_a_crash_at_any_step_of_a_swap_leaves_the_old_or_the_new(
     batches: list[list[tuple[int, bytes | None]]], passes: int, data: st.DataObject

@@ -104,7 +104,7 @@ def traffic(draw: st.DrawFn) -> list[tuple[BatchHeader, int]]:
     return [(header, draw(st.integers(1, 10**6))) for header in sent]
 
 
-@settings(max_examples=max(400, settings.default.max_examples))
+@settings(max_examples=max(400, settings.default.max_examples))  # type: ignore[union-attr]
 @given(traffic(), st.integers(1, 9))
 def test_the_rules_hold_across_restarts(
     sent: list[tuple[BatchHeader, int]], restart_every: int
