@@ -287,12 +287,16 @@ class Partitions:
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
         try:
-            opened = await self._loop.run_in_executor(
-                self._threads, self._open_log, key, want.topic_id, want.config
-            )
-        except (StorageError, OSError) as error:
+            opened = await self._loop.run_in_executor(self._threads, self._open_log, key, want)
+        except Exception as error:  # whatever it is, the others are to be served
             self._offline[key] = (want.topic_id, str(error))
-            log.error("partition offline topic=%s partition=%d reason=%r", topic, index, str(error))
+            log.error(
+                "partition offline topic=%s partition=%d reason=%r",
+                topic,
+                index,
+                str(error),
+                exc_info=not isinstance(error, StorageError | OSError),
+            )
             return
         self._partitions[key] = Partition(
             topic,
@@ -305,25 +309,29 @@ class Partitions:
             metrics=self._metrics,
         )
 
-    def _open_log(self, key: Key, topic_id: UUID, config: TopicConfig) -> Log:
+    def _open_log(self, key: Key, want: _Wanted) -> Log:
         """In a worker thread: open what is there, if it is this topic's, or create it."""
         path = directories.path_of(self._data.path, *key)
         if path.exists():
             found = directories.topic_id(path)
-            if found == topic_id:
+            if found == want.topic_id:
                 checkpoint = self._data.checkpoint(key)
-                return Log.open(
+                opened = Log.open(
                     path,
-                    config.log_config(),
+                    want.config.log_config(),
                     recovery_point=checkpoint.recovery_point,
                     start_offset=checkpoint.start_offset,
                     clean=self._clean,
                     now_ms=time.time_ns() // 1_000_000,
                 )
+                opened.begin_epoch(want.leader_epoch)
+                return opened
             stray = directories.set_aside(path, found)
             log.warning("another topic's data was set aside path=%s", stray)
         self._data.forget_checkpoint(key)
-        return Log.create(path, topic_id, config.log_config())
+        created = Log.create(path, want.topic_id, want.config.log_config())
+        created.begin_epoch(want.leader_epoch)
+        return created
 
     # The end
 
