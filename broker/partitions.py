@@ -14,7 +14,7 @@ after the other, with files opened and deleted in worker threads.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +90,7 @@ class Partitions:
         self._pending: ClusterSnapshot | None = None
         self._applying: asyncio.Task[None] | None = None
         self._warned: set[Path] = set()
+        self._looked_for: Set[str] | None = None  # topics when strays were last looked for
         self._watchers: list[Callable[[], None]] = []
 
     # Looking up
@@ -249,7 +250,8 @@ class Partitions:
         for key, partition in tuple(self._partitions.items()):
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
                 await self._let_go(key, partition, snapshot)
-        if snapshot.deleting or snapshot.topics.keys() != self.applied.topics.keys():
+        if snapshot.deleting or snapshot.topics.keys() != self._looked_for:
+            self._looked_for = snapshot.topics.keys()
             self._look_for_strays(snapshot)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> None:
