@@ -6,6 +6,7 @@
 """
 
 import os
+import signal
 import tempfile
 import time
 import uuid
@@ -17,6 +18,10 @@ import pytest
 from hypothesis import HealthCheck
 
 pytest_plugins = ["tests.zookeeper_fixture", "tests.running_servers"]
+
+# Whoever was started in the background by a shell ignores Ctrl-C, and so would every child.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MARK = "PENSTOCK_TEST_SESSION"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,26 @@ def penstock(*arguments: str, stdin: str = "") -> Ended:
         timeout=90,
         check=False,
     )
+
+
+@contextmanager
+def running(arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with pipes, killed at the end if it still runs then.
+
+    Ctrl-C reaches it even if the tests themselves run in the background, where it is ignored.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["env", "--default-signal=INT", *arguments],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=REPOSITORY,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class At:

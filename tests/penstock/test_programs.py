@@ -11,7 +11,7 @@ import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper, answers
 from tests.broker_process import BrokerProcess
-from tests.penstock.running import PENSTOCK, REPOSITORY, At, penstock
+from tests.penstock.running import PENSTOCK, REPOSITORY, At, penstock, running
 from tests.server_process import free_ports, wait_until
 
 
@@ -41,10 +41,7 @@ def test_the_demonstration_without_java_says_so(tmp_path: Path) -> None:
 def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     arguments = ["zookeeper", "--data-dir", str(tmp_path / "zookeeper"), "--port", str(port)]
-    with (
-        (tmp_path / "log").open("wb") as log,
-        subprocess.Popen([*PENSTOCK, *arguments], stderr=log, cwd=REPOSITORY) as process,
-    ):
+    with running([*PENSTOCK, *arguments]) as process:
         wait_until(lambda: answers("127.0.0.1", port), within=30, what="ZooKeeper answers")
         taken = penstock("zookeeper", "--data-dir", str(tmp_path / "other"), "--port", str(port))
         process.send_signal(signal.SIGTERM)
