@@ -27,17 +27,14 @@ MARK = "PENSTOCK_TEST_SESSION"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A slow machine is no bug: there are no deadlines.
-hypothesis.settings.register_profile(
-    "default", derandomize=True, database=None, deadline=None, print_blob=True
-)
-hypothesis.settings.register_profile(
-    "fuzz",
-    max_examples=20_000,
+PATIENT = hypothesis.settings(
     database=None,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
