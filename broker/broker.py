@@ -65,7 +65,10 @@ class Broker:
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.loop = asyncio.get_running_loop()
-        self.defaults = TopicDefaults.from_settings(config.topic_defaults)
+        try:
+            self.defaults = TopicDefaults.from_settings(config.topic_defaults)
+        except ValueError as error:
+            raise BrokerError(f"`topic_defaults`: {error}") from None
         if self.defaults.replication_factor > 1:
             raise BrokerError(
                 "`topic_defaults.replication_factor` must be 1: this release keeps one replica of "
