@@ -34,7 +34,8 @@ class Compaction:
         key = partition.topic, partition.index
         try:
             first_dirty = self._data.cleaned(key)
-            cleaning = await compact(partition.log, first_dirty, now_ms, clean_in_process)
+            with partition.noticing_failure() as log_:
+                cleaning = await compact(log_, first_dirty, now_ms, clean_in_process)
         except (StorageError, OSError) as error:
             log.warning(
                 "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error
@@ -43,9 +44,6 @@ class Compaction:
         except Exception:  # the others are to be compacted all the same
             log.exception("compaction failed topic=%s partition=%d", *key)
             return
-        finally:
-            if partition.log.offline:
-                partition.take_offline(partition.log.offline)
         if cleaning is None:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
