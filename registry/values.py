@@ -1,15 +1,17 @@
-"""What a registry keeps, as values: versions of schemas, levels, modes; and records of its topic."""
+"""What a registry keeps, as values: versions, levels, modes; and the records of its topic."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
-
 from schemas.compatibility import Level
 
 __all__ = [
+    "AVRO",
+    "NOTHING",
     "Config",
+    "Content",
     "Decision",
     "Level",
     "LogRecord",
@@ -19,6 +21,9 @@ __all__ = [
 ]
 
 Answer = TypeVar("Answer")
+
+AVRO: Final = "AVRO"
+NOTHING: Final = msgspec.Raw()  # JSON that was not there
 
 
 class Mode(StrEnum):
@@ -36,29 +41,56 @@ class Reference(msgspec.Struct, frozen=True):
     version: int
 
 
+class Content(NamedTuple):
+    """What makes two schemas the same one."""
+
+    text: str
+    type: str
+    references: tuple[Reference, ...]
+    metadata: str
+    rule_set: str
+
+
 class Version(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a subject.
 
-    `metadata` and `rule_set` are Confluent's data contracts: kept and handed out as they came,
-    since clients act on them and the registry does not.
+    `metadata` and `rule_set` are Confluent's data contracts as JSON: kept and handed out as they
+    came, since clients act on them and the registry does not. A `type` other than AVRO comes from
+    a topic that Confluent's registry has written: it is handed out, and nothing more.
     """
 
     subject: str
     version: int
     id: int
     text: str
+    type: str = AVRO
     references: tuple[Reference, ...] = ()
-    metadata: msgspec.Raw | None = None
-    rule_set: msgspec.Raw | None = None
+    metadata: str = ""
+    rule_set: str = ""
     deleted: bool = False
 
+    @property
+    def content(self) -> Content:
+        """What it is, whatever it is called: equal contents have one id."""
+        return Content(self.text, self.type, self.references, self.metadata, self.rule_set)
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set for one subject, or for all: None is not set."""
 
-    level: Level | None = None
-    normalize: bool | None = None
+class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is set for one subject, or for all, in the order and by the names of the interface.
+
+    The level, `normalize` and `compatibility_group` are acted upon. The others come from a topic
+    that Confluent's registry has written: they are kept and shown.
+    """
+
     alias: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    compatibility_level: Level | None = None
+    compatibility_group: str | None = None
+    default_metadata: msgspec.Raw = NOTHING
+    override_metadata: msgspec.Raw = NOTHING
+    default_rule_set: msgspec.Raw = NOTHING
+    override_rule_set: msgspec.Raw = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

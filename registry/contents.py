@@ -1,0 +1,259 @@
+"""What all records of the topic say, up to one offset: subjects, versions, ids, configs, modes.
+
+Two of these are alive in a registry that writes: the one that readers see, which follows the topic,
+and the writer's, which is ahead of it by what is just being written. Neither does any I/O, and each
+belongs to one thread.
+
+- A version is immutable; what happens to one replaces it.
+- An id means one content for ever. A record that says otherwise is logged and left out.
+- Equal contents share an id, also over several subjects.
+- Ids are given upwards within a range, and the highest that was ever given is known even after its
+  schema was removed for ever and the topic compacted: Confluent's registry ignores the value of a
+  NOOP record, so ours carries it.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from registry.log_records import (
+    BadRecord,
+    ClearSubjectRecord,
+    ConfigRecord,
+    DeleteSubjectRecord,
+    ModeRecord,
+    NoRecord,
+    Record,
+    SchemaRecord,
+    read,
+    write,
+)
+from registry.values import Config, Content, Level, LogRecord, Mode, Version
+
+log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
+
+EVERY_ID: Final = range(1, 2**31)
+
+
+class VersionKey(NamedTuple):
+    subject: str
+    version: int
+
+
+class Contents:
+    """`offset` is the offset that is to be read next."""
+
+    def __init__(self, ids: range = EVERY_ID, default_level: Level = Level.BACKWARD) -> None:
+        self.offset = 0
+        self.ids = ids
+        self.highest_id = ids.start - 1
+        self.default_level = default_level
+        self._subjects: dict[str, dict[int, Version]] = {}
+        self._names: list[str] | None = None  # sorted, until a subject comes or goes
+        self._subjects_of_id: dict[int, dict[str, int]] = {}
+        self._id_of_content: dict[Content, int] = {}
+        self._referrers: dict[VersionKey, set[VersionKey]] = {}
+        self._configs: dict[str | None, Config] = {}
+        self._modes: dict[str | None, Mode] = {}
+
+    def copy(self) -> Self:
+        copy = type(self)(self.ids, self.default_level)
+        copy.offset = self.offset
+        copy.highest_id = self.highest_id
+        copy._subjects = {name: dict(versions) for name, versions in self._subjects.items()}
+        copy._subjects_of_id = {key: dict(found) for key, found in self._subjects_of_id.items()}
+        copy._id_of_content = dict(self._id_of_content)
+        copy._referrers = {key: set(found) for key, found in self._referrers.items()}
+        copy._configs = dict(self._configs)
+        copy._modes = dict(self._modes)
+        return copy
+
+    # What records do.
+
+    def apply(self, offset: int, record: LogRecord) -> None:
+        """Take a record in. One that makes no sense is logged and left out."""
+        self.offset = offset + 1
+        try:
+            self.take(read(record))
+        except BadRecord as error:
+            log.error("record left out offset=%d why=%r", offset, str(error))
+
+    def take(self, record: Record) -> None:
+        match record:
+            case SchemaRecord(_, _, Version() as version):
+                self._put(version)
+            case SchemaRecord(subject, version, None):
+                self._remove(VersionKey(subject, version))
+            case ConfigRecord(subject, config):
+                _set(self._configs, subject, config)
+            case ModeRecord(subject, mode):
+                _set(self._modes, subject, mode)
+            case DeleteSubjectRecord(subject, until):
+                self._delete(subject, until)
+            case ClearSubjectRecord(subject):
+                self._clear(subject)
+            case NoRecord(highest_id):
+                self._note_id(highest_id)
+
+    def sign_of_life(self) -> LogRecord:
+        """A record that changes nothing and keeps the highest id."""
+        return write(NoRecord(self.highest_id))
+
+    def _put(self, version: Version) -> None:
+        known = self.content_of(version.id)
+        if known is not None and known != version.content:
+            log.error(
+                "schema left out: its id is another's subject=%r version=%d id=%d",
+                version.subject,
+                version.version,
+                version.id,
+            )
+            return
+        key = VersionKey(version.subject, version.version)
+        self._remove(key)
+        self._note_id(version.id)
+        if version.subject not in self._subjects:
+            self._names = None
+        self._subjects.setdefault(version.subject, {})[version.version] = version
+        self._subjects_of_id.setdefault(version.id, {})[version.subject] = version.version
+        self._id_of_content[version.content] = version.id
+        for reference in version.references:
+            target = VersionKey(reference.subject, reference.version)
+            self._referrers.setdefault(target, set()).add(key)
+
+    def _remove(self, key: VersionKey) -> None:
+        versions = self._subjects.get(key.subject, {})
+        version = versions.pop(key.version, None)
+        if version is None:
+            return
+        if not versions:
+            del self._subjects[key.subject]
+            self._names = None
+        subjects = self._subjects_of_id[version.id]
+        if subjects.get(key.subject) == key.version:
+            del subjects[key.subject]
+            other = [each.version for each in versions.values() if each.id == version.id]
+            if other:
+                subjects[key.subject] = max(other)
+        if not subjects:
+            del self._subjects_of_id[version.id]
+            if self._id_of_content.get(version.content) == version.id:
+                del self._id_of_content[version.content]
+        for reference in version.references:
+            target = VersionKey(reference.subject, reference.version)
+            self._referrers[target].discard(key)
+
+    def _delete(self, subject: str, until: int) -> None:
+        versions = self._subjects.get(subject, {})
+        for number, version in versions.items():
+            if number <= until:
+                versions[number] = msgspec.structs.replace(version, deleted=True)
+
+    def _clear(self, subject: str | None) -> None:
+        for name in self.subjects() if subject is None else [subject]:
+            for version in self.versions(name, deleted=True):
+                if version.deleted:
+                    self._remove(VersionKey(name, version.version))
+
+    def _note_id(self, given: int) -> None:
+        if given in self.ids:
+            self.highest_id = max(self.highest_id, given)
+
+    # What is asked.
+
+    def subjects(self, prefix: str = "") -> Iterator[str]:
+        """All names that begin so, in order, also of those whose versions are all deleted."""
+        if self._names is None:
+            self._names = sorted(self._subjects)
+        names = self._names
+        for position in range(bisect_left(names, prefix), len(names)):
+            if not names[position].startswith(prefix):
+                return
+            yield names[position]
+
+    def has_subject(self, subject: str, *, deleted: bool = False) -> bool:
+        """Whether it has a version; with `deleted`, a deleted one will do."""
+        versions = self._subjects.get(subject, {})
+        return bool(versions) if deleted else any(not v.deleted for v in versions.values())
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
+        """In order; with `deleted`, also those."""
+        versions = self._subjects.get(subject, {})
+        return [
+            versions[number]
+            for number in sorted(versions)
+            if deleted or not versions[number].deleted
+        ]
+
+    def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
+        found = self._subjects.get(subject, {}).get(number)
+        return found if found is not None and (deleted or not found.deleted) else None
+
+    def latest(self, subject: str) -> Version | None:
+        versions = self.versions(subject)
+        return versions[-1] if versions else None
+
+    def with_id(self, schema_id: int, subject: str | None = None) -> Version | None:
+        """A version that has this id, deleted or not; in this subject, if one is named."""
+        subjects = self._subjects_of_id.get(schema_id)
+        if subjects is None:
+            return None
+        name = next(iter(subjects)) if subject is None else subject
+        return self._subjects[name][subjects[name]] if name in subjects else None
+
+    def content_of(self, schema_id: int) -> Content | None:
+        found = self.with_id(schema_id)
+        return None if found is None else found.content
+
+    def id_of(self, content: Content) -> int | None:
+        return self._id_of_content.get(content)
+
+    def versions_with_id(self, schema_id: int, *, deleted: bool = False) -> list[Version]:
+        """One of each subject that has it: the last."""
+        subjects = self._subjects_of_id.get(schema_id, {})
+        found = [self._subjects[name][subjects[name]] for name in sorted(subjects)]
+        return [version for version in found if deleted or not version.deleted]
+
+    def referrers(self, key: VersionKey, *, deleted: bool = False) -> list[Version]:
+        """The versions that refer to this one."""
+        found = [self._subjects[name][number] for name, number in self._referrers.get(key, ())]
+        return [version for version in found if deleted or not version.deleted]
+
+    def next_id(self) -> int | None:
+        """The next one to give; None if the range is used up."""
+        given = max(self.highest_id + 1, self.ids.start)
+        return given if given in self.ids else None
+
+    def config(self, subject: str | None) -> Config | None:
+        """What is set for just this subject, or for all."""
+        found = self._configs.get(subject)
+        if found is None and subject is None:
+            return Config(compatibility_level=self.default_level)
+        return found
+
+    def mode(self, subject: str | None) -> Mode | None:
+        """What is set for just this subject, or for all."""
+        found = self._modes.get(subject)
+        return Mode.READWRITE if found is None and subject is None else found
+
+    def mode_in_scope(self, subject: str | None) -> Mode:
+        of_all = self._modes.get(None, Mode.READWRITE)
+        if of_all is Mode.READONLY_OVERRIDE:
+            return of_all
+        return self._modes.get(subject, of_all)
+
+    def __len__(self) -> int:
+        """How many versions there are, deleted ones too."""
+        return sum(map(len, self._subjects.values()))
+
+
+def _set(entries: dict[str | None, Value], subject: str | None, value: Value | None) -> None:
+    if value is None:
+        entries.pop(subject, None)
+    else:
+        entries[subject] = value
