@@ -1,0 +1,284 @@
+"""A client of a schema registry: Penstock's, or Confluent's.
+
+It blocks; any thread may use it. What an id means never changes, and neither does the id of a
+schema once a subject has it: both are asked for once and kept. So a subject that somebody deletes
+while this client lives is noticed by `lookup`, and not by `register` of what it registered before.
+
+All that goes wrong is a `RegistryError`; `schema` and `resolved` raise `InvalidSchema` as well, for
+what is registered and is not Avro. schemas/registry_transport.py says which instance is asked, and
+how often.
+"""
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Literal, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
+from schemas.parsing import AvroSchema, parse
+from schemas.registry_answers import (
+    AVRO,
+    EffectiveLevel,
+    EffectiveMode,
+    Reference,
+    RegisteredId,
+    RegisteredSchema,
+    SchemaOfId,
+    SchemaRequest,
+    SetLevel,
+    SubjectVersion,
+    Verdict,
+)
+from schemas.registry_transport import Transport
+
+__all__ = ["RegistryClient"]
+
+SUBJECT_NOT_FOUND: Final = 40401
+VERSION_NOT_FOUND: Final = 40402
+SCHEMA_NOT_FOUND: Final = 40403
+SUBJECT_SOFT_DELETED: Final = 40404
+VERSION_SOFT_DELETED: Final = 40406
+
+_PAGE: Final = 200  # schemas asked for at once: they may be large
+_MOST_KEPT: Final = 2_000
+_MOST_REFERENCES: Final = 1_000
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_Key = tuple[str, str, tuple[Reference, ...]]
+
+
+class RegistryClient:
+    """One registry, reached through the URLs of its instances: `http://a:8081,http://b:8081`."""
+
+    def __init__(
+        self,
+        urls: str,
+        *,
+        patience_seconds: float = 30.0,
+        first_contact_seconds: float | None = None,
+        attempt_seconds: float = 10.0,
+    ) -> None:
+        """ValueError if the URLs cannot be understood. Nobody is asked yet.
+
+        `first_contact_seconds` is the patience until the registry has answered for the first time.
+        """
+        self._transport = Transport(
+            urls,
+            patience_seconds=patience_seconds,
+            first_contact_seconds=(
+                patience_seconds if first_contact_seconds is None else first_contact_seconds
+            ),
+            attempt_seconds=attempt_seconds,
+        )
+        self._lock = threading.Lock()
+        self._schemas: dict[int, AvroSchema] = {}
+        self._ids: dict[_Key, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    # What there is
+
+    def subjects(self, *, deleted: bool = False) -> list[str]:
+        """By name; `deleted` adds those that were deleted, but not for good."""
+        return self._transport.ask(list[str], "GET", f"/subjects{_query(deleted=deleted)}")
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        path = f"{_subject(subject)}/versions{_query(deleted=deleted)}"
+        return self._transport.ask(list[int], "GET", path)
+
+    def version(
+        self, subject: str, version: int | Literal["latest"] = "latest", *, deleted: bool = False
+    ) -> RegisteredSchema:
+        path = f"{_subject(subject)}/versions/{version}{_query(deleted=deleted)}"
+        return self._transport.ask(RegisteredSchema, "GET", path)
+
+    def latest(self, subject: str) -> RegisteredSchema | None:
+        """None if there is no such subject."""
+        try:
+            return self.version(subject)
+        except RegistryRefused as error:
+            if error.code in {SUBJECT_NOT_FOUND, VERSION_NOT_FOUND}:
+                return None
+            raise
+
+    def all_schemas(
+        self, *, latest_only: bool = False, deleted: bool = False
+    ) -> list[RegisteredSchema]:
+        """Every version of every subject, or the latest of each."""
+        found: list[RegisteredSchema] = []
+        while True:
+            query = _query(latestOnly=latest_only, deleted=deleted, offset=len(found), limit=_PAGE)
+            page = self._transport.ask(list[RegisteredSchema], "GET", f"/schemas{query}")
+            found += page
+            if len(page) < _PAGE:
+                return found
+
+    def schema(self, schema_id: int) -> AvroSchema:
+        """The schema that an id means, ready to read messages with."""
+        with self._lock:
+            kept = self._schemas.get(schema_id)
+        if kept is None:
+            kept = self.resolved(self.text_of(schema_id))
+            with self._lock:
+                _keep(self._schemas, schema_id, kept)
+        return kept
+
+    def text_of(self, schema_id: int) -> SchemaOfId:
+        """What stands in the registry for an id, of whatever type it is."""
+        return self._transport.ask(SchemaOfId, "GET", f"/schemas/ids/{schema_id}")
+
+    def places_of(self, schema_id: int) -> list[SubjectVersion]:
+        """The subjects and versions that an id stands for."""
+        path = f"/schemas/ids/{schema_id}/versions"
+        return self._transport.ask(list[SubjectVersion], "GET", path)
+
+    def referenced_by(self, subject: str, version: int) -> list[int]:
+        """The ids of schemas that refer to this version."""
+        path = f"{_subject(subject)}/versions/{version}/referencedby"
+        return self._transport.ask(list[int], "GET", path)
+
+    def resolved(self, found: RegisteredSchema | SchemaOfId) -> AvroSchema:
+        """As a schema, with all that it refers to."""
+        if found.type != AVRO:
+            raise InvalidSchema(f"it is a schema of type {found.type}, not {AVRO}")
+        return parse(found.text, self.texts_of(found.references), strict=False)
+
+    def texts_of(self, references: Sequence[Reference]) -> list[str]:
+        """The texts that are referred to, directly or not: each after those that it needs."""
+        texts: list[str] = []
+        seen: set[tuple[str, int]] = set()
+        # Each is visited twice: first to put what it needs before it, then to be added.
+        waiting: list[tuple[Reference, str | None]] = [
+            (each, None) for each in reversed(references)
+        ]
+        while waiting:
+            reference, text = waiting.pop()
+            if text is not None:
+                texts.append(text)
+                continue
+            key = (reference.subject, reference.version)
+            if key in seen:
+                continue
+            seen.add(key)
+            if len(seen) > _MOST_REFERENCES:
+                raise RegistryError(f"more than {_MOST_REFERENCES:,} references")
+            found = self.version(*key, deleted=True)
+            waiting.append((reference, found.text))
+            waiting += [(each, None) for each in reversed(found.references)]
+        return texts
+
+    # What becomes of a schema
+
+    def register(self, subject: str, text: str, references: Sequence[Reference] = ()) -> int:
+        """The schema's id, new or not."""
+        key = (subject, text, tuple(references))
+        with self._lock:
+            kept = self._ids.get(key)
+        if kept is None:
+            request = SchemaRequest(text, references)
+            path = f"{_subject(subject)}/versions"
+            kept = self._transport.ask(RegisteredId, "POST", path, request).id
+            with self._lock:
+                _keep(self._ids, key, kept)
+        return kept
+
+    def lookup(
+        self,
+        subject: str,
+        text: str,
+        references: Sequence[Reference] = (),
+        *,
+        deleted: bool = False,
+    ) -> RegisteredSchema | None:
+        """The version of the subject that is this very schema, if there is one."""
+        path = f"{_subject(subject)}{_query(deleted=deleted)}"
+        try:
+            request = SchemaRequest(text, references)
+            return self._transport.ask(RegisteredSchema, "POST", path, request)
+        except RegistryRefused as error:
+            if error.code in {SUBJECT_NOT_FOUND, SCHEMA_NOT_FOUND}:
+                return None
+            raise
+
+    def check(self, subject: str, text: str, references: Sequence[Reference] = ()) -> Verdict:
+        """Whether the subject's level of compatibility lets it become the next version."""
+        path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
+        return self._transport.ask(Verdict, "POST", path, SchemaRequest(text, references))
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
+        """The versions it had. What is deleted for good must have been deleted before."""
+        path = f"{_subject(subject)}{_query(permanent=permanent)}"
+        return self._transport.ask(list[int], "DELETE", path, repeatable=False)
+
+    def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> int:
+        path = f"{_subject(subject)}/versions/{version}{_query(permanent=permanent)}"
+        return self._transport.ask(int, "DELETE", path, repeatable=False)
+
+    # Compatibility and mode
+
+    def level(self, subject: str | None = None) -> str:
+        """The level that holds for a subject, its own or the global one; or the global one."""
+        path = f"/config{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
+        return self._transport.ask(EffectiveLevel, "GET", path).level
+
+    def own_level(self, subject: str) -> str | None:
+        """The level that is set for this subject alone."""
+        try:
+            return self._transport.ask(EffectiveLevel, "GET", f"/config{_of(subject)}").level
+        except RegistryRefused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def set_level(self, subject: str | None, level: str) -> None:
+        """Of a subject, or for all that have none of their own."""
+        self._transport.ask(SetLevel, "PUT", f"/config{_of(subject)}", SetLevel(level))
+
+    def reset_level(self, subject: str | None) -> None:
+        """Back to what it is by default."""
+        self._transport.ask(EffectiveLevel, "DELETE", f"/config{_of(subject)}", repeatable=False)
+
+    def mode(self, subject: str | None = None) -> str:
+        """READWRITE, or what else holds for a subject or for all."""
+        path = f"/mode{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
+        return self._transport.ask(EffectiveMode, "GET", path).mode
+
+
+def _subject(name: str) -> str:
+    return f"/subjects{_of(name)}"
+
+
+def _of(subject: str | None) -> str:
+    # What is no text in UTF-8 is for the registry to refuse.
+    return "" if subject is None else f"/{quote(subject, safe='', errors='surrogatepass')}"
+
+
+def _query(**parameters: bool | int) -> str:
+    """Flags that are not set are left out."""
+    given = {
+        name: "true" if value is True else str(value)
+        for name, value in parameters.items()
+        if value is not False
+    }
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:
+    """What was kept first goes first when there is too much of it."""
+    kept[key] = value
+    if len(kept) > _MOST_KEPT:
+        kept.pop(next(iter(kept)))
