@@ -1,1 +1,1 @@
-"""Avro schemas as values: what they say, what they may become, and how events are written with them."""
+"""Avro schemas as values: what they say, what they may become, how events are written."""
