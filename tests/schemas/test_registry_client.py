@@ -158,9 +158,13 @@ def test_threads_share_it() -> None:
 
 
 def test_another_instance_is_asked_and_stayed_with() -> None:
-    with answering(says(["a"])) as server, client(f"{nobody()},{server.url}") as registry:
-        assert registry.subjects() == ["a"]
-        assert registry.subjects() == ["a"]
+    with (
+        answering(refuses(500, 50003)) as failing,
+        answering(says(["a"])) as server,
+        client(f"{nobody()},{failing.url},{server.url}") as registry,
+    ):
+        assert [registry.subjects() for _ in range(3)] == [["a"]] * 3
+        assert len(failing.asked) == 1
         assert len({each.connection for each in server.asked}) == 1
 
 
