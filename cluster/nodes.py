@@ -86,6 +86,25 @@ class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, str]
 
 
+class WriterNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/registry/{topic}/writer: `address` is host:port, `instance` one process"""
+
+    version: int = VERSION
+    address: str
+    instance: UUID
+
+
+class WriterEpochNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/registry/{topic}/epoch: the last writer, and the Kafka cluster that has the topic"""
+
+    version: int = VERSION
+    cluster_id: str
+    epoch: int
+    producer_id: int
+    producer_epoch: int
+    retired_id: int | None
+
+
 class DeletionNode(msgspec.Struct, frozen=True, kw_only=True):
     """/admin/delete_topics/{topic}: which topic of that name is to go"""
 

@@ -17,6 +17,7 @@ TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 USER_CONFIGS: Final = "/config/users"
 DELETIONS: Final = "/admin/delete_topics"
+REGISTRIES: Final = "/registry"
 
 DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
 
@@ -73,3 +74,16 @@ def broker_config(broker_id: int | None) -> str:
 def deletion(name: str) -> str:
     check_topic_name(name)
     return f"{DELETIONS}/{name}"
+
+
+def registry(schemas_topic: str) -> str:
+    check_topic_name(schemas_topic)
+    return f"{REGISTRIES}/{schemas_topic}"
+
+
+def registry_writer(schemas_topic: str) -> str:
+    return f"{registry(schemas_topic)}/writer"
+
+
+def registry_epoch(schemas_topic: str) -> str:
+    return f"{registry(schemas_topic)}/epoch"

@@ -80,6 +80,21 @@ class ControllerEpoch:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class WriterEpoch:
+    """The right to write a schemas topic: as this producer, in this epoch of it.
+
+    `epoch` counts writers; `version` is that of the node that does so. `retired_id` is the producer
+    id that writers had before this one, whose last epoch keeps them out.
+    """
+
+    epoch: int
+    producer_id: int
+    producer_epoch: int
+    retired_id: int | None
+    version: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
     """The whole map at one moment."""

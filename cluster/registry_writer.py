@@ -1,0 +1,168 @@
+"""The one registry that writes a schemas topic, elected here and fenced off by the brokers.
+
+`/registry/{topic}/writer` is an ephemeral node of the registry that writes, and says where it is;
+`/registry/{topic}/epoch` counts those who did and holds the producer id that all of them share. A
+writer produces with that id and with its own epoch as the producer's epoch: once a newer one has
+appended anything, the broker refuses the older.
+
+Kafka's producer epochs have 16 bits. The last one is nobody's: when it is reached the next writer
+takes a new producer id, and before it writes anything with that, it appends with the old id in the
+last epoch. Whoever still had the old id is refused from then on, as ever.
+"""
+
+from collections.abc import Callable
+from typing import Final
+from uuid import uuid4
+
+from cluster import nodes, paths
+from cluster.election import Candidate, elect
+from cluster.errors import Conflict, MapDisagrees
+from cluster.nodes import WriterEpochNode, WriterNode
+from cluster.operations import Check, Create, Delete, Set
+from cluster.session import Session
+from cluster.values import WriterEpoch
+
+LAST_PRODUCER_EPOCH: Final = 2**15 - 1
+
+
+def after(epoch: WriterEpoch, new_producer_id: Callable[[], int]) -> WriterEpoch:
+    """The epoch of the next writer."""
+    producer_epoch = epoch.producer_epoch + 1
+    if producer_epoch < LAST_PRODUCER_EPOCH:
+        return WriterEpoch(
+            epoch.epoch + 1, epoch.producer_id, producer_epoch, epoch.retired_id, epoch.version + 1
+        )
+    return WriterEpoch(epoch.epoch + 1, new_producer_id(), 0, epoch.producer_id, epoch.version + 1)
+
+
+class WriterOffice:
+    """The office, as one registry runs for it.
+
+    `address` is where other registries reach this one. A node that says the same at this process's
+    first attempt is left from one that was killed; later on it is another registry's, which by
+    mistake says the same of itself, and `elect` returns None.
+    """
+
+    def __init__(
+        self, topic: str, address: str, cluster_id: str, new_producer_id: Callable[[], int]
+    ) -> None:
+        self.path = paths.registry_writer(topic)
+        self._topic = topic
+        self._address = address
+        self._cluster_id = cluster_id
+        self._new_producer_id = new_producer_id
+        self._instance = uuid4()
+        self._first = True
+        self.claim = nodes.encode(WriterNode(address=address, instance=self._instance))
+
+    def elect(self, session: Session) -> WriterEpoch | None:
+        elected = elect(session, self)
+        self._first = False
+        return elected
+
+    def holder(self, session: Session) -> WriterNode | None:
+        node = session.read(self.path)
+        return None if node is None else nodes.decode(self.path, node.data, WriterNode)
+
+    def is_own(self, holder: WriterNode) -> bool:
+        return holder.instance == self._instance
+
+    def resign(self, session: Session) -> None:
+        """Let go of the node, if this session has it."""
+        epoch = self.current(session)
+        node = session.read(self.path)
+        if node is None or node.owner != session.session_id:
+            return
+        # Whoever is elected meanwhile keeps what is then another node, by the same name.
+        unchanged = Check(paths.registry_epoch(self._topic), epoch.version)
+        try:
+            session.write(
+                [unchanged, Delete(self.path)], done=lambda: not session.exists(self.path)
+            )
+        except Conflict:
+            return
+
+    def current(self, session: Session) -> WriterEpoch:
+        """Raises MapDisagrees if the counter belongs to another Kafka cluster's topic."""
+        path = paths.registry_epoch(self._topic)
+        while (node := session.read(path)) is None:
+            self._begin(session, path)
+        found = nodes.decode(path, node.data, WriterEpochNode)
+        if found.cluster_id != self._cluster_id:
+            raise MapDisagrees(
+                f"ZooKeeper at {session.address} knows the registries of {self._topic} in Kafka "
+                f"cluster {found.cluster_id}, this one's is {self._cluster_id}: give each cluster "
+                "a chroot of its own"
+            )
+        return WriterEpoch(
+            found.epoch, found.producer_id, found.producer_epoch, found.retired_id, node.version
+        )
+
+    def following(self, epoch: WriterEpoch) -> tuple[WriterEpoch, Set]:
+        won = after(epoch, self._new_producer_id)
+        counted = WriterEpochNode(
+            cluster_id=self._cluster_id,
+            epoch=won.epoch,
+            producer_id=won.producer_id,
+            producer_epoch=won.producer_epoch,
+            retired_id=won.retired_id,
+        )
+        return won, Set(paths.registry_epoch(self._topic), nodes.encode(counted), epoch.version)
+
+    def is_left_over(self, claim: bytes) -> bool:
+        holder = nodes.decode(self.path, claim, WriterNode)
+        return self.is_own(holder) or (self._first and holder.address == self._address)
+
+    def _begin(self, session: Session, path: str) -> None:
+        first = WriterEpochNode(
+            cluster_id=self._cluster_id,
+            epoch=0,
+            producer_id=self._new_producer_id(),
+            producer_epoch=0,
+            retired_id=None,
+        )
+        parents = (paths.REGISTRIES, paths.registry(self._topic))
+        missing = [Create(parent) for parent in parents if not session.exists(parent)]
+        try:
+            session.write([*missing, Create(path, nodes.encode(first))], done=lambda: False)
+        except Conflict:
+            return  # somebody else does the same just now
+
+
+class WriterCandidate(Candidate[WriterEpoch]):
+    """Runs for writer, unless it stands back, and tells who is writer whenever that changes.
+
+    `on_holder` is called on the candidate's own thread, with None while nobody is known to be.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        office: WriterOffice,
+        *,
+        on_elected: Callable[[WriterEpoch], None],
+        on_deposed: Callable[[], None],
+        on_holder: Callable[[WriterNode | None], None],
+    ) -> None:
+        self._office = office
+        self._standing = True
+        self._on_holder = on_holder
+        super().__init__(session, office.path, self._attempt, on_elected, on_deposed)
+
+    def stand_back(self) -> None:
+        """Resign, and let others be elected. Returns at once."""
+        self._standing = False
+        self.poke()
+
+    def stand(self) -> None:
+        self._standing = True
+        self.poke()
+
+    def _attempt(self) -> WriterEpoch | None:
+        elected = None
+        if self._standing:
+            elected = self._office.elect(self._session)
+        else:
+            self._office.resign(self._session)
+        self._on_holder(self._office.holder(self._session))
+        return elected
