@@ -13,7 +13,6 @@ prints it (`interface/README.md` has the command), and writes `interface/schemas
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPResponse
@@ -140,7 +139,6 @@ def topic_records(lines: Iterable[str]) -> Iterator[dict[str, str | None]]:
     """Records of the registry's topic, from lines of key, tab and value."""
     for line in lines:
         key, value = line.rstrip("\n").split("\t", 1)
-        value = re.sub(r'"ts":\d+', '"ts":0', value)
         yield {"key": key, "value": None if value == "null" else value}
 
 
