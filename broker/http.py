@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from broker.listening import listen
 from broker.metrics import CONTENT_TYPE, BrokerMetrics
+from cluster.listening import listen
 
 _HEAD_BYTES: Final = 8 * 1024
 _CLIENT_S: Final = 5.0  # from a connection's first byte to its last

@@ -14,8 +14,8 @@ from broker.caller import Caller
 from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
-from broker.listening import listen
 from broker.metrics import BrokerMetrics
+from cluster.listening import listen
 from wire.frames import FrameMemory
 
 log = logging.getLogger(__name__)

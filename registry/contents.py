@@ -17,8 +17,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self, TypeVar
 
-import msgspec
-
 from registry.log_records import (
     BadRecord,
     ClearSubjectRecord,
@@ -152,7 +150,7 @@ class Contents:
         versions = self._subjects.get(subject, {})
         for number, version in versions.items():
             if number <= until:
-                versions[number] = msgspec.structs.replace(version, deleted=True)
+                versions[number] = version.as_deleted()
 
     def _clear(self, subject: str | None) -> None:
         for name in self.subjects() if subject is None else [subject]:
@@ -229,8 +227,12 @@ class Contents:
         given = max(self.highest_id + 1, self.ids.start)
         return given if given in self.ids else None
 
+    def own_config(self, subject: str | None) -> Config | None:
+        """What was set, for just this subject or for all."""
+        return self._configs.get(subject)
+
     def config(self, subject: str | None) -> Config | None:
-        """What is set for just this subject, or for all."""
+        """The same; there is always one for all."""
         found = self._configs.get(subject)
         if found is None and subject is None:
             return Config(compatibility_level=self.default_level)

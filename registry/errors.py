@@ -22,6 +22,38 @@ class Answered(Exception):
         self.message = message
 
 
+def malformed_body(why: str) -> Answered:
+    return Answered(400, 400, f"The request's body cannot be read: {why}")
+
+
+def empty_body() -> Answered:
+    return Answered(422, 422, "The request needs a body")
+
+
+def no_such_path() -> Answered:
+    return Answered(404, 404, "HTTP 404 Not Found")
+
+
+def method_not_allowed() -> Answered:
+    return Answered(405, 405, "HTTP 405 Method Not Allowed")
+
+
+def not_acceptable() -> Answered:
+    return Answered(406, 406, "HTTP 406 Not Acceptable")
+
+
+def unsupported_media_type() -> Answered:
+    return Answered(415, 415, "HTTP 415 Unsupported Media Type")
+
+
+def too_large() -> Answered:
+    return Answered(413, 413, "The request's body is too large")
+
+
+def too_busy() -> Answered:
+    return Answered(503, 503, "Too many large requests at once: try again")
+
+
 def subject_not_found(subject: str) -> Answered:
     return Answered(404, 40401, f"Subject '{subject}' not found.")
 
@@ -130,7 +162,7 @@ def still_referenced(message: str) -> Answered:
 
 
 def invalid_subject(subject: str) -> Answered:
-    return Answered(422, 42208, f"The specified subject '{subject}' is not a valid subject.")
+    return Answered(422, 42208, f"The specified subject '{subject}' is not a valid.")
 
 
 def schema_too_large() -> Answered:

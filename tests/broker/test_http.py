@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from broker.http import HttpServer
-from broker.listening import CannotListen
 from broker.metrics import BrokerMetrics
+from cluster.listening import CannotListen
 
 
 @dataclass

@@ -1,13 +1,13 @@
-"""Sockets that a broker listens on, and what to tell whoever cannot have one."""
+"""Sockets that a program listens on, and what to tell whoever cannot have one."""
 
 import errno
 import socket
 
-from broker.errors import BrokerError
+from cluster.errors import ClusterError
 from cluster.ports import who_listens
 
 
-class CannotListen(BrokerError):
+class CannotListen(ClusterError):
     """The address is taken, not this machine's, or not allowed."""
 
 

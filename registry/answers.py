@@ -1,0 +1,110 @@
+"""The bodies of answers: field for field those of Confluent's registry, version 7, and none else.
+
+Later versions added `guid`, `ts`, `deleted` and a `schemaType` of AVRO. Clients do not miss them,
+and old Java clients fail on a field that they do not know.
+"""
+
+import msgspec
+
+from registry.values import AVRO, NOTHING, Config, Level, Reference, Version
+
+
+class SchemaAnswer(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """A version, or a part of what is known of it."""
+
+    subject: str | None = None
+    version: int | None = None
+    id: int | None = None
+    schema_type: str | None = None
+    references: tuple[Reference, ...] = ()
+    metadata: msgspec.Raw = NOTHING
+    rule_set: msgspec.Raw = NOTHING
+    schema: str | None = None
+    max_id: int | None = None
+
+
+class SubjectVersion(msgspec.Struct):
+    subject: str
+    version: int
+
+
+class CompatibilityAnswer(msgspec.Struct, omit_defaults=True):
+    """`messages` only where they were asked for."""
+
+    is_compatible: bool
+    messages: list[str] | None = None
+
+
+class ModeAnswer(msgspec.Struct):
+    mode: str
+
+
+class ConfigChange(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """A config as it was sent: there its level has another name."""
+
+    normalize: bool | None = None
+    compatibility: str | None = None
+    compatibility_group: str | None = None
+
+
+def whole(version: Version, text: str) -> SchemaAnswer:
+    return SchemaAnswer(
+        subject=version.subject,
+        version=version.version,
+        id=version.id,
+        schema_type=_type(version),
+        references=version.references,
+        metadata=_contract(version.metadata),
+        rule_set=_contract(version.rule_set),
+        schema=text,
+    )
+
+
+def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -> SchemaAnswer:
+    """What an id stands for; with subject and version if the client named the subject."""
+    return SchemaAnswer(
+        subject=version.subject if named else None,
+        version=version.version if named else None,
+        schema_type=_type(version),
+        references=version.references,
+        metadata=_contract(version.metadata),
+        rule_set=_contract(version.rule_set),
+        schema=text,
+        max_id=highest_id,
+    )
+
+
+def registered(version: Version) -> SchemaAnswer:
+    """The id; and all that was stored, if that may be more than was sent."""
+    if not version.metadata and not version.rule_set:
+        return SchemaAnswer(id=version.id)
+    return SchemaAnswer(
+        id=version.id,
+        version=version.version,
+        references=version.references,
+        metadata=_contract(version.metadata),
+        rule_set=_contract(version.rule_set),
+        schema=version.text,
+    )
+
+
+def config_change(config: Config) -> ConfigChange:
+    level = config.compatibility_level
+    return ConfigChange(
+        config.normalize, None if level is None else level.value, config.compatibility_group
+    )
+
+
+def config_answer(config: Config, default_level: Level) -> Config:
+    """A config as it is set, with the level that holds where it has none."""
+    if config.compatibility_level is not None:
+        return config
+    return msgspec.structs.replace(config, compatibility_level=default_level)
+
+
+def _type(version: Version) -> str | None:
+    return None if version.type == AVRO else version.type
+
+
+def _contract(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode()) if text else NOTHING

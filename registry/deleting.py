@@ -1,0 +1,114 @@
+"""Versions and subjects are deleted: first softly, then, if wanted, for ever.
+
+A soft delete takes a schema out of lookups and compatibility checks, while its id keeps decoding
+the data that was written with it. What another schema refers to is not deleted. Pure, as
+`registering`.
+"""
+
+from registry.contents import Contents, VersionKey
+from registry.errors import (
+    still_referenced,
+    subject_not_found,
+    subject_not_soft_deleted,
+    subject_soft_deleted,
+    version_not_found,
+    version_not_soft_deleted,
+    version_soft_deleted,
+)
+from registry.log_records import (
+    ConfigRecord,
+    DeleteSubjectRecord,
+    ModeRecord,
+    Record,
+    SchemaRecord,
+    write,
+)
+from registry.registering import read_only
+from registry.values import Decision, LogRecord, Mode, Version
+
+_READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+
+
+def delete_version(
+    contents: Contents, subject: str, number: int | None, *, permanent: bool
+) -> Decision[int]:
+    """Delete one version, None being the latest; the answer is its number."""
+    version = _version_to_delete(contents, subject, number, permanent=permanent)
+    _check_mode(contents, subject)
+    key = VersionKey(subject, version.version)
+    if contents.referrers(key, deleted=permanent):
+        raise _referenced(key)
+    if not permanent:
+        gone = version.as_deleted()
+        return Decision((write(SchemaRecord(*key, gone)),), version.version)
+    if not version.deleted:
+        raise version_not_soft_deleted(subject, version.version)
+    records: list[Record] = [SchemaRecord(*key, None)]
+    if len(contents.versions(subject, deleted=True)) == 1:
+        records += _settings(contents, subject)
+    return Decision(_for_ever(contents, records), version.version)
+
+
+def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Decision[list[int]]:
+    """Delete all versions; the answer is their numbers."""
+    if not contents.has_subject(subject, deleted=True):
+        raise subject_not_found(subject)
+    if not permanent and not contents.has_subject(subject):
+        raise subject_soft_deleted(subject)
+    _check_mode(contents, subject)
+    versions = contents.versions(subject, deleted=permanent)
+    for version in versions:
+        key = VersionKey(subject, version.version)
+        if any(by.subject != subject for by in contents.referrers(key, deleted=permanent)):
+            raise _referenced(key)
+        if permanent and not version.deleted:
+            raise subject_not_soft_deleted(subject)
+    numbers = [version.version for version in versions]
+    if not permanent:
+        return Decision((write(DeleteSubjectRecord(subject, numbers[-1])),), numbers)
+    # The last first, since a later version may refer to an earlier one.
+    records: list[Record] = [SchemaRecord(subject, number, None) for number in reversed(numbers)]
+    return Decision(_for_ever(contents, records + _settings(contents, subject)), numbers)
+
+
+def _version_to_delete(
+    contents: Contents, subject: str, number: int | None, *, permanent: bool
+) -> Version:
+    if number is None:
+        version = contents.latest(subject)
+    else:
+        version = contents.version(subject, number, deleted=True)
+        if version is not None and version.deleted and not permanent:
+            raise version_soft_deleted(subject, str(number))
+    if version is None:
+        if not contents.has_subject(subject, deleted=True):
+            raise subject_not_found(subject)
+        raise version_not_found(-1 if number is None else number)
+    return version
+
+
+def _check_mode(contents: Contents, subject: str) -> None:
+    if contents.mode_in_scope(subject) in _READ_ONLY:
+        raise read_only(subject)
+
+
+def _referenced(key: VersionKey) -> Exception:
+    return still_referenced(
+        "One or more references exist to the schema "
+        f"{{magic=1,keytype=SCHEMA,subject={key.subject},version={key.version}}}."
+    )
+
+
+def _settings(contents: Contents, subject: str) -> list[Record]:
+    """A subject that is gone leaves no mode and no config."""
+    records: list[Record] = []
+    if contents.mode(subject) is not None:
+        records.append(ModeRecord(subject, None))
+    if contents.config(subject) is not None:
+        records.append(ConfigRecord(subject, None))
+    return records
+
+
+def _for_ever(contents: Contents, records: list[Record]) -> tuple[LogRecord, ...]:
+    """With the highest id, which compaction would otherwise take away with its schema."""
+    return (*map(write, records), contents.sign_of_life())

@@ -1,0 +1,109 @@
+"""A request and an answer, as values; which of the interface's content types an answer has."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, parse_qsl, unquote
+
+import msgspec
+
+V1: Final = "application/vnd.schemaregistry.v1+json"
+_ANSWERED: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
+_TAKEN: Final = frozenset({*_ANSWERED, "application/octet-stream"})
+_MOST_PARAMETERS: Final = 50
+
+encode = msgspec.json.Encoder().encode
+
+
+class HttpResponse(NamedTuple):
+    status: int
+    body: bytes
+    content_type: str | None = None  # None: as the request accepts it
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def answer(value: Any, status: int = HTTPStatus.OK) -> HttpResponse:
+    return HttpResponse(status, encode(value))
+
+
+class _Error(msgspec.Struct):
+    error_code: int
+    message: str
+
+
+def error_answer(status: int, code: int, message: str) -> HttpResponse:
+    return HttpResponse(status, encode(_Error(code, message)))
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """`target` is what stood in the request line; header names are in lower case.
+
+    `dropped` says why the body was not kept: it is too large, or too much is held already.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    keep_alive: bool = True
+    dropped: HTTPStatus | None = None
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        """The path, cut at its slashes and only then decoded: a name may hold a slash itself."""
+        path = self.target.partition("?")[0].strip("/")
+        return tuple(map(unquote, path.split("/"))) if path else ()
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """Of a parameter that comes twice, the first."""
+        text = self.target.partition("?")[2]
+        if not text:
+            return {}
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        return dict(reversed(pairs))
+
+    def values(self, name: str) -> list[str]:
+        """All values of a parameter that may come more than once."""
+        return parse_qs(self.target.partition("?")[2], max_num_fields=_MOST_PARAMETERS).get(
+            name, []
+        )
+
+    @property
+    def answer_type(self) -> str | None:
+        """The content type of the answer; None if the client takes none that we have."""
+        return negotiated(self.headers.get("accept", "*/*"))
+
+    @property
+    def has_known_body(self) -> bool:
+        """Whether the body is declared as something that is read here."""
+        declared = self.headers.get("content-type")
+        return declared is None or declared.partition(";")[0].strip().lower() in _TAKEN
+
+
+@lru_cache(256)
+def negotiated(accept: str) -> str | None:
+    """Ours that the header wants most; of equals, the first of ours."""
+    wanted = [0.0] * len(_ANSWERED)
+    for part in accept.split(","):
+        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = _quality(parameters)
+        for position, ours in enumerate(_ANSWERED):
+            if kind in {ours, "*/*", "application/*", ""}:
+                wanted[position] = max(wanted[position], quality)
+    best = max(wanted)
+    return _ANSWERED[wanted.index(best)] if best > 0 else None
+
+
+def _quality(parameters: Iterable[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                return 0.0
+    return 1.0

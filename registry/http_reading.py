@@ -1,0 +1,132 @@
+"""A connection's bytes become requests. No I/O; parsed by httptools (llhttp).
+
+A head has a bound, a body has one, and the bodies of all connections together have one. A body
+beyond them is read and dropped, up to a last bound, so that its client comes to read the answer.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import httptools
+
+from registry.errors import Answered
+from registry.http_messages import HttpRequest
+
+_HEAD_BYTES: Final = 32 * 1024
+_DROPPED_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Bodies:
+    """What all connections of a server may hold of bodies, and what they do."""
+
+    most_of_one: int
+    most_of_all: int
+    held: int = 0
+
+
+class RequestReader:
+    """Feed it what has come; what cannot be a request raises Answered, and ends the connection."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self._parser = httptools.HttpRequestParser(self)
+        self._complete: list[HttpRequest] = []
+        self.under_way = False  # a request has begun and is not complete
+        self.wants_continue = False  # the client waits to be told that it may send the body
+        self._body: list[bytes] = []
+        self._begin()
+
+    def feed(self, data: bytes) -> list[HttpRequest]:
+        """The requests that are complete now. Their bodies stay counted: see `let_go`."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise _bad_request("No other protocol is spoken here") from None
+        except httptools.HttpParserCallbackError as error:
+            if isinstance(error.__context__, Answered):
+                raise error.__context__ from None
+            raise
+        except httptools.HttpParserError:
+            raise _bad_request("This is not HTTP/1.1") from None
+        complete, self._complete = self._complete, []
+        return complete
+
+    def let_go(self, request: HttpRequest) -> None:
+        """The request is served: its body is no longer held."""
+        self._bodies.held -= len(request.body)
+
+    def close(self) -> None:
+        """What was read of an unfinished request is no longer held."""
+        self._forget_body()
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        self._begin()
+        self.under_way = True
+
+    def on_url(self, url: bytes) -> None:
+        self._count_head(len(url))
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value))
+        self._headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+
+    def on_headers_complete(self) -> None:
+        self.wants_continue = self._headers.get("expect", "").lower() == "100-continue"
+
+    def on_body(self, body: bytes) -> None:
+        bodies = self._bodies
+        if self._dropped is None:
+            if self._body_bytes + len(body) > bodies.most_of_one:
+                self._drop(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            elif bodies.held + len(body) > bodies.most_of_all:
+                self._drop(HTTPStatus.SERVICE_UNAVAILABLE)
+            else:
+                self._body.append(body)
+                bodies.held += len(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > _DROPPED_BYTES:
+            raise Answered(413, 413, f"A request's body has at most {bodies.most_of_one} bytes")
+
+    def on_message_complete(self) -> None:
+        self._complete.append(
+            HttpRequest(
+                self._parser.get_method().decode("ascii"),
+                self._target.decode("latin-1"),
+                self._headers,
+                b"".join(self._body),
+                self._parser.should_keep_alive(),
+                self._dropped,
+            )
+        )
+        self._body = []
+        self.under_way = False
+
+    def _begin(self) -> None:
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = 0
+        self._body = []
+        self._body_bytes = 0
+        self._dropped: HTTPStatus | None = None
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > _HEAD_BYTES:
+            raise Answered(431, 431, f"A request's head has at most {_HEAD_BYTES} bytes")
+
+    def _drop(self, why: HTTPStatus) -> None:
+        self._dropped = why
+        self._forget_body()
+
+    def _forget_body(self) -> None:
+        self._bodies.held -= sum(map(len, self._body))
+        self._body = []
+
+
+def _bad_request(why: str) -> Answered:
+    return Answered(400, 400, why)

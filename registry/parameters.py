@@ -1,0 +1,74 @@
+"""Parameters of paths and queries, understood as Confluent's registry does."""
+
+from collections.abc import Mapping
+
+from registry.errors import Answered, invalid_subject, invalid_version, no_such_path
+
+_DEFAULT_CONTEXT = ":.:"
+_EVERY_CONTEXT = ":*:"
+_NOT_SUBJECTS = frozenset({"__GLOBAL", "__EMPTY"})
+_HIGHEST = 2**31 - 1
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Only `true` is true, in whatever case."""
+    return query.get(name, "").lower() == "true"
+
+
+def number(query: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number; anything else makes the path one that there is not."""
+    text = query.get(name, "")
+    return integer(text) if text else default
+
+
+def integer(text: str) -> int:
+    digits = text[1:] if text[:1] in {"-", "+"} else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+        raise no_such_path()
+    value = int(text)
+    if not -(2**31) <= value <= _HIGHEST:
+        raise no_such_path()
+    return value
+
+
+def version_number(text: str) -> int | None:
+    """A version's number; None is the latest."""
+    bare = text.strip()
+    if bare.lower() == "latest":
+        return None
+    try:
+        value = integer(bare)
+    except Answered:
+        raise invalid_version(text) from None
+    if value == -1:
+        return None
+    if value <= 0:
+        raise invalid_version(str(value))
+    return value
+
+
+def subject_name(text: str) -> str:
+    """The subject that a path names; the default context may be said or left out."""
+    return text.removeprefix(_DEFAULT_CONTEXT)
+
+
+def new_subject_name(text: str) -> str:
+    """The same, of a subject that is about to be written."""
+    name = subject_name(text)
+    if name in _NOT_SUBJECTS or any(_is_control(letter) for letter in name) or _has_context(name):
+        raise invalid_subject(text)
+    return name
+
+
+def subject_prefix(query: Mapping[str, str]) -> str:
+    prefix = query.get("subjectPrefix", "")
+    return prefix.removeprefix(_EVERY_CONTEXT).removeprefix(_DEFAULT_CONTEXT)
+
+
+def _is_control(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f"
+
+
+def _has_context(name: str) -> bool:
+    """`:.context:subject`: contexts are not kept here."""
+    return name.startswith((":.", _EVERY_CONTEXT))

@@ -1,0 +1,137 @@
+"""A schema gets a version in a subject, and an id: its own, or the one it has elsewhere.
+
+Pure: contents and a request go in, the records to append come out, or the error that is the answer.
+"""
+
+from registry.contents import Contents, VersionKey
+from registry.errors import (
+    Answered,
+    incompatible,
+    invalid_schema,
+    not_permitted,
+    store_failed,
+)
+from registry.judging import config_in_scope, objections
+from registry.log_records import SchemaRecord, write
+from registry.looking_up import content_of, look_up
+from registry.parsed_schemas import parse_request
+from registry.requests import SchemaRequest
+from registry.values import Content, Decision, LogRecord, Mode, Version
+
+
+def normalizes(contents: Contents, subject: str, *, asked: bool) -> bool:
+    return asked or bool(config_in_scope(contents, subject).normalize)
+
+
+def registered_already(
+    contents: Contents, subject: str, request: SchemaRequest, *, normalize: bool
+) -> Version | None:
+    """The version that registering would only find again: no writer is needed for it."""
+    if not request.text:
+        return None
+    parsed = parse_request(contents, request, strict=False, normalize=normalize)
+    content = content_of(contents, request, parsed)
+    found = look_up(contents, subject, content, parsed)
+    if found is None or request.wanted_id not in {None, found.id}:
+        return None
+    return found if request.wanted_version in {None, found.version} else None
+
+
+def register(
+    contents: Contents, subject: str, request: SchemaRequest, *, normalize: bool
+) -> Decision[Version]:
+    mode = contents.mode_in_scope(subject)
+    check_mode(mode, subject, importing=request.wanted_id is not None)
+    versions = contents.versions(subject, deleted=True)
+    live = [version for version in versions if not version.deleted]
+    importing = mode is Mode.IMPORT
+    request = _with_text(request, live)
+    parsed = parse_request(
+        contents, request, strict=not importing, normalize=normalize and not importing
+    )
+    content = content_of(contents, request, parsed, live[-1] if live and not importing else None)
+    found = look_up(contents, subject, content, parsed)
+    if (
+        found is not None
+        and request.wanted_id in {None, found.id}
+        and (not importing or request.wanted_version in {None, found.version})
+    ):
+        return Decision((), found)
+    if not importing and (why := objections(contents, subject, content, parsed, live)):
+        raise incompatible(subject, f"[{', '.join(why)}]")
+    number = _number(request, versions, importing=importing)
+    version = Version(
+        subject=subject,
+        version=number,
+        id=_id(contents, request, content),
+        text=content.text,
+        references=content.references,
+        metadata=content.metadata,
+        rule_set=content.rule_set,
+    )
+    replaced = _replaced(contents, version, versions)
+    return Decision((*replaced, write(SchemaRecord(subject, number, version))), version)
+
+
+def check_mode(mode: Mode, subject: str, *, importing: bool) -> None:
+    """Whether a schema may be registered at all: with an id only where schemas are imported."""
+    if mode in {Mode.READONLY, Mode.READONLY_OVERRIDE}:
+        raise read_only(subject)
+    if importing and mode is not Mode.IMPORT:
+        raise not_permitted(f"Subject {subject} is not in import mode")
+    if not importing and mode is not Mode.READWRITE:
+        raise not_permitted(f"Subject {subject} is not in read-write mode")
+
+
+def read_only(subject: str | None) -> Answered:
+    return not_permitted(f"Subject {subject} is in read-only mode")
+
+
+def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
+    """A request without a schema changes the data contract of the latest one."""
+    if request.text:
+        return request
+    if not live:
+        raise invalid_schema("Empty schema")
+    return request.with_schema(live[-1].text, live[-1].references)
+
+
+def _number(request: SchemaRequest, versions: list[Version], *, importing: bool) -> int:
+    following = versions[-1].version + 1 if versions else 1
+    number = request.wanted_version or following
+    if number != following and not importing:
+        raise invalid_schema("Version is not one more than previous version")
+    return number
+
+
+def _id(contents: Contents, request: SchemaRequest, content: Content) -> int:
+    wanted = request.wanted_id
+    if wanted is not None:
+        known = contents.content_of(wanted)
+        if known is not None and known != content:
+            raise not_permitted(f"Overwrite new schema with id {wanted} is not permitted.")
+        return wanted
+    found = contents.id_of(content)
+    if found is not None:
+        return found
+    given = contents.next_id()
+    if given is None:
+        raise store_failed(
+            f"All ids of this registry are given, up to {contents.ids.stop - 1}: "
+            "give it another range"
+        )
+    return given
+
+
+def _replaced(
+    contents: Contents, version: Version, versions: list[Version]
+) -> tuple[LogRecord, ...]:
+    """Deleted versions of the same id, which this one takes the place of, are removed."""
+    return tuple(
+        write(SchemaRecord(old.subject, old.version, None))
+        for old in versions
+        if old.deleted
+        and old.id == version.id
+        and old.version < version.version
+        and not contents.referrers(VersionKey(old.subject, old.version), deleted=True)
+    )
