@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from broker.metrics import CONTENT_TYPE, BrokerMetrics
-from cluster.listening import listen
+from broker.metrics import BrokerMetrics
+from serving.histogram import EXPOSITION_TYPE
+from serving.listening import listen
 
 _HEAD_BYTES: Final = 8 * 1024
 _CLIENT_S: Final = 5.0  # from a connection's first byte to its last
@@ -146,7 +147,7 @@ class HttpServer:
         try:
             match path:
                 case "/metrics":
-                    return _Response(HTTPStatus.OK, self._metrics.exposition(), CONTENT_TYPE)
+                    return _Response(HTTPStatus.OK, self._metrics.exposition(), EXPOSITION_TYPE)
                 case "/healthz":
                     return _plain(HTTPStatus.OK, f"alive\nzookeeper: {self._health()}")
                 case "/readyz":

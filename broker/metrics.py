@@ -6,7 +6,6 @@ may catch a histogram between its count and its sum, which no one can tell. A re
 zero, as Prometheus expects of counters.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -20,15 +19,9 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from serving.histogram import Histogram
 from wire.errors import ErrorCode
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-_SECONDS: Final = (
-    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
-    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
-_LIMITS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
 _PREFIX: Final = "penstock_broker_"
 
 
@@ -63,8 +56,8 @@ class BrokerMetrics:
         self.connections = 0
         self._partitions = partitions
         self._topics: dict[str, TopicTraffic] = {}
-        self._requests: dict[str, _Histogram] = {}
-        self._flushes = _Histogram()
+        self._requests: dict[str, Histogram] = {}
+        self._flushes = Histogram()
         self._rejected: dict[ErrorCode, int] = {}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_BrokerCollector(self))
@@ -85,7 +78,7 @@ class BrokerMetrics:
         """A request has been answered, `seconds` after it was there."""
         histogram = self._requests.get(api_name)
         if histogram is None:
-            histogram = self._requests[api_name] = _Histogram()
+            histogram = self._requests[api_name] = Histogram()
         histogram.observe(seconds)
 
     def flush(self, seconds: float) -> None:
@@ -97,7 +90,7 @@ class BrokerMetrics:
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format: CONTENT_TYPE."""
+        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
         return generate_latest(self._registry)
 
     def families(self) -> Iterator[Metric]:
@@ -156,28 +149,6 @@ class BrokerMetrics:
                     family.add_metric(values, getattr(gauge, name))
         yield online
         yield from families.values()
-
-
-class _Histogram:
-    """Counts of durations between fixed bounds, and their sum."""
-
-    __slots__ = ("_counts", "_sum")
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(_SECONDS) + 1)
-        self._sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(_SECONDS, seconds)] += 1
-        self._sum += seconds
-
-    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
-        total = 0
-        buckets: list[tuple[str, float]] = []
-        for limit, count in zip(_LIMITS, tuple(self._counts), strict=True):
-            total += count
-            buckets.append((limit, total))
-        family.add_metric(labels, buckets, self._sum)
 
 
 class _BrokerCollector(Collector):

@@ -21,6 +21,7 @@ from broker.errors import BrokerError
 from broker.storage.errors import StorageError
 from cluster.errors import ClusterError, EmbeddedError
 from cluster.zookeeper import EmbeddedZooKeeper
+from serving.listening import CannotListen
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def run(config: BrokerConfig) -> int:
         try:
             zookeeper, secret = _zookeeper(config, stack)
             return uvloop.run(_serve(config, zookeeper, secret))
-        except (BrokerError, StorageError, ClusterError, OSError) as error:
+        except (BrokerError, StorageError, ClusterError, CannotListen, OSError) as error:
             print(f"penstock broker: {error}", file=sys.stderr)
             return CANNOT_START
 

@@ -15,7 +15,7 @@ from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.metrics import BrokerMetrics
-from cluster.listening import listen
+from serving.listening import listen
 from wire.frames import FrameMemory
 
 log = logging.getLogger(__name__)

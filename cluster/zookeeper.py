@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from cluster import ports, tether, zookeeper_files
+from cluster import tether, zookeeper_files
 from cluster.errors import DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
 from cluster.jars import find_class_path, find_java
+from serving import ports
 
 DEFAULT_PORT: Final = 2181
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

@@ -10,13 +10,13 @@ import logging
 from functools import partial
 from typing import Final
 
-from cluster.listening import listen
 from registry.config import RegistryConfig
 from registry.contents import Contents
 from registry.http_connection import HttpConnection
 from registry.http_reading import Bodies
 from registry.registry import Registry
 from registry.routes import serve
+from serving.listening import listen
 
 log = logging.getLogger(__name__)
 

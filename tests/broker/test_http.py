@@ -11,7 +11,7 @@ import pytest
 
 from broker.http import HttpServer
 from broker.metrics import BrokerMetrics
-from cluster.listening import CannotListen
+from serving.listening import CannotListen
 
 
 @dataclass

@@ -15,10 +15,10 @@ from cluster.brokers import Registration
 from cluster.controller import Candidate
 from cluster.errors import BadAddress, Cause, Conflict, NotAllowed, Unanswered, Unavailable
 from cluster.operations import Check, Create, Delete, Set
-from cluster.ports import free_port
 from cluster.session import Session, SessionState
 from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
+from serving.ports import free_port
 from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster import ports
 from cluster.errors import DidNotStart, DirectoryUnusable, NoJars, NoJava, PortTaken
 from cluster.jars import DEBIAN_JARS, find_class_path
 from cluster.operations import Create
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper, answers, read_secret
+from serving import ports
 from tests.cluster.test_session import eventually
 
 ROOT = Path(__file__).parents[2]

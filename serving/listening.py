@@ -3,11 +3,10 @@
 import errno
 import socket
 
-from cluster.errors import ClusterError
-from cluster.ports import who_listens
+from serving.ports import who_listens
 
 
-class CannotListen(ClusterError):
+class CannotListen(Exception):
     """The address is taken, not this machine's, or not allowed."""
 
 
