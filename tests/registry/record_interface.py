@@ -13,6 +13,7 @@ prints it (`interface/README.md` has the command), and writes `interface/schemas
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPResponse
@@ -32,12 +33,16 @@ VOLATILE = {
     "kafka-cluster": "<cluster id>",
     "schema-registry-cluster": "<group id>",
 }
+# Avro numbers the names it could not resolve, from the start of the process.
+COUNTED = re.compile(r"(?<=UnresolvedSchema_)\d+")
 # Headers that are kept of an answer, their lists sorted.
 LISTS = ("Allow",)
 
 
 def mask(value: Json) -> Json:
     """The same value with what is different in every run replaced by a word for it."""
+    if isinstance(value, str):
+        return COUNTED.sub("<number>", value)
     if isinstance(value, list):
         return [mask(item) for item in value]
     if isinstance(value, dict):
