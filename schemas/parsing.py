@@ -6,56 +6,104 @@ from functools import cached_property
 
 from avro.schema import Schema
 
+from schemas.apache import as_apache
+from schemas.canonical_form import canonical_form, fingerprint
+from schemas.defaults import check_defaults
 from schemas.errors import InvalidSchema
+from schemas.json_reading import MAX_LENGTH, TOO_DEEP, read_json
+from schemas.normal_form import normalized
+from schemas.schema_reading import Reading
+from schemas.schema_text import schema_text
+from schemas.schema_types import Named, Type
 
 __all__ = ["AvroSchema", "parse"]
+
+# What stands in a registry was written by it, at times a little longer than it was sent, and may
+# have come with larger limits; with all its references it must fit into memory.
+MAX_STORED_LENGTH = 8 * MAX_LENGTH
 
 
 def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> "AvroSchema":
     """The schema that `text` says, in which types of `references` may be named.
 
-    `references` stand in the order in which they depend on each other, the first on none. Raises
-    `InvalidSchema` and nothing else.
+    `references` stand in the order in which they depend on each other, the first on none. `strict`
+    is for what is new: names are of ASCII letters, digits and _, and defaults are values of their
+    types. Raises `InvalidSchema` and nothing else.
     """
-    raise InvalidSchema("not yet written")
+    if sum(map(len, references)) > MAX_STORED_LENGTH:
+        raise InvalidSchema(f"its references have more than {MAX_STORED_LENGTH:,} characters")
+    try:
+        reading = Reading(strict=strict)
+        known = [_name(reading.read(read_json(each, MAX_STORED_LENGTH))) for each in references]
+        root = reading.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
+        if strict:
+            check_defaults(reading.defaults)
+        schema = AvroSchema(root, tuple(references), frozenset(filter(None, known)))
+        if references or reading.looked_ahead:
+            schema.check_depth()
+    except RecursionError:
+        raise InvalidSchema(TOO_DEEP) from None
+    return schema
 
 
-@dataclass(frozen=True)
+def _name(type_: Type) -> str | None:
+    return type_.name.full if isinstance(type_, Named) else None
+
+
+@dataclass(frozen=True, eq=False)
 class AvroSchema:
-    """A schema and what it depends on. Everything about it is computed when it is asked for."""
+    """A schema and what it depends on. All else about it is computed when it is asked for.
 
+    Two are equal if they have the same text and the same references.
+    """
+
+    type: Type
     references: tuple[str, ...]
+    _known: frozenset[str]  # the types that the references define, outermost ones only
 
     @cached_property
     def text(self) -> str:
-        """What a registry stores and hands out."""
-        raise NotImplementedError
+        """What a registry stores and hands out: Java's spelling, without what references define."""
+        return schema_text(self.type, self._known)
+
+    @cached_property
+    def resolved_text(self) -> str:
+        """The same with all it refers to: nothing else is needed to read it."""
+        return schema_text(self.type) if self._known else self.text
 
     @cached_property
     def parsed(self) -> Schema:
-        """As Apache's avro has it."""
-        raise NotImplementedError
+        """As an object of Apache's avro; for its canonical form and fingerprint ask ours."""
+        return as_apache(self.type)
 
     @property
     def full_name(self) -> str | None:
         """With namespace; records, enums and fixed types have one."""
-        raise NotImplementedError
+        return _name(self.type)
 
     def normalized(self) -> "AvroSchema":
         """The form that schemas share which differ in nothing but how they are written."""
-        raise NotImplementedError
-
-    @property
-    def canonical_form(self) -> str:
-        """Avro's Parsing Canonical Form."""
-        raise NotImplementedError
-
-    @property
-    def fingerprint(self) -> bytes:
-        """CRC-64-AVRO of the canonical form, eight bytes, little endian."""
-        raise NotImplementedError
+        return AvroSchema(normalized(self.type, self._known), self.references, self._known)
 
     @cached_property
-    def resolved_text(self) -> str:
-        """The schema with what it refers to written out: it needs nothing else to be read."""
-        raise NotImplementedError
+    def canonical_form(self) -> str:
+        """Avro's Parsing Canonical Form."""
+        return canonical_form(self.type)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """CRC-64-AVRO of the canonical form, eight bytes, little endian."""
+        return fingerprint(self.canonical_form)
+
+    def check_depth(self) -> None:
+        """A chain of types that name each other may be nested deeper than any text."""
+        for text in {self.text, self.resolved_text}:
+            read_json(text, 2 * MAX_STORED_LENGTH)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AvroSchema):
+            return NotImplemented
+        return self.text == other.text and self.references == other.references
+
+    def __hash__(self) -> int:
+        return hash(self.text)

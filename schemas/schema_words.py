@@ -16,6 +16,7 @@ from avro.schema import (
 __all__ = ["shown_value", "type_in_words"]
 
 _DEEPEST: Final = 4  # nobody reads an array of maps of arrays of maps of …
+_MOST_BRANCHES: Final = 20
 _LONGEST: Final = 60
 
 
@@ -24,7 +25,10 @@ def type_in_words(schema: Schema, depth: int = 0) -> str:
     if depth > _DEEPEST:
         return "…"
     if isinstance(schema, UnionSchema):
-        words = " or ".join(type_in_words(each, depth + 1) for each in schema.schemas)
+        branches = schema.schemas
+        words = " or ".join(type_in_words(each, depth + 1) for each in branches[:_MOST_BRANCHES])
+        if len(branches) > _MOST_BRANCHES:
+            words += f" or {len(branches) - _MOST_BRANCHES} more"
         return f"({words})" if depth else words or "a union of nothing"
     if isinstance(schema, ArraySchema):
         return f"array of {type_in_words(schema.items, depth + 1)}"
