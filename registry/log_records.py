@@ -4,6 +4,8 @@ A topic that Confluent's registry wrote is read here, and the reverse. Keys are 
 byte as Confluent does: compaction tells keys apart by their bytes.
 """
 
+import re
+import struct
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -86,7 +88,7 @@ class _SchemaValue(msgspec.Struct, kw_only=True, omit_defaults=True):
     references: tuple[Reference, ...] = ()
     metadata: msgspec.Raw = NOTHING
     rule_set: msgspec.Raw = msgspec.field(name="ruleSet", default=NOTHING)
-    schema: str
+    schema: str = ""  # empty ones can be imported
     deleted: bool | None = None  # never omitted when written
 
 
@@ -104,6 +106,7 @@ class _Noop(msgspec.Struct, rename="camel"):
     highest_id: int = 0
 
 
+_BEYOND_FIRST_PLANE: Final = re.compile("[\U00010000-\U0010ffff]")
 _NOOP_KEY: Final = b'{"keytype":"NOOP","magic":0}'
 
 _encoder = msgspec.json.Encoder()
@@ -144,7 +147,7 @@ def write(record: Record) -> LogRecord:
     match record:
         case SchemaRecord(subject, version, value):
             return LogRecord(
-                _encode(_Key("SCHEMA", subject, version, 1)),
+                _key_bytes(_Key("SCHEMA", subject, version, 1)),
                 None if value is None else _encode(_schema_value(value)),
             )
         case ConfigRecord(subject, config):
@@ -162,7 +165,18 @@ def write(record: Record) -> LogRecord:
 
 
 def _key(kind: str, subject: str | None) -> bytes:
-    return _encode(_Key(kind, subject, magic=0))
+    return _key_bytes(_Key(kind, subject, magic=0))
+
+
+def _key_bytes(key: _Key) -> bytes:
+    """As Jackson writes it: a letter beyond the first plane as two escapes."""
+    written = _encode(key).decode()
+    return _BEYOND_FIRST_PLANE.sub(_surrogates, written).encode()
+
+
+def _surrogates(letter: re.Match[str]) -> str:
+    high, low = struct.unpack(">HH", letter[0].encode("utf-16-be"))
+    return f"\\u{high:04X}\\u{low:04X}"
 
 
 def _encode(value: Any) -> bytes:

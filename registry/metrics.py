@@ -1,0 +1,89 @@
+"""What a registry counts, and how Prometheus gets to see it.
+
+Counted on the event loop alone, which also answers `/metrics`. A route is named by its pattern:
+what clients put into paths never becomes a label.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from serving.histogram import Histogram
+
+_PREFIX: Final = "penstock_registry_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """How a registry stands just now."""
+
+    versions: int
+    offset: int
+    connections: int
+    highest_id: int
+    is_writer: bool
+
+
+class RegistryMetrics:
+    def __init__(self, gauges: Callable[[], Gauges]) -> None:
+        self._gauges = gauges
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[tuple[str, str], Histogram] = {}
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_RegistryCollector(self))
+        ProcessCollector(registry=self._registry)
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request has been answered, `seconds` after it was there."""
+        counted = (method, route, status)
+        self._requests[counted] = self._requests.get(counted, 0) + 1
+        histogram = self._seconds.get((method, route))
+        if histogram is None:
+            histogram = self._seconds[method, route] = Histogram()
+        histogram.observe(seconds)
+
+    def exposition(self) -> bytes:
+        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
+        return generate_latest(self._registry)
+
+    def families(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            _PREFIX + "requests", "Requests answered.", labels=["method", "route", "status"]
+        )
+        for (method, route, status), count in self._requests.items():
+            requests.add_metric([method, route, str(status)], count)
+        yield requests
+        seconds = HistogramMetricFamily(
+            _PREFIX + "request_seconds",
+            "From a request received to its answer.",
+            labels=["method", "route"],
+        )
+        for (method, route), histogram in self._seconds.items():
+            histogram.add_to(seconds, [method, route])
+        yield seconds
+        gauges = self._gauges()
+        for name, documentation, value in (
+            ("versions", "Versions of schemas, deleted ones too.", gauges.versions),
+            ("highest_id", "The highest id that was given.", gauges.highest_id),
+            ("offset", "Offset of the registry's topic that is read next.", gauges.offset),
+            ("writer", "1 while this registry decides writes.", int(gauges.is_writer)),
+            ("connections", "Connections of clients.", gauges.connections),
+        ):
+            yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
+
+
+class _RegistryCollector(Collector):
+    def __init__(self, metrics: RegistryMetrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        return self._metrics.families()

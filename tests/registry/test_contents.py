@@ -1,0 +1,188 @@
+"""The fold of the registry's topic, held against a plain model, and what it keeps for ever."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.contents import Contents, VersionKey
+from registry.log_records import (
+    ClearSubjectRecord,
+    ConfigRecord,
+    DeleteSubjectRecord,
+    ModeRecord,
+    Record,
+    SchemaRecord,
+    write,
+)
+from registry.values import Config, Level, LogRecord, Mode, Reference, Version
+from tests.registry.test_log_records import confluents_records
+
+SUBJECTS = ("a", "b", "c")
+TEXTS = {1: '"int"', 2: '"long"', 3: '"string"', 4: '"bytes"'}
+
+
+def a_version(subject: str, number: int, schema_id: int, *, deleted: bool = False) -> Version:
+    return Version(
+        subject=subject, version=number, id=schema_id, text=TEXTS[schema_id], deleted=deleted
+    )
+
+
+def registered(subject: str, number: int, schema_id: int, *, deleted: bool = False) -> Record:
+    return SchemaRecord(subject, number, a_version(subject, number, schema_id, deleted=deleted))
+
+
+subjects = st.sampled_from(SUBJECTS)
+numbers = st.integers(1, 4)
+records = st.one_of(
+    st.builds(registered, subjects, numbers, st.sampled_from(sorted(TEXTS)), deleted=st.booleans()),
+    st.builds(SchemaRecord, subjects, numbers, st.none()),
+    st.builds(DeleteSubjectRecord, subjects, numbers),
+    st.builds(ClearSubjectRecord, st.none() | subjects),
+)
+
+
+class Model:
+    """All versions in one dict; everything else is worked out from it when it is asked for."""
+
+    def __init__(self) -> None:
+        self.versions: dict[tuple[str, int], Version] = {}
+
+    def take(self, record: Record) -> None:
+        match record:
+            case SchemaRecord(subject, number, None):
+                self.versions.pop((subject, number), None)
+            case SchemaRecord(subject, number, Version() as version):
+                self.versions[subject, number] = version
+            case DeleteSubjectRecord(subject, until):
+                for key, version in list(self.versions.items()):
+                    if key[0] == subject and key[1] <= until:
+                        self.versions[key] = version.as_deleted()
+            case ClearSubjectRecord(subject):
+                for key, version in list(self.versions.items()):
+                    if version.deleted and subject in {None, key[0]}:
+                        del self.versions[key]
+
+
+@given(st.lists(records, max_size=40))
+def test_it_says_what_a_plain_model_says(taken: list[Record]) -> None:
+    contents, model = Contents(), Model()
+    for offset, record in enumerate(taken):
+        contents.apply(offset, write(record))
+        model.take(record)
+    check(contents, model)
+    check(contents.copy(), model)
+    assert contents.offset == len(taken)
+
+
+def check(contents: Contents, model: Model) -> None:
+    assert list(contents.subjects()) == sorted({subject for subject, _ in model.versions})
+    assert len(contents) == len(model.versions)
+    for subject in SUBJECTS:
+        every = [model.versions[key] for key in sorted(model.versions) if key[0] == subject]
+        live = [version for version in every if not version.deleted]
+        assert contents.versions(subject, deleted=True) == every
+        assert contents.versions(subject) == live
+        assert contents.latest(subject) == (live[-1] if live else None)
+    for schema_id, text in TEXTS.items():
+        having = [version for version in model.versions.values() if version.id == schema_id]
+        found = contents.versions_with_id(schema_id, deleted=True)
+        assert {version.subject for version in found} == {version.subject for version in having}
+        assert all(version in having for version in found)
+        content = a_version("a", 1, schema_id).content
+        assert contents.id_of(content) == (schema_id if having else None)
+        assert (contents.with_id(schema_id) is None) == (not having)
+        assert found == [] or found[0].text == text
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 1))
+    copy = contents.copy()
+    copy.take(registered("a", 2, 2))
+    copy.take(ModeRecord("a", Mode.READONLY))
+    copy.take(ConfigRecord("a", Config(compatibility_level=Level.FULL)))
+    copy.take(DeleteSubjectRecord("a", 1))
+    assert contents.versions("a") == [a_version("a", 1, 1)]
+    assert contents.mode("a") is None
+    assert contents.config("a") is None
+    assert contents.highest_id == 1
+    assert list(copy.subjects()) == ["a"]
+
+
+def test_an_id_never_comes_to_mean_something_else(caplog: pytest.LogCaptureFixture) -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 1))
+    other = Version(subject="b", version=1, id=1, text='"string"')
+    with caplog.at_level(logging.ERROR):
+        contents.take(SchemaRecord("b", 1, other))
+    assert "left out" in caplog.text
+    assert contents.version("b", 1) is None
+    assert contents.with_id(1) == a_version("a", 1, 1)
+
+
+def test_the_highest_id_outlives_its_schema_and_compaction() -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 3))
+    contents.take(SchemaRecord("a", 1, None))
+    assert contents.next_id() == 4
+    compacted = Contents()
+    compacted.apply(0, contents.sign_of_life())
+    assert compacted.next_id() == 4
+
+
+def test_ids_are_given_within_a_range() -> None:
+    contents = Contents(range(1000, 1002))
+    contents.take(registered("a", 1, 1))
+    assert contents.next_id() == 1000
+    contents.take(SchemaRecord("b", 1, Version(subject="b", version=1, id=1001, text='"x"')))
+    assert contents.next_id() is None
+
+
+def test_who_refers_to_a_version() -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 1))
+    key = VersionKey("a", 1)
+    referring = Version(
+        subject="b", version=1, id=2, text='"x"', references=(Reference("A", "a", 1),)
+    )
+    contents.take(SchemaRecord("b", 1, referring))
+    assert contents.referrers(key) == [referring]
+    contents.take(DeleteSubjectRecord("b", 1))
+    assert contents.referrers(key) == []
+    assert contents.referrers(key, deleted=True) == [referring.as_deleted()]
+    contents.take(SchemaRecord("b", 1, None))
+    assert contents.referrers(key, deleted=True) == []
+
+
+def test_one_record_of_nonsense_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    contents = Contents()
+    contents.apply(0, LogRecord(b"nonsense", b"nonsense"))
+    contents.apply(1, write(registered("a", 1, 1)))
+    assert contents.versions("a") == [a_version("a", 1, 1)]
+    assert "offset=0" in caplog.text
+
+
+def test_modes_reach_subjects_and_readonly_override_beats_them() -> None:
+    contents = Contents()
+    assert contents.mode_in_scope("a") is Mode.READWRITE
+    contents.take(ModeRecord(None, Mode.READONLY))
+    contents.take(ModeRecord("a", Mode.READWRITE))
+    assert contents.mode_in_scope("a") is Mode.READWRITE
+    assert contents.mode_in_scope("b") is Mode.READONLY
+    contents.take(ModeRecord(None, None))
+    assert contents.mode_in_scope("b") is Mode.READWRITE
+
+
+def test_a_topic_of_confluents_registry_comes_to_what_that_registry_showed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its contexts apart, in which ids are counted anew: those are left out, with a line each."""
+    contents = Contents()
+    for offset, record in enumerate(confluents_records()):
+        contents.apply(offset, record)
+    assert contents.versions("orders-copy", deleted=True)
+    assert len(contents) > 100
+    for line in caplog.messages:
+        assert ":." in line, line
