@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from avro.schema import (
     ArraySchema,
@@ -63,7 +63,19 @@ class Difference:
 
 def differences(old: AvroSchema, new: AvroSchema) -> list[Difference]:
     """What became of the old schema, in the order of the new one's fields."""
-    return list(_Comparison().types(old.parsed, new.parsed, ""))
+    return list(_Comparison().run(_Pair(old.parsed, new.parsed, "")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two types that stand in the same place. Handed to `run`, as types may be nested deeply."""
+
+    old: Schema
+    new: Schema
+    path: str
+
+
+_Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +84,27 @@ class _Comparison:
 
     compared: set[tuple[str, str]] = field(default_factory=set)
 
-    def types(self, old: Schema, new: Schema, path: str) -> Iterator[Difference]:
+    def run(self, whole: _Pair) -> Iterator[Difference]:
+        waiting = [self.types(whole)]
+        while waiting:
+            step = next(waiting[-1], None)
+            if step is None:
+                waiting.pop()
+            elif isinstance(step, Difference):
+                yield step
+            else:
+                waiting.append(self.types(step))
+
+    def types(self, pair: _Pair) -> _Steps:
+        old, new, path = pair.old, pair.new, pair.path
         if isinstance(old, UnionSchema) or isinstance(new, UnionSchema):
             yield from self.unions(_branches(old), _branches(new), old, new, path)
         elif old.type != new.type:
             yield _changed(path, type_in_words(old), type_in_words(new))
         elif isinstance(old, ArraySchema) and isinstance(new, ArraySchema):
-            yield from self.types(old.items, new.items, f"{path}[]")
+            yield _Pair(old.items, new.items, f"{path}[]")
         elif isinstance(old, MapSchema) and isinstance(new, MapSchema):
-            yield from self.types(old.values, new.values, f"{path}{{}}")
+            yield _Pair(old.values, new.values, f"{path}{{}}")
         else:
             if type_in_words(old) != type_in_words(new):
                 yield _changed(path, type_in_words(old), type_in_words(new))
@@ -93,14 +117,14 @@ class _Comparison:
         old: Schema,
         new: Schema,
         path: str,
-    ) -> Iterator[Difference]:
+    ) -> _Steps:
         if list(before) != list(after):
             yield _changed(path, type_in_words(old), type_in_words(new))
         for key, branch in after.items():
             if key in before:
-                yield from self.types(before[key], branch, path)
+                yield _Pair(before[key], branch, path)
 
-    def inside(self, old: Schema, new: Schema, path: str) -> Iterator[Difference]:
+    def inside(self, old: Schema, new: Schema, path: str) -> _Steps:
         """Two types of one kind, whose names and logical types have been compared."""
         if isinstance(old, NamedSchema) and isinstance(new, NamedSchema):
             key = (old.fullname, new.fullname)
@@ -115,7 +139,7 @@ class _Comparison:
         if isinstance(old, RecordSchema) and isinstance(new, RecordSchema):
             yield from self.fields(old, new, path)
 
-    def fields(self, old: RecordSchema, new: RecordSchema, path: str) -> Iterator[Difference]:
+    def fields(self, old: RecordSchema, new: RecordSchema, path: str) -> _Steps:
         before = {each.name: each for each in old.fields}
         after = {each.name: each for each in new.fields}
         renamed = {
@@ -140,8 +164,8 @@ class _Comparison:
         if [name for name in before if name in kept] != [name for name in kept if name in before]:
             yield Difference(Kind.CHANGED, path, "fields in another order")
 
-    def field(self, old: Field, new: Field, path: str) -> Iterator[Difference]:
-        yield from self.types(old.type, new.type, path)
+    def field(self, old: Field, new: Field, path: str) -> _Steps:
+        yield _Pair(old.type, new.type, path)
         if old.has_default != new.has_default or _differ(old.default, new.default):
             yield _changed(path, _default(old), _default(new))
         yield from _attribute(path, "doc", old.get_prop("doc"), new.get_prop("doc"))

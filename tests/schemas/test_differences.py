@@ -166,3 +166,13 @@ def test_deep_types_are_told_in_few_words() -> None:
     assert told(record(A), record(f("a", deep))) == [
         "~ a: int → array of array of array of array of array of …"
     ]
+
+
+def test_as_deep_as_schemas_may_be() -> None:
+    def nested(inner: str) -> Any:
+        deep: Any = inner
+        for _ in range(190):
+            deep = {"type": "array", "items": deep}
+        return deep
+
+    assert told(nested("int"), nested("long")) == [f"~ {'[]' * 190}: int → long"]

@@ -1,0 +1,82 @@
+"""Which named types the text of a schema defines, and which it takes from elsewhere.
+
+Works on JSON, before anything is known of the types that come from elsewhere; whether the text is
+a legal schema is for schemas/parsing.py to say. Nothing here fails, however deep or wrong the text.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["TypeNames", "type_names"]
+
+_NAMED: Final = {"record", "error", "enum", "fixed"}
+_BUILT_IN: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNames:
+    """`top` is the full name of the type as a whole. In `missing`, each type that is named and not
+    defined is there with the names it may have: in the namespace around it, and without one.
+    """
+
+    top: str = ""
+    missing: tuple[tuple[str, ...], ...] = ()
+
+
+def type_names(text: str) -> TypeNames:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return TypeNames()
+    defined: set[str] = set()
+    used: dict[tuple[str, ...], None] = {}
+    waiting: list[tuple[Any, str]] = [(document, "")]
+    while waiting:
+        schema, namespace = waiting.pop()
+        if isinstance(schema, str):
+            if schema not in _NO_NAMES:
+                used[_candidates(schema, namespace)] = None
+        elif isinstance(schema, list):
+            waiting += [(branch, namespace) for branch in reversed(schema)]
+        elif isinstance(schema, dict):
+            waiting += reversed(_inside(schema, namespace, defined))
+    missing = tuple(names for names in used if not defined.intersection(names))
+    return TypeNames(_top(document), missing)
+
+
+def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[tuple[Any, str]]:
+    """The schemas in a complex one, each with the namespace around it."""
+    kind = schema.get("type")
+    if kind == "array":
+        return [(schema.get("items"), namespace)]
+    if kind == "map":
+        return [(schema.get("values"), namespace)]
+    if not isinstance(kind, str) or kind not in _NAMED:
+        return [(kind, namespace)]
+    full = _full_name(schema, namespace)
+    defined.add(full)
+    fields = schema.get("fields")
+    if not isinstance(fields, list):
+        return []
+    around = full.rpartition(".")[0]
+    return [(each.get("type"), around) for each in fields if isinstance(each, dict)]
+
+
+def _full_name(schema: dict[str, Any], namespace: str) -> str:
+    name, own = str(schema.get("name", "")), schema.get("namespace")
+    if "." in name:
+        return name
+    around = own if isinstance(own, str) else namespace
+    return f"{around}.{name}" if around else name
+
+
+def _candidates(name: str, namespace: str) -> tuple[str, ...]:
+    return (name,) if "." in name or not namespace else (f"{namespace}.{name}", name)
+
+
+def _top(document: Any) -> str:
+    if isinstance(document, dict) and document.get("type") in list(_NAMED):
+        return _full_name(document, "")
+    return ""
