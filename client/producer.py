@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from aiokafka.partitioner import murmur2
 
 from client.brokers import Brokers
-from client.connection import Connection, Pending
+from client.connection import REQUEST_SECONDS, Connection, Pending
 from client.errors import ClientError, ErrorCode, check
 from wire.batch import NO_PRODUCER, NO_SEQUENCE, next_sequence
 from wire.messages import init_producer_id, produce
@@ -34,7 +34,6 @@ from wire.records import Codec, Record, build_batch
 BATCH_BYTES: Final = 256 * 1024
 _TIMEOUT_MS: Final = 25_000
 _RECORD_OVERHEAD: Final = 24  # lengths, deltas and attributes of a record, roughly
-_NO_PRODUCER_EPOCH: Final = -1
 
 
 class Acks(IntEnum):
@@ -45,12 +44,22 @@ class Acks(IntEnum):
     ALL = -1
 
 
+class Identity(NamedTuple):
+    """Under which a producer numbers its batches. A newer epoch of the same id fences it off."""
+
+    producer_id: int
+    epoch: int
+
+
 class Delivered(NamedTuple):
     """A batch that the broker has taken; the offset is unknown where nobody answers."""
 
     partition: int
     base_offset: int | None
     messages: int
+
+
+_NOBODY: Final = Identity(NO_PRODUCER, -1)
 
 
 @dataclass(slots=True)
@@ -75,21 +84,29 @@ class Producer:
         acks: Acks = Acks.ALL,
         codec: Codec = Codec.NONE,
         batch_bytes: int = BATCH_BYTES,
+        create: bool = True,
+        identity: Identity | None = None,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
+        """With acks=ALL it takes a new producer id, or `identity`, which must be new in its epoch.
+
+        No answer within `request_seconds`: the batch is sent again.
+        """
         self.topic = topic
         self._brokers = brokers
         self._acks = acks
         self._codec = codec
         self._batch_bytes = batch_bytes
-        self._found = brokers.topic(topic, create=True)
+        self._request_seconds = request_seconds
+        self._found = brokers.topic(topic, create=create)
         self._partitions = len(self._found.partitions)
         self._collecting: dict[int, _Collecting] = {}
         self._unkeyed = itertools.cycle(range(self._partitions))
         self._current = next(self._unkeyed)
         self._sequences = dict.fromkeys(range(self._partitions), 0)
-        self._producer_id, self._producer_epoch = NO_PRODUCER, _NO_PRODUCER_EPOCH
+        self._identity = _NOBODY
         if acks is Acks.ALL:
-            self._take_producer_id()
+            self._identity = identity or take_identity(brokers)
 
     def send(
         self,
@@ -138,22 +155,13 @@ class Producer:
         hashed: int = murmur2(key)
         return (hashed & 0x7FFFFFFF) % self._partitions
 
-    def _take_producer_id(self) -> None:
-        def attempt() -> None:
-            answer = self._brokers.call_any(init_producer_id.API, InitProducerIdRequest())
-            check(answer.error_code, "producer id")
-            self._producer_id = answer.producer_id
-            self._producer_epoch = answer.producer_epoch
-
-        self._brokers.persist(attempt)
-
     def _build(self, partition: int, messages: Sequence[Record]) -> bytes:
         return build_batch(
             messages,
             codec=self._codec,
             leader_epoch=-1,
-            producer_id=self._producer_id,
-            producer_epoch=self._producer_epoch,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
             base_sequence=(self._sequences[partition] if self._acks is Acks.ALL else NO_SEQUENCE),
         )
 
@@ -178,7 +186,7 @@ class Producer:
                         connection.send_unanswered(produce.API, request)
                         offsets.update(dict.fromkeys(led))
                     else:
-                        answers.append((connection, connection.send(produce.API, request)))
+                        answers.append((connection, self._send(connection, request)))
                 except ClientError as error:
                     failures.append(error)
             for connection, pending in answers:
@@ -193,6 +201,9 @@ class Producer:
 
         return self._brokers.persist(attempt)
 
+    def _send(self, connection: Connection, request: ProduceRequest) -> Pending[ProduceResponse]:
+        return connection.send(produce.API, request, within=self._request_seconds)
+
     def _request(self, batches: dict[int, bytes]) -> ProduceRequest:
         partitions = tuple(
             PartitionProduceData(index=partition, records=memoryview(batch))
@@ -203,6 +214,17 @@ class Producer:
             timeout=_TIMEOUT_MS,
             topic_data=(TopicProduceData(name=self.topic, partition_data=partitions),),
         )
+
+
+def take_identity(brokers: Brokers) -> Identity:
+    """A producer id that nobody had before."""
+
+    def attempt() -> Identity:
+        answer = brokers.call_any(init_producer_id.API, InitProducerIdRequest())
+        check(answer.error_code, "producer id")
+        return Identity(answer.producer_id, answer.producer_epoch)
+
+    return brokers.persist(attempt)
 
 
 def _take(

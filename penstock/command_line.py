@@ -27,10 +27,12 @@ NO_READER: Final = 141
 
 COMMANDS: Final = {
     "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
+    "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
     "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
     "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
     "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),
     "consume": Lazy("penstock.commands.consume", "Read a topic."),
+    "schemas": Lazy("penstock.commands.schemas", "List, show, check, register, compare schemas."),
     "check-config": Lazy("penstock.commands.check_config", "Validate a configuration file."),
     "demo": Lazy("penstock.commands.demo", "Show a broker at work on this machine.", "broker"),
 }

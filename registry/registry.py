@@ -1,28 +1,39 @@
 """One registry between HTTP and the topic: what readers see, and who does a write.
 
-Skeleton.
+    topic there and fit → read to its end → (HTTP answers) → running for writer
+
+All of it is in memory; what is on disk is the topic's, at the brokers.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
-from typing import Generic, Protocol, Self, TypeVar
+from contextlib import AsyncExitStack
+from typing import Generic, TypeVar
 
+from client.addresses import Address
+from client.brokers import Brokers
+from client.errors import ClientError
+from client.producer import take_identity
+from cluster.errors import ClusterError
+from cluster.session import Session
 from registry.config import RegistryConfig
+from registry.errors import RegistryFailure, not_permitted
+from registry.following import Follower
 from registry.forwarding import Passed, Request
-from registry.values import Decision, LogRecord
+from registry.leadership import Alone, Elected, Leadership
+from registry.outage import Outage
+from registry.reading import LogContents, Reading
+from registry.topic import CLIENT_ID, SchemasTopic, ready_topic
+from registry.values import Decision
+from registry.writer import Writer
+from registry.writing import Writing
 
+A = TypeVar("A")
 T = TypeVar("T")
-
-
-class LogContents(Protocol):
-    """What the topic's records come to."""
-
-    def apply(self, offset: int, record: LogRecord) -> None: ...
-    def copy(self) -> Self: ...
-    def sign_of_life(self) -> LogRecord: ...
-
-
 C = TypeVar("C", bound=LogContents)
+
+log = logging.getLogger(__name__)
 
 
 class Registry(Generic[C]):
@@ -30,41 +41,202 @@ class Registry(Generic[C]):
 
     def __init__(self, config: RegistryConfig, contents: C) -> None:
         self.config = config
-        self.contents = contents  # what readers see; changes between two awaits only
+        self.contents = contents  # what readers see; it changes between two awaits only
         self.gone = asyncio.Event()
         self.failure = ""
+        self._loop = asyncio.get_running_loop()
+        self._ends = AsyncExitStack()
+        self._topic: SchemasTopic | None = None
+        self._session: Session | None = None
+        self._reading: Reading[C] | None = None
+        self._writer: Writer[C] | None = None
+        self._writing: Writing[C] | None = None
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """The topic there, and read to its end. Raises RegistryFailure."""
+        config = self.config
+        topic = self._topic = await self._ready_topic()
+        reading = self._reading = Reading(self.contents, topic.start)
+        follower = Follower(
+            config.bootstrap,
+            topic,
+            take=reading.take,
+            on_end=lambda why: self._tell(self._fail, why),
+        )
+        self._ends.push_async_callback(asyncio.to_thread, follower.stop)
+        self._ends.callback(reading.close)
+        follower.start()
+        await self._read_to(reading, topic.end)
+        if config.zookeeper and not config.read_only:
+            self._session = await self._connect()
+
+    async def run_for_writer(self, port: int) -> None:
+        """HTTP answers on `port`: from now on writes may be passed on to this registry."""
+        config = self.config
+        if config.read_only or self._topic is None or self._reading is None:
+            return
+        address = str(
+            Address(config.advertised_host or config.host, config.advertised_port or port)
+        )
+        leadership = await self._leadership(self._topic, address)
+        writer = self._writer = Writer(
+            config.bootstrap,
+            config.topic,
+            leadership,
+            self._reading,
+            capacity=config.limits.waiting_writes,
+            publish_seconds=config.patience.publish,
+            on_intruder=self._fail,
+        )
+        writing = self._writing = Writing(
+            writer,
+            self._reading,
+            config.patience,
+            connections=config.limits.forwarding_connections,
+            address=address,
+            alone=self._session is None,
+        )
+        self._ends.callback(writing.close)
+        self._ends.push_async_callback(asyncio.to_thread, leadership.close)
+        self._ends.push_async_callback(asyncio.to_thread, writer.stop)
+        leadership.start(lambda holder: self._tell(writing.note_holder, holder))
+        writer.start()
+
+    async def stop(self) -> None:
+        """Do the writes that wait here, then leave the office to others."""
+        await self._ends.aclose()
+
+    # What HTTP asks
 
     @property
     def offset(self) -> int:
-        """The next offset to be read: goes into every answer to a forwarded request (OFFSET)."""
-        raise NotImplementedError
+        """The next to be read: what the answer to a forwarded request says as OFFSET."""
+        return 0 if self._reading is None else self._reading.offset
 
     @property
     def is_writer(self) -> bool:
         """Whether writes are decided here just now."""
-        raise NotImplementedError
+        return self._writer is not None and self._writer.is_open
 
     @property
     def writer(self) -> str | None:
         """`host:port` of the registry that decides writes just now, as far as is known."""
-        raise NotImplementedError
+        return None if self._writing is None else self._writing.holder
 
-    async def start(self) -> None:
-        """Topic there and read to its end. Raises RegistryFailure."""
-        raise NotImplementedError
-
-    async def run_for_writer(self) -> None:
-        """HTTP answers: from now on this one may be elected."""
-        raise NotImplementedError
-
-    async def stop(self) -> None:
-        raise NotImplementedError
+    @property
+    def waiting_writes(self) -> int:
+        return 0 if self._writer is None else self._writer.waiting
 
     async def write(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
-        """Have the write decided: here, if this is the writer, else there.
+        """Have the write decided, here or by the writer.
 
         Raises Answered: what `decide` raised, or that the write could not be done (50001), not in
-        time (50002), not passed on (50003), that nobody is writer (50004), or that too many wait
-        (503). Never returns before this registry's own readers see the write.
+        time (50002), not passed on (50003), that nobody is writer (50004), that too many wait, or
+        that nothing is written here at all. Any other exception is `decide`'s.
         """
-        raise NotImplementedError
+        if self._writing is None:
+            raise not_permitted("Nothing is written by this registry")
+        return await self._writing.write(decide, request)
+
+    # Parts of starting
+
+    async def _ready_topic(self) -> SchemasTopic:
+        config = self.config
+        outage = Outage(f"reaching {', '.join(map(str, config.bootstrap))}")
+        while True:
+            try:
+                topic = await asyncio.to_thread(
+                    ready_topic,
+                    config.bootstrap,
+                    config.topic,
+                    replication_factor=config.replication_factor,
+                    create=not config.read_only,
+                )
+            except ClientError as error:
+                pause = outage.failed(error)
+                if not error.retriable or outage.seconds > config.patience.start:
+                    raise RegistryFailure(str(error)) from None
+                await asyncio.sleep(pause)
+            else:
+                outage.over()
+                return topic
+
+    async def _read_to(self, reading: Reading[C], end: int) -> None:
+        """Wait until it is read, however long that takes, unless it stands still."""
+        began = self._loop.time()
+        reached = asyncio.ensure_future(reading.reach(end))
+        gone = asyncio.ensure_future(self.gone.wait())
+        try:
+            while not reached.done():
+                before = reading.offset
+                await asyncio.wait(
+                    (reached, gone),
+                    timeout=self.config.patience.start,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if gone.done():
+                    raise RegistryFailure(self.failure)
+                if reading.offset == before < end:
+                    raise RegistryFailure(
+                        f"topic {self.config.topic} was read up to offset {before} of {end}, and "
+                        f"nothing more came for {self.config.patience.start:g} s"
+                    )
+        finally:
+            reached.cancel()
+            gone.cancel()
+        seconds = self._loop.time() - began
+        log.info("topic read topic=%s offset=%d seconds=%.2f", self.config.topic, end, seconds)
+
+    async def _connect(self) -> Session:
+        config = self.config
+        try:
+            session = await asyncio.to_thread(
+                Session.connect,
+                config.zookeeper,
+                secret=config.zookeeper_secret or None,
+                timeout_s=config.zookeeper_session_seconds,
+            )
+        except ClusterError as error:
+            raise RegistryFailure(str(error)) from None
+        self._ends.push_async_callback(asyncio.to_thread, session.close)
+        return session
+
+    async def _leadership(self, topic: SchemasTopic, address: str) -> Leadership:
+        if self._session is None:
+            return Alone(address, self._new_producer_id)
+        elected = Elected(
+            self._session,
+            topic=topic.name,
+            address=address,
+            cluster_id=topic.cluster_id,
+            new_producer_id=self._new_producer_id,
+            on_double=lambda: self._tell(
+                self._fail,
+                f"another registry of {topic.name} says that it is at {address}, too: give each "
+                "its own `advertised_host` or `advertised_port`",
+            ),
+        )
+        try:
+            await asyncio.to_thread(elected.check)
+        except ClusterError as error:
+            raise RegistryFailure(str(error)) from None
+        return elected
+
+    # What others tell
+
+    def _new_producer_id(self) -> int:
+        seconds = self.config.patience.publish
+        with Brokers(
+            self.config.bootstrap, client_id=CLIENT_ID, patience_seconds=seconds
+        ) as brokers:
+            return take_identity(brokers).producer_id
+
+    def _tell(self, what: Callable[[A], None], argument: A) -> None:
+        """Have the event loop call it."""
+        self._loop.call_soon_threadsafe(what, argument)
+
+    def _fail(self, why: str) -> None:
+        self.failure = self.failure or why
+        self.gone.set()

@@ -10,8 +10,9 @@ from broker.config import BrokerConfig
 from penstock.connecting import json_option
 from penstock.output import print_json, print_table
 from penstock.program_configuration import configured
+from registry.config import RegistryConfig
 
-KINDS: dict[str, type[msgspec.Struct]] = {"broker": BrokerConfig}
+KINDS: dict[str, type[msgspec.Struct]] = {"broker": BrokerConfig, "registry": RegistryConfig}
 _SECRET = ("secret", "password", "token")
 
 

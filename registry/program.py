@@ -1,0 +1,83 @@
+"""`penstock registry`: one registry in this process, until it is told to stop.
+
+SIGTERM and SIGINT stop it gracefully, a second one at once: no more requests are taken, those that
+are there are answered, and the office of the writer is left to others.
+"""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+import uvloop
+
+from registry.config import RegistryConfig
+from registry.contents import Contents
+from registry.errors import RegistryFailure
+from registry.http_server import HttpServer
+from registry.registry import Registry
+from serving.listening import CannotListen
+
+log = logging.getLogger(__name__)
+
+CANNOT_START = 1
+STOPPED_BY_ITSELF = 1
+
+
+def run(config: RegistryConfig) -> int:
+    """Serve until a signal comes; the process's exit code."""
+    return uvloop.run(_run(config))
+
+
+async def _run(config: RegistryConfig) -> int:
+    loop = asyncio.get_running_loop()
+    registry = Registry(config, Contents(config.ids, config.compatibility))
+    told = asyncio.Event()
+
+    def stop(number: int) -> None:
+        log.info("stopping signal=%s", signal.Signals(number).name)
+        told.set()
+        loop.remove_signal_handler(number)  # the next one ends the process
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    serving = asyncio.ensure_future(_serve(registry))
+    told_to_stop = asyncio.ensure_future(told.wait())
+    await asyncio.wait((serving, told_to_stop), return_when=asyncio.FIRST_COMPLETED)
+    told_to_stop.cancel()
+    serving.cancel()
+    try:
+        await serving
+    except asyncio.CancelledError:
+        log.info("stopped")
+        return 0
+    except (RegistryFailure, CannotListen) as error:
+        print(f"penstock registry: {error}", file=sys.stderr)
+        return CANNOT_START
+    print(f"penstock registry: {registry.failure}", file=sys.stderr)
+    return STOPPED_BY_ITSELF
+
+
+async def _serve(registry: Registry[Contents]) -> None:
+    """Bring everything up, until it cannot go on or is cancelled; then undo it."""
+    async with AsyncExitStack() as ends:
+        ends.push_async_callback(registry.stop)
+        await registry.start()
+        server = HttpServer(registry, registry.config)
+        ends.push_async_callback(server.stop)
+        await server.start()
+        await registry.run_for_writer(server.port)
+        # What has been read stays: do not look through it again and again.
+        gc.collect()
+        gc.freeze()
+        log.info(
+            "registry ready cluster=%s host=%s port=%d topic=%s offset=%d",
+            registry.config.cluster,
+            registry.config.host,
+            server.port,
+            registry.config.topic,
+            registry.offset,
+        )
+        await registry.gone.wait()
