@@ -32,13 +32,22 @@ from schemas.registry_answers import (
 )
 from schemas.registry_transport import Transport
 
-__all__ = ["RegistryClient"]
+__all__ = [
+    "REFERENCE_EXISTS",
+    "SCHEMA_NOT_FOUND",
+    "SUBJECT_NOT_FOUND",
+    "SUBJECT_SOFT_DELETED",
+    "VERSION_NOT_FOUND",
+    "VERSION_SOFT_DELETED",
+    "RegistryClient",
+]
 
 SUBJECT_NOT_FOUND: Final = 40401
 VERSION_NOT_FOUND: Final = 40402
 SCHEMA_NOT_FOUND: Final = 40403
 SUBJECT_SOFT_DELETED: Final = 40404
 VERSION_SOFT_DELETED: Final = 40406
+REFERENCE_EXISTS: Final = 42206
 
 _PAGE: Final = 200  # schemas asked for at once: they may be large
 _MOST_KEPT: Final = 2_000

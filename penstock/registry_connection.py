@@ -1,0 +1,49 @@
+"""What the commands that talk to a schema registry have in common: an option, plain errors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from penstock.failures import Failed
+from schemas.errors import RegistryRefused, SchemaError
+from schemas.registry_client import RegistryClient
+
+DEFAULT_REGISTRY = "http://127.0.0.1:8081"
+PATIENCE_SECONDS = 20.0  # a new writer is elected within that
+_LONGEST = 500
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def registry_option(command: F) -> F:
+    return click.option(
+        "-r",
+        "--registry",
+        default=DEFAULT_REGISTRY,
+        show_default=True,
+        metavar="URL,…",
+        help="Some instances of the schema registry.",
+    )(command)
+
+
+@contextmanager
+def registry_at(urls: str) -> Iterator[RegistryClient]:
+    """A client; whatever is wrong with schemas or the registry becomes the command's one line."""
+    try:
+        client = RegistryClient(urls, patience_seconds=PATIENCE_SECONDS, first_contact_seconds=0)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        with client:
+            yield client
+    except RegistryRefused as error:
+        raise Failed(shortened(error.message)) from None
+    except SchemaError as error:
+        raise Failed(shortened(str(error))) from None
+
+
+def shortened(text: str) -> str:
+    """What a registry says may quote whole schemas."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
