@@ -26,6 +26,10 @@ def malformed_body(why: str) -> Answered:
     return Answered(400, 400, f"The request's body cannot be read: {why}")
 
 
+def malformed_path() -> Answered:
+    return Answered(400, 400, "The path has an empty, a malformed or a suspicious part")
+
+
 def empty_body() -> Answered:
     return Answered(422, 422, "The request needs a body")
 
@@ -149,7 +153,7 @@ def invalid_mode() -> Answered:
     return Answered(
         422,
         42204,
-        "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT",
+        "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE and IMPORT.",
     )
 
 

@@ -34,12 +34,16 @@ class HttpConnection(asyncio.Protocol):
         serve: Callable[[HttpRequest], Served],
         bodies: Bodies,
         connections: "set[HttpConnection]",
+        *,
+        full: bool = False,
     ) -> None:
+        """With `full`, the client is told to come back."""
         self._serve = serve
         self._connections = connections
         self._reader = RequestReader(bodies)
         self._waiting: deque[HttpRequest] = deque()
         self._serving: asyncio.Task[None] | None = None
+        self._full = full
         self._unread = False  # the client does not read what it was sent
         self._closing = False
         self._since = 0.0  # when what is going on began
@@ -50,6 +54,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_SEND_BUFFER)
         self._connections.add(self)
         self._since = _now()
+        if self._full:
+            self._refuse(Answered(503, 503, "Too many connections: try again"))
 
     def data_received(self, data: bytes) -> None:
         if self._closing:

@@ -1,5 +1,6 @@
 """A request and an answer, as values; which of the interface's content types an answer has."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,10 +10,14 @@ from urllib.parse import parse_qs, parse_qsl, unquote
 
 import msgspec
 
+from registry.errors import malformed_path
+
 V1: Final = "application/vnd.schemaregistry.v1+json"
 _ANSWERED: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
 _TAKEN: Final = frozenset({*_ANSWERED, "application/octet-stream"})
 _MOST_PARAMETERS: Final = 50
+_SUSPICIOUS: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_WRONG_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 encode = msgspec.json.Encoder().encode
 
@@ -51,11 +56,14 @@ class HttpRequest:
     keep_alive: bool = True
     dropped: HTTPStatus | None = None
 
-    @cached_property
+    @property
     def segments(self) -> tuple[str, ...]:
-        """The path, cut at its slashes and only then decoded: a name may hold a slash itself."""
-        path = self.target.partition("?")[0].strip("/")
-        return tuple(map(unquote, path.split("/"))) if path else ()
+        """The path, cut at its slashes and only then decoded: a name may hold a slash itself.
+
+        Answered for a path that proxies and libraries would understand in different ways.
+        """
+        path = self.target.partition("?")[0].removeprefix("/").removesuffix("/")
+        return tuple(map(_segment, path.split("/"))) if path else ()
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -82,6 +90,17 @@ class HttpRequest:
         """Whether the body is declared as something that is read here."""
         declared = self.headers.get("content-type")
         return declared is None or declared.partition(";")[0].strip().lower() in _TAKEN
+
+
+def _segment(written: str) -> str:
+    name, _, _ = written.partition(";")
+    try:
+        segment = unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        raise malformed_path() from None
+    if _SUSPICIOUS.search(segment) or _WRONG_PERCENT.search(name) or segment in {"", ".."}:
+        raise malformed_path()
+    return segment
 
 
 @lru_cache(256)

@@ -13,6 +13,7 @@ import httptools
 from registry.errors import Answered
 from registry.http_messages import HttpRequest
 
+_TARGET_BYTES: Final = 8 * 1024
 _HEAD_BYTES: Final = 32 * 1024
 _DROPPED_BYTES: Final = 64 * 1024 * 1024
 
@@ -68,8 +69,9 @@ class RequestReader:
         self.under_way = True
 
     def on_url(self, url: bytes) -> None:
-        self._count_head(len(url))
         self._target += url
+        if len(self._target) > _TARGET_BYTES:
+            raise Answered(414, 414, f"A request's path and query have at most {_TARGET_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head(len(name) + len(value))
@@ -96,7 +98,7 @@ class RequestReader:
         self._complete.append(
             HttpRequest(
                 self._parser.get_method().decode("ascii"),
-                self._target.decode("latin-1"),
+                _path(self._target.decode("latin-1")),
                 self._headers,
                 b"".join(self._body),
                 self._parser.should_keep_alive(),
@@ -126,6 +128,14 @@ class RequestReader:
     def _forget_body(self) -> None:
         self._bodies.held -= sum(map(len, self._body))
         self._body = []
+
+
+def _path(target: str) -> str:
+    """The path and query of an address, which proxies are sent whole."""
+    path, _, _ = target.partition("#")
+    if not path.lower().startswith("http://"):
+        return path
+    return "/" + path.removeprefix(path[:7]).partition("/")[2]
 
 
 def _bad_request(why: str) -> Answered:

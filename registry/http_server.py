@@ -1,21 +1,20 @@
 """The registry's HTTP port: its socket and its connections.
 
 What a client may hold is bounded: its connection is closed when it sends nothing for long, or
-sends or reads too slowly; beyond the most connections, new ones wait in the kernel's queue until
-idle ones are closed.
+sends or reads too slowly; beyond the most connections, new ones are told to come back.
 """
 
 import asyncio
 import logging
-from functools import partial
 from typing import Final
 
 from registry.config import RegistryConfig
 from registry.contents import Contents
 from registry.http_connection import HttpConnection
 from registry.http_reading import Bodies
+from registry.metrics import Gauges, RegistryMetrics
 from registry.registry import Registry
-from registry.routes import serve
+from registry.routes import Routes
 from serving.listening import listen
 
 log = logging.getLogger(__name__)
@@ -31,7 +30,8 @@ class HttpServer:
 
     def __init__(self, registry: Registry[Contents], config: RegistryConfig) -> None:
         self._limits = config.limits
-        self._serve = partial(serve, registry)
+        self._registry = registry
+        self._serve = Routes(registry, RegistryMetrics(self._gauges), self._readiness).serve
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )
@@ -63,8 +63,23 @@ class HttpServer:
         for connection in list(self._connections):
             connection.abort()
 
+    def _gauges(self) -> Gauges:
+        contents = self._registry.contents
+        return Gauges(
+            versions=len(contents),
+            offset=self._registry.offset,
+            connections=len(self._connections),
+            highest_id=contents.highest_id,
+            is_writer=self._registry.is_writer,
+        )
+
+    def _readiness(self) -> str:
+        """Ready is who can answer reads; a registry that cannot write at the moment still is."""
+        return self._registry.failure
+
     def _connection(self) -> HttpConnection:
-        return HttpConnection(self._serve, self._bodies, self._connections)
+        full = len(self._connections) >= self._limits.connections
+        return HttpConnection(self._serve, self._bodies, self._connections, full=full)
 
     async def _look_after(self) -> None:
         limits = self._limits

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import msgspec
-from schemas.compatibility import messages
 
 from registry.contents import Contents
+from registry.data_contracts import properties
 from registry.parsed_schemas import parse_version
-from registry.values import Config, Content, Level, Version, metadata_properties
+from registry.values import Config, Content, Level, Version
+from schemas.compatibility import messages
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema
 
@@ -46,8 +47,8 @@ def objections(
         return []
     group = config.compatibility_group
     if group is not None:
-        own = _property(content.metadata, group)
-        previous = [each for each in previous if _property(each.metadata, group) == own]
+        own = properties(content.metadata).get(group)
+        previous = [each for each in previous if properties(each.metadata).get(group) == own]
     try:
         earlier = [(each.version, parse_version(contents, each)) for each in previous]
     except InvalidSchema as error:
@@ -57,7 +58,3 @@ def objections(
     if found:
         found.append(f"{{validateFields: 'false', compatibility: '{level.value}'}}")
     return found
-
-
-def _property(metadata: str, name: str) -> str | None:
-    return (metadata_properties(metadata) or {}).get(name)

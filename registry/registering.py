@@ -4,6 +4,7 @@ Pure: contents and a request go in, the records to append come out, or the error
 """
 
 from registry.contents import Contents, VersionKey
+from registry.data_contracts import VERSION, properties, with_version
 from registry.errors import (
     Answered,
     incompatible,
@@ -14,7 +15,7 @@ from registry.errors import (
 from registry.judging import config_in_scope, objections
 from registry.log_records import SchemaRecord, write
 from registry.looking_up import content_of, look_up
-from registry.parsed_schemas import parse_request
+from registry.parsed_schemas import LATEST, parse_request
 from registry.requests import SchemaRequest
 from registry.values import Content, Decision, LogRecord, Mode, Version
 
@@ -34,6 +35,8 @@ def registered_already(
     found = look_up(contents, subject, content, parsed)
     if found is None or request.wanted_id not in {None, found.id}:
         return None
+    if request.version == LATEST and found != contents.latest(subject):
+        return None
     return found if request.wanted_version in {None, found.version} else None
 
 
@@ -50,16 +53,18 @@ def register(
         contents, request, strict=not importing, normalize=normalize and not importing
     )
     content = content_of(contents, request, parsed, live[-1] if live and not importing else None)
-    found = look_up(contents, subject, content, parsed)
-    if (
-        found is not None
-        and request.wanted_id in {None, found.id}
-        and (not importing or request.wanted_version in {None, found.version})
-    ):
-        return Decision((), found)
+    following = versions[-1].version + 1 if versions else 1
+    if not importing and (request.version or VERSION in properties(content.metadata)):
+        content = content._replace(metadata=with_version(content.metadata, following))
+    if not request.version:
+        found = look_up(contents, subject, content, parsed)
+        if found is not None and request.wanted_id in {None, found.id}:
+            return Decision((), found)
     if not importing and (why := objections(contents, subject, content, parsed, live)):
         raise incompatible(subject, f"[{', '.join(why)}]")
-    number = _number(request, versions, importing=importing)
+    number = request.wanted_version or following
+    if number != following and not importing:
+        raise invalid_schema("Version is not one more than previous version")
     version = Version(
         subject=subject,
         version=number,
@@ -84,7 +89,8 @@ def check_mode(mode: Mode, subject: str, *, importing: bool) -> None:
 
 
 def read_only(subject: str | None) -> Answered:
-    return not_permitted(f"Subject {subject} is in read-only mode")
+    name = "null" if subject is None else subject
+    return not_permitted(f"Subject {name} is in read-only mode")
 
 
 def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
@@ -94,14 +100,6 @@ def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
     if not live:
         raise invalid_schema("Empty schema")
     return request.with_schema(live[-1].text, live[-1].references)
-
-
-def _number(request: SchemaRequest, versions: list[Version], *, importing: bool) -> int:
-    following = versions[-1].version + 1 if versions else 1
-    number = request.wanted_version or following
-    if number != following and not importing:
-        raise invalid_schema("Version is not one more than previous version")
-    return number
 
 
 def _id(contents: Contents, request: SchemaRequest, content: Content) -> int:

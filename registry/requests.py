@@ -1,11 +1,13 @@
 """What clients send in bodies: read into types, or refused with a line that says what is wrong."""
 
-from typing import Annotated, Literal, NamedTuple, TypeVar
+import codecs
+from typing import Annotated, Literal, NamedTuple, TypedDict, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from registry.errors import Answered, empty_body, invalid_level, invalid_mode, malformed_body
-from registry.values import AVRO, NOTHING, Config, Level, Mode, Reference
+from registry.values import AVRO, NOTHING, Level, Mode, Reference
 
 Request = TypeVar("Request")
 
@@ -25,7 +27,7 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def type(self) -> str:
-        return self.schema_type or AVRO
+        return AVRO if self.schema_type is None else self.schema_type
 
     @property
     def text(self) -> str:
@@ -53,13 +55,13 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """`compatibility` going in is `compatibilityLevel` coming out."""
+    """`compatibility` going in is `compatibilityLevel` coming out. Null unsets; nothing leaves."""
 
     alias: str | None = None
-    normalize: bool | None = None
+    normalize: bool | UnsetType | None = UNSET
     validate_fields: bool | None = None
-    compatibility: str | None = None
-    compatibility_group: str | None = None
+    compatibility: str | UnsetType | None = UNSET
+    compatibility_group: str | UnsetType | None = UNSET
     default_metadata: msgspec.Raw = NOTHING
     override_metadata: msgspec.Raw = NOTHING
     default_rule_set: msgspec.Raw = NOTHING
@@ -70,8 +72,17 @@ class _ModeRequest(msgspec.Struct, frozen=True):
     mode: str | None = None
 
 
-_schema_decoder = msgspec.json.Decoder(SchemaRequest)
-_config_decoder = msgspec.json.Decoder(_ConfigRequest)
+class ConfigChange(TypedDict, total=False):
+    """Fields of a Config, and what they are set to; None unsets one."""
+
+    normalize: bool | None
+    compatibility_level: Level | None
+    compatibility_group: str | None
+
+
+# Not strict: a number may stand in a string, as it may for Jackson.
+_schema_decoder = msgspec.json.Decoder(SchemaRequest, strict=False)
+_config_decoder = msgspec.json.Decoder(_ConfigRequest, strict=False)
 _mode_decoder = msgspec.json.Decoder(_ModeRequest)
 
 
@@ -79,7 +90,7 @@ def schema_request(body: bytes) -> SchemaRequest:
     return _decode(_schema_decoder, body)
 
 
-def config_request(body: bytes) -> Config:
+def config_request(body: bytes) -> ConfigChange:
     """The settings that are to change; refused are those that nothing here would act upon."""
     request = _decode(_config_decoder, body)
     for name in ("alias", "validate_fields"):
@@ -88,16 +99,22 @@ def config_request(body: bytes) -> Config:
     for name in ("default_metadata", "override_metadata", "default_rule_set", "override_rule_set"):
         if bytes(getattr(request, name)) not in {b"", b"null"}:
             raise _not_acted_upon(name)
-    level = None
-    if request.compatibility is not None:
-        if request.compatibility.upper() not in Level.__members__:
-            raise invalid_level()
-        level = Level[request.compatibility.upper()]
-    return Config(
-        normalize=request.normalize,
-        compatibility_level=level,
-        compatibility_group=request.compatibility_group,
-    )
+    change: ConfigChange = {}
+    if request.normalize is not UNSET:
+        change["normalize"] = request.normalize
+    if request.compatibility is not UNSET:
+        change["compatibility_level"] = _level(request.compatibility)
+    if request.compatibility_group is not UNSET:
+        change["compatibility_group"] = request.compatibility_group
+    return change
+
+
+def _level(name: str | None) -> Level | None:
+    if name is None:
+        return None
+    if name.upper() not in Level.__members__:
+        raise invalid_level()
+    return Level[name.upper()]
 
 
 class WantedMode(NamedTuple):
@@ -113,6 +130,7 @@ def mode_request(body: bytes) -> WantedMode:
 
 
 def _decode(decoder: msgspec.json.Decoder[Request], body: bytes) -> Request:
+    body = body.removeprefix(codecs.BOM_UTF8)
     if body.strip() in {b"", b"null"}:
         raise empty_body()
     try:

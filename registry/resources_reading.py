@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from registry.answers import SubjectVersion, by_id, whole
 from registry.call import Call
 from registry.contents import Contents, VersionKey
+from registry.data_contracts import properties
 from registry.errors import (
     schema_id_not_found,
     schema_not_found,
@@ -46,8 +47,13 @@ def versions(call: Call) -> HttpResponse:
     deleted = flag(query, "deleted") or only_deleted
     if not call.contents.has_subject(subject, deleted=deleted):
         raise subject_not_found(subject)
-    found = call.contents.versions(subject, deleted=deleted)
-    numbers = (each.version for each in found if each.deleted or not only_deleted)
+    negative = flag(query, "deletedAsNegative") and not deleted
+    found = call.contents.versions(subject, deleted=deleted or negative)
+    numbers = (
+        -each.version if negative and each.deleted else each.version
+        for each in found
+        if each.deleted or not only_deleted
+    )
     return answer(list(_page(call, numbers, _MOST_NAMES)))
 
 
@@ -75,8 +81,7 @@ def with_metadata(call: Call) -> HttpResponse:
     deleted = flag(query, "deleted")
     wanted = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
     for found in reversed(call.contents.versions(call.subject, deleted=deleted)):
-        properties = found.properties
-        if properties is not None and wanted.items() <= properties.items():
+        if found.metadata and wanted.items() <= properties(found.metadata).items():
             return answer(whole(found, found.text))
     if not call.contents.has_subject(call.subject, deleted=deleted):
         raise subject_not_found(call.subject)

@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from http import HTTPStatus
 from typing import TypeVar
 
 from registry.answers import ModeAnswer, config_answer, config_change, registered
 from registry.call import Call
 from registry.contents import Contents
 from registry.deleting import delete_subject, delete_version
-from registry.errors import no_level_of_its_own, no_mode_of_its_own, schema_too_large
+from registry.errors import no_level_of_its_own, no_mode_of_its_own
 from registry.forwarding import FORWARDED, Passed, Request
 from registry.http_messages import HttpResponse, answer
 from registry.judging import config_in_scope
@@ -30,8 +29,6 @@ _PASSED_ON = ("content-type", "accept")
 
 async def register_schema(call: Call) -> HttpResponse:
     subject = call.new_subject
-    if call.request.dropped is HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        raise schema_too_large()
     request = schema_request(call.request.body)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
     await parse_aside(call, request, strict=False, normalize=normalize)

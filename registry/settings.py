@@ -1,20 +1,22 @@
 """Compatibility levels and modes, of one subject or of all, are set and unset. Pure."""
 
+import msgspec
+
 from registry.contents import Contents
 from registry.errors import not_permitted, subject_not_found
-from registry.judging import merge
 from registry.log_records import ClearSubjectRecord, ConfigRecord, ModeRecord, write
 from registry.registering import read_only
+from registry.requests import ConfigChange
 from registry.values import Config, Decision, LogRecord, Mode
 
 _READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
 
 
-def set_config(contents: Contents, subject: str | None, change: Config) -> Decision[Config]:
+def set_config(contents: Contents, subject: str | None, change: ConfigChange) -> Decision[Config]:
     """What is not given stays as it is; the answer is all that is set then."""
     _check_mode(contents, subject)
-    merged = merge(contents.own_config(subject) or Config(), change)
-    return Decision((write(ConfigRecord(subject, merged)),), merged)
+    changed = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
+    return Decision((write(ConfigRecord(subject, changed)),), changed)
 
 
 def unset_config(contents: Contents, subject: str | None) -> Decision[Config]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
+
 from schemas.compatibility import Level
 
 __all__ = [
@@ -74,27 +75,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
         """What it is, whatever it is called: equal contents have one id."""
         return Content(self.text, self.type, self.references, self.metadata, self.rule_set)
 
-    @property
-    def properties(self) -> dict[str, str] | None:
-        """Those of its metadata."""
-        return metadata_properties(self.metadata)
-
     def as_deleted(self) -> "Version":
         return msgspec.structs.replace(self, deleted=True)
-
-
-class _Metadata(msgspec.Struct):
-    properties: dict[str, str] | None = None
-
-
-def metadata_properties(metadata: str) -> dict[str, str] | None:
-    """The properties in a data contract's metadata; None if there are none."""
-    if not metadata:
-        return None
-    try:
-        return msgspec.json.decode(metadata, type=_Metadata).properties
-    except msgspec.MsgspecError:
-        return None
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
