@@ -71,7 +71,7 @@ class RequestReader:
     def on_url(self, url: bytes) -> None:
         self._target += url
         if len(self._target) > _TARGET_BYTES:
-            raise Answered(414, 414, f"A request's path and query have at most {_TARGET_BYTES} bytes")
+            raise Answered(414, 414, f"A path and query have at most {_TARGET_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head(len(name) + len(value))
