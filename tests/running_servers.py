@@ -8,6 +8,7 @@ import pytest
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
+from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,20 @@ def running_broker(
     directory = tmp_path_factory.mktemp("broker")
     with BrokerProcess(directory, zookeeper=f"{zookeeper.address}/{uuid.uuid4().hex}") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def running_registry(
+    tmp_path_factory: pytest.TempPathFactory, running_broker: BrokerProcess
+) -> Iterator[RegistryProcess]:
+    """One registry on that broker. Tests take subjects of their own, and leave the global level
+    and mode alone."""
+    settings = {"topic": f"_schemas_{uuid.uuid4().hex[:12]}"}
+    directory = tmp_path_factory.mktemp("registry")
+    with RegistryProcess(
+        directory, brokers=running_broker.bootstrap, settings=settings
+    ) as registry:
+        yield registry
 
 
 @pytest.fixture(scope="session")
