@@ -2,7 +2,8 @@
 
 As Confluent's registry does with `normalize=true`: attributes that the specification does not know
 are sorted, the logical type before them; so are aliases and the keys of defaults; defaults are
-written as their types have them (1 for a double is 1.0); empty documentation is left out.
+written as their types have them (1 for a double is 1.0); empty documentation is left out, and an
+error is a record.
 
 Where Confluent's loses something it is kept here: a default that fits another branch of a union
 than the first, an integer of more than 64 bits, the empty namespace inside another one.
@@ -68,6 +69,7 @@ class _Normalizing:
         )
         self._done[full] = made
         if isinstance(made, Record):
+            made.is_error = False
             made.fields = tuple(map(self._field, made.fields))
         return made
 
