@@ -36,7 +36,7 @@ from wire.records import records
 
 _POLL_SECONDS: Final = 0.5
 _STOP_SECONDS: Final = 2.0
-_MISSING_SECONDS: Final = 10.0  # brokers that have just started may not know all topics yet
+MISSING_SECONDS: Final = 10.0  # brokers that have just started may not know all topics yet
 _AT_ONCE: Final = 500  # records: what is handed over keeps the taker busy for a moment only
 
 log = logging.getLogger(__name__)
@@ -69,11 +69,13 @@ class Follower:
         *,
         take: Callable[[Sequence[Stretch]], None],
         on_end: Callable[[str], None],
+        missing_seconds: float = MISSING_SECONDS,
     ) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
         self._take = take
         self._on_end = on_end
+        self._missing_seconds = missing_seconds
         self._position = topic.start
         self._leader_epoch = -1  # of the last batch
         self._missing_since: float | None = None
@@ -117,7 +119,7 @@ class Follower:
             found = brokers.topic(name)
         except UnknownTopic:
             self._missing_since = self._missing_since or time.monotonic()
-            if time.monotonic() - self._missing_since > _MISSING_SECONDS:
+            if time.monotonic() - self._missing_since > self._missing_seconds:
                 raise TopicGone(f"topic {name} was deleted") from None
             raise
         self._missing_since = None

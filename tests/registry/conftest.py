@@ -1,0 +1,23 @@
+"""The registry is tested on Penstock's broker and on Apache Kafka, alike."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+
+both = pytest.mark.parametrize("bootstrap", ["running_broker", "running_kafka"], indirect=True)
+
+
+@pytest.fixture
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """Where a broker is: Penstock's, or with `both` each in turn."""
+    found: str = request.getfixturevalue(getattr(request, "param", "running_broker")).bootstrap
+    return found
+
+
+@pytest.fixture
+def brokers(bootstrap: str) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(bootstrap), patience_seconds=15) as connected:
+        yield connected

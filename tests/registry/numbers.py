@@ -1,0 +1,195 @@
+"""Contents as small as can be: names and the numbers they were given. And registries of them.
+
+What the topic and the writer do, they do for any contents; these say it in a line each.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.fetcher import Batch, Fetcher
+from client.offsets import End, start_offsets
+from registry.config import Patience, RegistryConfig
+from registry.forwarding import Passed, Request
+from registry.registry import Registry
+from registry.values import Decision, LogRecord
+
+PATIENCE = 60.0
+SIGN_OF_LIFE = b"sign of life"
+
+
+class Numbers:
+    """A record's key is a name, its value the number; the highest is kept beyond its name's end."""
+
+    def __init__(self) -> None:
+        self.names: dict[bytes, int] = {}
+        self.highest = 0
+        self.applied: list[tuple[int, LogRecord]] = []
+
+    def apply(self, offset: int, record: LogRecord) -> None:
+        self.applied.append((offset, record))
+        if record.key == SIGN_OF_LIFE:
+            self.highest = max(self.highest, int(record.value or b"0"))
+        elif record.value is None:
+            self.names.pop(record.key, None)
+        elif record.value[:20].strip().isdigit():
+            self.names[record.key] = int(record.value[:20])
+            self.highest = max(self.highest, self.names[record.key])
+
+    def copy(self) -> "Numbers":
+        copy = Numbers()
+        copy.names, copy.highest, copy.applied = dict(self.names), self.highest, list(self.applied)
+        return copy
+
+    def sign_of_life(self) -> LogRecord:
+        return LogRecord(SIGN_OF_LIFE, b"%d" % self.highest)
+
+
+def numbered(name: bytes, size: int = 20) -> Callable[[Numbers], Decision[int]]:
+    """Decides the number of a name: the one it has, or the next. The record is `size` long."""
+
+    def decide(contents: Numbers) -> Decision[int]:
+        found = contents.names.get(name)
+        if found is not None:
+            return Decision((), found)
+        number = contents.highest + 1
+        return Decision((LogRecord(name, (b"%20d" % number).ljust(size)),), number)
+
+    return decide
+
+
+def removed(*names: bytes) -> Callable[[Numbers], Decision[int]]:
+    def decide(_: Numbers) -> Decision[int]:
+        return Decision(tuple(LogRecord(name, None) for name in names), len(names))
+
+    return decide
+
+
+PUT = Request("PUT", "/numbers", (), b"")
+DELETE = Request("DELETE", "/numbers", (), b"")
+
+
+class RunningRegistry:
+    """`with RunningRegistry(bootstrap, topic) as running`: on a loop and thread of its own.
+
+    Nobody listens for HTTP: `port` is a name.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, zookeeper: str = "", port: int = 1, **settings: object
+    ) -> None:
+        wanted: dict[str, object] = {
+            "brokers": tuple(bootstrap.split(",")),
+            "topic": topic,
+            "zookeeper": zookeeper,
+            "zookeeper_session_seconds": 4.0,
+            "patience": Patience(start=20, publish=5, forward=5, write=20),
+        }
+        self.config = RegistryConfig(**wanted | settings)  # type: ignore[arg-type]
+        self.contents = Numbers()
+        self.registry: Registry[Numbers]
+        self._port = port
+        self._loop = asyncio.new_event_loop()
+        self._started: Future[None] = Future()
+        self._stop: asyncio.Event
+        self._thread = threading.Thread(target=self._run, name="registry under test", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._started.result(PATIENCE)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the registry did not stop in time"
+
+    def begin(
+        self, decide: Callable[[Numbers], Decision[int]], request: Request = PUT
+    ) -> "Future[int | Passed]":
+        """A write, under way."""
+
+        async def write() -> int | Passed:
+            return await self.registry.write(decide, request)
+
+        return asyncio.run_coroutine_threadsafe(write(), self._loop)
+
+    def write(
+        self, decide: Callable[[Numbers], Decision[int]], request: Request = PUT
+    ) -> int | Passed:
+        return self.begin(decide, request).result(PATIENCE)
+
+    def number(self, name: bytes) -> int:
+        """Gives the name a number, or finds it."""
+        number = self.write(numbered(name))
+        assert isinstance(number, int)
+        return number
+
+    def names(self) -> dict[bytes, int]:
+        """What readers see."""
+
+        async def read() -> dict[bytes, int]:
+            return dict(self.registry.contents.names)
+
+        return asyncio.run_coroutine_threadsafe(read(), self._loop).result(PATIENCE)
+
+    def wait_gone(self) -> str:
+        """The line it would end with."""
+
+        async def gone() -> str:
+            await self.registry.gone.wait()
+            return self.registry.failure
+
+        return asyncio.run_coroutine_threadsafe(gone(), self._loop).result(PATIENCE)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._stop = asyncio.Event()
+        self.registry = Registry(self.config, self.contents)
+        try:
+            await self.registry.start()
+            await self.registry.run_for_writer(self._port)
+            self._started.set_result(None)
+            await self._stop.wait()
+        except BaseException as error:  # noqa: BLE001  # raised again by whoever starts it
+            self._started.set_exception(error)
+        finally:
+            await self.registry.stop()
+
+
+def batches(bootstrap: str, topic: str) -> list[Batch]:
+    """All batches that a topic of one partition holds now."""
+    found: list[Batch] = []
+    with Brokers(parse_addresses(bootstrap)) as brokers:
+        brokers.topic(topic)
+        end = start_offsets(brokers, topic, [0], End())[0]
+        fetcher = Fetcher(brokers, topic, {0: 0})
+        while fetcher.positions[0] < end:
+            found += fetcher.poll(1)
+        fetcher.close()
+    return found
+
+
+def all_of(pending: "Iterable[Future[int | Passed]]") -> list[int | Passed]:
+    return [each.result(PATIENCE) for each in pending]

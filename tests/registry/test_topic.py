@@ -1,0 +1,273 @@
+"""The topic: created or refused, read from its beginning to its end and on, whatever happens."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+
+from client import admin
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.producer import Producer
+from cluster.zookeeper import EmbeddedZooKeeper
+from registry.errors import RegistryFailure
+from registry.following import Follower, Stretch
+from registry.topic import SchemasTopic, ready_topic
+from registry.values import LogRecord
+from tests.broker_process import BrokerProcess
+from tests.registry.conftest import both
+from tests.server_process import wait_until
+from wire.batch import CRC_START, HEADER_SIZE, headers
+from wire.errors import ErrorCode
+from wire.messages import produce
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.records import Record, build_batch
+
+
+def ready(bootstrap: str, name: str, *, create: bool = True) -> SchemasTopic:
+    return ready_topic(parse_addresses(bootstrap), name, replication_factor=1, create=create)
+
+
+class Followed:
+    """A follower and what it has handed over. `hold` keeps it from going on."""
+
+    def __init__(self, bootstrap: str, topic: SchemasTopic) -> None:
+        self.stretches: list[Stretch] = []
+        self.ended: list[str] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self._follower = Follower(
+            parse_addresses(bootstrap),
+            topic,
+            take=self._take,
+            on_end=self.ended.append,
+            missing_seconds=0.5,
+        )
+
+    def _take(self, stretches: Sequence[Stretch]) -> None:
+        self.go_on.wait(30)
+        self.stretches += stretches
+
+    @property
+    def records(self) -> list[tuple[int, LogRecord]]:
+        return [record for stretch in list(self.stretches) for record in stretch.records]
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return [record.value for _, record in self.records]
+
+    def wait_for(self, count: int, *, within: float = 20) -> None:
+        wait_until(lambda: len(self.records) >= count, within=within, what=f"{count} records")
+
+    def __enter__(self) -> "Followed":
+        self._follower.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.go_on.set()
+        self._follower.stop()
+
+
+def send(brokers: Brokers, topic: str, *values: bytes) -> None:
+    producer = Producer(brokers, topic, create=False)
+    for value in values:
+        producer.send(value, b"key")
+    producer.flush()
+
+
+def append(brokers: Brokers, topic: str, batch: bytearray) -> None:
+    """A batch as it is."""
+    data = PartitionProduceData(index=0, records=memoryview(batch))
+    request = ProduceRequest(
+        acks=-1, timeout=10_000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
+    )
+    answer = brokers.broker(brokers.topic(topic).partition(0).leader).call(produce.API, request)
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
+
+
+def ended(followed: Followed) -> str:
+    wait_until(lambda: bool(followed.ended), within=20, what="the follower ends")
+    return followed.ended[0]
+
+
+@both
+def test_it_is_created_compacted_and_found_again(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    created = ready(bootstrap, new_topic)
+    assert (created.start, created.end) == (0, 0)
+    assert len(brokers.topic(new_topic).partitions) == 1
+    configs = {each.name: each.value for each in admin.topic_configs(brokers, new_topic)}
+    assert configs["cleanup.policy"] == "compact"
+    send(brokers, new_topic, b"1", b"2")
+    assert ready(bootstrap, new_topic).end == 2
+    assert ready(bootstrap, new_topic).id == created.id
+    assert created.id is not None
+    assert created.cluster_id
+
+
+@both
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (2, "compact", "has 2 partitions"),
+        (1, "delete", "has cleanup.policy=delete and would lose schemas"),
+        (1, "compact,delete", "has cleanup.policy=compact,delete and would lose schemas"),
+    ],
+)
+def test_one_that_would_lose_schemas_is_refused(
+    bootstrap: str, brokers: Brokers, new_topic: str, wrong: tuple[int, str, str]
+) -> None:
+    partitions, policy, said = wrong
+    configs = {"cleanup.policy": policy}
+    admin.create_topic(brokers, new_topic, partitions=partitions, configs=configs)
+    with pytest.raises(RegistryFailure, match=f"topic {new_topic} {said}"):
+        ready(bootstrap, new_topic)
+
+
+def test_where_nothing_is_written_nothing_is_created(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    with pytest.raises(RegistryFailure, match=f"no topic {new_topic}"):
+        ready(bootstrap, new_topic, create=False)
+    assert new_topic not in admin.all_topics(brokers).topics
+
+
+@both
+def test_all_is_read_and_what_comes_later(bootstrap: str, brokers: Brokers, new_topic: str) -> None:
+    topic = ready(bootstrap, new_topic)
+    producer = Producer(brokers, new_topic, create=False)
+    producer.send(b"1", b"a")
+    producer.send(None, b"b")
+    producer.flush()
+    with Followed(bootstrap, topic) as followed:
+        followed.wait_for(2)
+        assert followed.records == [(0, LogRecord(b"a", b"1")), (1, LogRecord(b"b", None))]
+        producer.send(b"3", b"c")
+        producer.flush()
+        followed.wait_for(3)
+    assert followed.records[2] == (2, LogRecord(b"c", b"3"))
+    assert [stretch.next_offset for stretch in followed.stretches] == [2, 3]
+    (author,) = {stretch.author for stretch in followed.stretches}
+    assert author is not None
+    assert author.epoch == 0
+    assert followed.ended == []
+
+
+@both
+def test_ten_thousand_records_are_read_in_a_moment(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    """In small batches, as a registry writes them."""
+    topic = ready(bootstrap, new_topic)
+    producer = Producer(brokers, new_topic, create=False, batch_bytes=4000)
+    for number in range(10_000):
+        producer.send(b"%d " % number * 200, b"%d" % number)
+    producer.flush()
+    with Followed(bootstrap, topic) as followed:
+        began = time.monotonic()
+        followed.wait_for(10_000)
+        assert time.monotonic() - began < 2
+    assert [offset for offset, _ in followed.records] == list(range(10_000))
+
+
+def own_broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
+    return BrokerProcess(tmp_path, zookeeper=f"{zookeeper.address}/{tmp_path.name}")
+
+
+def test_a_broker_that_restarts_is_waited_for_and_said_once(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "registry.outage")
+    with own_broker(tmp_path, zookeeper) as broker:
+        topic = ready(broker.bootstrap, "_schemas")
+        with Followed(broker.bootstrap, topic) as followed:
+            for restart in range(3):
+                with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+                    send(brokers, "_schemas", b"%d" % restart)
+                followed.wait_for(restart + 1)
+                broker.restart()
+            wait_until(lambda: len(caplog.records) == 6, within=20, what="it is said to be over")
+    assert followed.values == [b"0", b"1", b"2"]
+    levels = [record.levelname for record in caplog.records]
+    assert levels == ["WARNING", "INFO"] * 3, caplog.messages
+    assert followed.ended == []
+
+
+@both
+def test_a_topic_that_is_deleted_ends_it(bootstrap: str, brokers: Brokers, new_topic: str) -> None:
+    topic = ready(bootstrap, new_topic)
+    send(brokers, new_topic, b"1")
+    with Followed(bootstrap, topic) as followed:
+        followed.wait_for(1)
+        admin.delete_topic(brokers, new_topic)
+        assert ended(followed) == f"topic {new_topic} was deleted"
+
+
+@both
+def test_a_topic_that_is_made_anew_ends_it(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    topic = ready(bootstrap, new_topic)
+    send(brokers, new_topic, b"1")
+    with Followed(bootstrap, topic) as followed:
+        followed.go_on.clear()
+        send(brokers, new_topic, b"2")
+        admin.delete_topic(brokers, new_topic)
+        wait_until(
+            lambda: new_topic not in admin.all_topics(brokers).topics,
+            within=20,
+            what="the topic is gone",
+        )
+        assert ready(bootstrap, new_topic).id != topic.id
+        send(brokers, new_topic, b"3", b"4", b"5")
+        followed.go_on.set()
+        assert "anew" in ended(followed)
+    assert b"3" not in followed.values
+
+
+def test_a_topic_that_was_cut_off_ends_it(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    """Also when what follows has grown beyond what was read."""
+    with own_broker(tmp_path, zookeeper) as broker:
+        topic = ready(broker.bootstrap, "_schemas")
+        with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+            for value in (b"1", b"2", b"3"):
+                send(brokers, "_schemas", value)
+        with Followed(broker.bootstrap, topic) as followed:
+            followed.wait_for(3)
+            followed.go_on.clear()
+            broker.kill()
+            segment = broker.partition_dir("_schemas") / f"{0:020d}.log"
+            _, (second, _), _ = headers(segment.read_bytes())
+            os.truncate(segment, second)
+            broker.start()
+            with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+                send(brokers, "_schemas", *[b"other"] * 5)
+            followed.go_on.set()
+            assert "was cut off at offset 1, after it was read up to 3" in ended(followed)
+        assert followed.values == [b"1", b"2", b"3"]
+
+
+def test_what_cannot_be_read_is_left_out(
+    bootstrap: str, brokers: Brokers, new_topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch whose CRC is right and whose records are not. Where nothing is compacted, a broker
+    does not look inside."""
+    created = admin.create_topic(brokers, new_topic, partitions=1)
+    topic = SchemasTopic(new_topic, created.id, "", 0, 0)
+    send(brokers, new_topic, b"1")
+    poison = bytearray(build_batch([Record(0, 0, b"key", b"poison")]))
+    poison[HEADER_SIZE] = 0xFF
+    poison[CRC_START - 4 : CRC_START] = crc32c(poison[CRC_START:]).to_bytes(4, "big")
+    append(brokers, new_topic, poison)
+    send(brokers, new_topic, b"3")
+    with Followed(bootstrap, topic) as followed:
+        followed.wait_for(2)
+    assert followed.values == [b"1", b"3"]
+    assert [stretch.next_offset for stretch in followed.stretches] == [1, 2, 3]
+    assert "batch left out offset=1" in caplog.text
