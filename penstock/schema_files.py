@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -11,6 +11,8 @@ from cluster.names import check_topic_name
 from penstock.failures import Failed
 from schemas.errors import InvalidSchema
 from schemas.folder import ENDING, SchemaFile, needs_of, read_schema, subject_of
+
+VALUES: Final = "-value"  # ends the subjects of topics' values, for Confluent's clients as well
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,4 +59,4 @@ def subject_of_topic(topic: str) -> str:
         check_topic_name(topic)
     except InvalidTopicName as error:
         raise click.UsageError(str(error)) from None
-    return f"{topic}-value"
+    return f"{topic}{VALUES}"

@@ -8,7 +8,11 @@ from typing import Any
 
 import click
 
+from penstock.schema_files import VALUES
 from schemas.differences import Difference, Kind
+from schemas.errors import NotAnEvent
+from schemas.event_schemas import check_event_schema
+from schemas.registration import Plan
 from schemas.registry_answers import Reference, RegisteredSchema, SchemaOfId
 
 _SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
@@ -25,6 +29,17 @@ def say_differences(found: Iterable[Difference], indent: str = "") -> None:
     for each in found:
         path = f"{each.path}: " if each.path else ""
         say(f"{indent}{_SIGNS[each.kind]} {path}{each.what}", colour=_COLOURS[each.kind])
+
+
+def why_no_event(plan: Plan) -> str | None:
+    """What keeps a topic's values from being events, as agents and loaders want them."""
+    if plan.schema is None or not plan.file.subject.endswith(VALUES):
+        return None
+    try:
+        check_event_schema(plan.schema)
+    except NotAnEvent as error:
+        return str(error)
+    return None
 
 
 def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:

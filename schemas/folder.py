@@ -95,6 +95,10 @@ def read_folder(folder: Path) -> list[SchemaFile]:
         # Of several that define the same type none is meant; who needs it is told, in _needs.
         if names.top:
             tops[names.top] = "" if names.top in tops else subject
+    for subject, (_, _, names) in found.items():
+        # A file that is no JSON does not say its type: then its name may.
+        if not names.top:
+            tops.setdefault(subject, subject)
     files = {
         subject: SchemaFile(_shown(path), subject, text, _needs(path, subject, names, tops))
         for subject, (path, text, names) in found.items()

@@ -5,6 +5,7 @@ a legal schema is for schemas/parsing.py to say. Nothing here fails, however dee
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ __all__ = ["TypeNames", "type_names"]
 
 _NAMED: Final = {"record", "error", "enum", "fixed"}
 _BUILT_IN: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_NAME: Final = re.compile(r"[\w.]+")
 _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
@@ -36,7 +38,7 @@ def type_names(text: str) -> TypeNames:
     while waiting:
         schema, namespace = waiting.pop()
         if isinstance(schema, str):
-            if schema not in _NO_NAMES:
+            if schema not in _NO_NAMES and _NAME.fullmatch(schema):
                 used[_candidates(schema, namespace)] = None
         elif isinstance(schema, list):
             waiting += [(branch, namespace) for branch in reversed(schema)]

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
 from penstock.schema_folder_settings import folder_settings
-from penstock.schema_reports import difference_documents, say, say_differences
+from penstock.schema_reports import difference_documents, say, say_differences, why_no_event
 from schemas.errors import InvalidSchema, SchemaError
 from schemas.folder import SchemaFile, read_folder
 from schemas.registration import Outcome, Plan, Planner, register
@@ -89,12 +89,13 @@ def _document(plan: Plan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any
         "file": plan.file.path,
         "subject": plan.file.subject,
         "outcome": plan.outcome,
-        "done": plan.file.subject in done,
+        "applied": plan.file.subject in done,
         "version": there.version if there else None,
         "id": there.id if there else None,
         "level": {"old": change.before, "new": change.after} if change else None,
         "differences": difference_documents(plan.differences),
         "reasons": list(plan.reasons),
+        "no_event": why_no_event(plan),
     }
 
 
@@ -113,3 +114,5 @@ def _say(plan: Plan, done: RegisteredSchema | None) -> None:
     say_differences(plan.differences, indent="  ")
     for reason in plan.reasons:
         say(f"  {reason}", colour=colour)
+    if (why := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
+        say(f"  no event for Penstock's agent and loader: {why}", colour="yellow")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
 from penstock.schema_files import schema_file, subject_options
-from penstock.schema_reports import difference_documents, say, say_differences
+from penstock.schema_reports import difference_documents, say, say_differences, why_no_event
 from schemas.registration import Outcome, Plan, Planner
 
 
@@ -40,6 +40,7 @@ def command(
                 "outcome": plan.outcome,
                 "reasons": plan.reasons,
                 "differences": difference_documents(plan.differences),
+                "no_event": why_no_event(plan),
             }
         )
     else:
@@ -62,3 +63,5 @@ def _say(plan: Plan, level: str) -> None:
         case _:
             say(f"compatible ({level}) with {subject}:")
     say_differences(plan.differences, indent="  ")
+    if why := why_no_event(plan):
+        say(f"no event for Penstock's agent and loader: {why}", colour="yellow")

@@ -2,8 +2,8 @@
 
 import click
 
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
 from penstock.schema_reports import say

@@ -2,7 +2,7 @@
 
 import click
 
-from penstock.connecting import json_option
+from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.registry_connection import registry_at, registry_option
 from schemas.registry_answers import RegisteredSchema

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.schema_files import subject_of_topic
 from penstock.schema_reports import say

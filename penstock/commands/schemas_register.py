@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option, shortened
 from penstock.schema_files import schema_file, subject_options

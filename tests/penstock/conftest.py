@@ -3,10 +3,18 @@
 import pytest
 
 from tests.broker_process import BrokerProcess
+from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import At
+from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture
 def at(running_broker: BrokerProcess) -> At:
     """Runs `penstock … --bootstrap` with the address of a broker."""
     return At(running_broker.bootstrap)
+
+
+@pytest.fixture
+def schemas(running_registry: RegistryProcess) -> AtRegistry:
+    """Runs `penstock schemas … --registry` with the address of a registry."""
+    return AtRegistry(running_registry.url)

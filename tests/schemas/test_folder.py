@@ -88,7 +88,10 @@ def test_a_schema_by_itself_needs_subjects_called_as_its_types() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "7", "null", '{"type": ["record", 1]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[" * 100_000, "7", "null", '{"type": ["record", 1]}', '"a b"', r'"\ud800"', '"/"'],
+)
 def test_nonsense_needs_nothing(text: str) -> None:
     assert needs_of(text) == ()
 

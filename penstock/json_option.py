@@ -1,0 +1,14 @@
+"""`--json`, which every command takes that has something to say."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON, for programs to read."
+    )(command)
