@@ -174,9 +174,6 @@ class Fetcher:
             if header.next_offset > position:
                 batches.append(Batch(partition, header, batch))
                 self.positions[partition] = position = header.next_offset
-        # The first partition's answer is empty where nothing is left up to its end: compacted.
-        if not view and must_have_one and data.high_watermark > position:
-            self.positions[partition] = data.high_watermark
         # An answer may break off within a batch, but not within its very first one.
         if view and must_have_one and not found:
             raise Corrupt(f"{name}, offset {position}: no whole record batch")

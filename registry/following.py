@@ -44,12 +44,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What one batch brought: its records that are still there, by offset, and who wrote it.
+    """What one batch brought: its records that are still there, by offset, and who wrote it."""
 
-    At the end there may be nothing where batches were: compaction leaves no trace of its author.
-    """
-
-    author: Identity | None
+    author: Identity
     records: tuple[tuple[int, LogRecord], ...]
     next_offset: int
 
@@ -161,9 +158,6 @@ class Follower:
                     self._outage.over()
                 for portion in _portions(self._stretch(batch) for batch in batches):
                     self._take(portion)
-                if fetcher.positions[0] > self._position:
-                    self._position = fetcher.positions[0]
-                    self._take([Stretch(None, (), self._position)])
 
     def _stretch(self, batch: Batch) -> Stretch:
         header = batch.header

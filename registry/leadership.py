@@ -180,7 +180,7 @@ class Tenure(Generic[C]):
 
     def observe(self, stretch: Stretch) -> None:
         author = stretch.author
-        if author is None or self.over is not None:
+        if self.over is not None:
             return
         if author == self._identity:
             if self.began is not None:

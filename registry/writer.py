@@ -266,7 +266,6 @@ class Writer(Generic[C]):
     def _end_because_of(self, tenure: Tenure[C]) -> None:
         intruder = tenure.ended_by
         assert intruder is not None
-        assert intruder.author is not None
         self._stopping = True
         self._leadership.give_up()
         who = f"producer {intruder.author.producer_id}, epoch {intruder.author.epoch}"

@@ -154,7 +154,6 @@ def test_all_is_read_and_what_comes_later(bootstrap: str, brokers: Brokers, new_
     assert followed.records[2] == (2, LogRecord(b"c", b"3"))
     assert [stretch.next_offset for stretch in followed.stretches] == [2, 3]
     (author,) = {stretch.author for stretch in followed.stretches}
-    assert author is not None
     assert author.epoch == 0
     assert followed.ended == []
 
