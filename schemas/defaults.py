@@ -46,13 +46,7 @@ def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
             continue  # be it NaN or infinite, as it can be read again only here
         checking.incomplete = []
         if not checking.fits(field.type, field.default):
-            why = (
-                "is no value of its type" if checking.steps <= MAX_STEPS else "is too large for it"
-            )
-            raise InvalidSchema(
-                f"its default {shown(field.default)} {why}, {_said(field.type)}",
-                _where(record, field),
-            )
+            raise InvalidSchema(checking.explained(field), _where(record, field))
         checking.fills[id(field)] = checking.incomplete
     checking.refuse_circles()
 
@@ -114,6 +108,31 @@ class _Checking:
             self.incomplete.append(record)
         return True
 
+    def explained(self, field: Field) -> str:
+        """What is wrong with a default that does not fit, as far inside as can be told."""
+        type_, value, place = field.type, field.default, ""
+        while (inner := self._first_wrong(type_, value)) is not None:
+            type_, value, step = inner
+            place = f"{place}{step}"[:100]
+        if self.steps > MAX_STEPS:
+            return "its default is too large for the unions it belongs to"
+        if isinstance(type_, Record) and isinstance(value, dict):
+            lacks = next(f for f in type_.fields if f.name not in value and not f.has_default)
+            return f"its default{place} lacks {shown(lacks.name)}, which has no default of its own"
+        return f"its default{place} is {shown(value)}, where {_wanted(type_)} is wanted"
+
+    def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
+        inner: Iterable[tuple[Type, Json, str]] = ()
+        match type_, value:
+            case Array(), list():
+                inner = ((type_.items, each, f"[{i}]") for i, each in enumerate(value))
+            case Map(), dict():
+                inner = ((type_.values, each, f"[{shown(key)}]") for key, each in value.items())
+            case Record(), dict():
+                present = (f for f in type_.fields if f.name in value)
+                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present)
+        return next((each for each in inner if not self.fits(each[0], each[1])), None)
+
     def refuse_circles(self) -> None:
         """A default that leaves out a field whose default leaves out … itself never ends."""
         done: set[int] = set()
@@ -157,10 +176,25 @@ def _fits_primitive(kind: str, value: Json) -> bool:
             return value is None
 
 
-def _said(type_: Type) -> str:
-    if isinstance(type_, Named):
-        return f"{type_.kind} {shown(type_.name.full)[1:-1]}"
+_WANTED = {
+    "null": "null",
+    "boolean": "true or false",
+    "int": "a whole number of 32 bits",
+    "long": "a whole number of 64 bits",
+    "float": "a number",
+    "double": "a number",
+    "bytes": "a string, a character for each byte,",
+    "string": "a string",
+    "array": "a list",
+    "map": "an object",
+    "record": "an object",
+    "fixed": "a string, a character for each byte,",
+    "enum": "a symbol",
+}
+
+
+def _wanted(type_: Type) -> str:
     if isinstance(type_, Union):
-        said = ", ".join(map(_said, type_.branches[:5]))
-        return f"a union of {said}{', …' if len(type_.branches) > 5 else ''}"
-    return type_.kind
+        branches = [b.name.full if isinstance(b, Named) else b.kind for b in type_.branches[:6]]
+        return f"a value of the union of {', '.join(branches)[:200] or 'nothing'}"
+    return _WANTED[type_.kind]

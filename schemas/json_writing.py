@@ -63,19 +63,8 @@ def _double(value: float) -> str:
         return '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    sign, digits, _ = Decimal(repr(value)).as_tuple()
-    exponent = Decimal(repr(value)).adjusted()
-    first, *rest = digits
-    while rest and rest[-1] == 0:
-        rest.pop()
-    if not rest and float(closer := f"{value:.1e}") == value:
-        # Java writes two digits at least, and of those the closest.
-        return _spelled_apart(closer)
-    return f"{'-' if sign else ''}{first}.{''.join(map(str, rest)) or 0}E{exponent}"
-
-
-def _spelled_apart(scientific: str) -> str:
-    mantissa, _, exponent = scientific.partition("e")
+    digits = len(Decimal(repr(value)).normalize().as_tuple().digits)
+    mantissa, _, exponent = f"{value:.{max(1, digits - 1)}e}".partition("e")  # two digits at least
     return f"{mantissa}E{int(exponent)}"
 
 
@@ -87,7 +76,7 @@ def as_float(value: float) -> float:
         return math.copysign(math.inf, value)
     if not math.isfinite(kept) or kept == 0:
         return kept
-    for digits in range(9):
+    for digits in range(1, 9):  # two digits at least, as above
         shortest = float(f"{kept:.{digits}e}")
         if _in_32_bits(shortest) == kept:
             return shortest

@@ -167,7 +167,7 @@ class Reading:
     def _define(self, made: Definition) -> None:
         first = self.known.setdefault(made.name.full, made)
         if first is not made and not same_definition(made, first):
-            raise InvalidSchema("defined twice, and not twice the same")
+            raise InvalidSchema("defined twice, and differently")
 
     # --- definitions
 
