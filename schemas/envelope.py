@@ -1,0 +1,139 @@
+"""Messages in Confluent's wire format: byte 0, the schema's id as four bytes big-endian, the body.
+
+The one module through which events are written and read. Writing is ours (body_writing.py); reading
+is fastavro's, after the bytes were looked at (body_checking.py). Values are as Avro carries them,
+without logical types: a time is a number of milliseconds, a decimal its bytes.
+
+Whatever bytes or values come, a `BadMessage` is what is raised. What a registry raises passes
+through: that a schema cannot be had now says nothing about the message.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from struct import Struct
+from typing import Any, Final
+
+import fastavro
+from fastavro.read import SchemaResolutionError
+
+from schemas.body_checking import MOST_BYTES, BodyCheck
+from schemas.body_writing import REFUSALS, BodyWriter
+from schemas.errors import BadMessage, InvalidSchema
+from schemas.fastavro_schema import FIELD, fastavro_schema
+from schemas.misfits import misfit
+from schemas.parsing import AvroSchema
+from schemas.schema_types import Json
+
+__all__ = ["MOST_ID", "PREFIX_SIZE", "Decoder", "Encoder", "Message", "split"]
+
+PREFIX_SIZE: Final = 5
+MOST_ID: Final = 2**31 - 1
+MOST_SCHEMAS: Final = 1_000
+
+_PREFIX = Struct(">BI")
+_GUID_MAGIC = 1
+
+Message = bytes | bytearray | memoryview
+
+
+def split(message: Message) -> tuple[int, memoryview]:
+    """The schema's id, and the body."""
+    return _schema_id(message), memoryview(message)[PREFIX_SIZE:]
+
+
+def _schema_id(message: Message) -> int:
+    if len(message) < PREFIX_SIZE:
+        raise BadMessage(f"a message has at least {PREFIX_SIZE} bytes, and this one {len(message)}")
+    magic, schema_id = _PREFIX.unpack_from(message)
+    if magic == _GUID_MAGIC:
+        raise BadMessage("it begins with byte 1: it names its schema by a GUID and not by an id")
+    if magic:
+        raise BadMessage(f"it begins with byte {magic} and not with 0: it names no schema")
+    return int(schema_id)
+
+
+class Encoder:
+    """Events of one schema as messages. Made once; not to be used by two threads at once."""
+
+    def __init__(self, schema: AvroSchema, schema_id: int) -> None:
+        if not 0 <= schema_id <= MOST_ID:
+            raise ValueError(f"{schema_id} is no id of a schema")
+        self._schema = schema
+        self._write = BodyWriter(schema.type).write
+        self._buffer = bytearray(_PREFIX.pack(0, schema_id))
+
+    def encode(self, event: Any) -> bytes:
+        buffer = self._buffer
+        del buffer[PREFIX_SIZE:]
+        try:
+            self._write(buffer, event)
+        except REFUSALS:
+            raise BadMessage(misfit(self._schema.type, event)) from None
+        return bytes(buffer)
+
+    def encode_many(self, events: Iterable[Any]) -> list[bytes]:
+        """All of them, or none."""
+        return list(map(self.encode, events))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What is needed to read what was written with one schema."""
+
+    schema: AvroSchema
+    body: BodyCheck
+    parsed: Json
+    reader: Json | None
+
+
+class Decoder:
+    """Messages as events, of whichever schemas they were written with.
+
+    `lookup` says which schema has an id, or None if none has. With a `reader` events have its
+    fields; those that the writer did not have are its defaults, shared by all events and not to be
+    changed. Not to be used by two threads at once.
+    """
+
+    def __init__(
+        self, lookup: Callable[[int], AvroSchema | None], reader: AvroSchema | None = None
+    ) -> None:
+        self._lookup = lookup
+        self._reader = reader
+        self._parsed_reader = fastavro_schema(reader, for_reading=True) if reader else None
+        self._writers: OrderedDict[int, _Writer] = OrderedDict()
+
+    def decode(self, message: Message) -> Any:
+        schema_id = _schema_id(message)
+        writer = self._writers.get(schema_id) or self._new_writer(schema_id)
+        if len(message) > MOST_BYTES:
+            raise BadMessage(f"it has {len(message):,} bytes, and {MOST_BYTES:,} are allowed")
+        whole = bytes(message)
+        body = BytesIO(whole)
+        body.seek(PREFIX_SIZE)
+        try:
+            writer.body.check(whole, PREFIX_SIZE)
+            read: Any = fastavro.schemaless_reader(body, writer.parsed, writer.reader)
+            return read[FIELD]
+        except BadMessage as error:
+            raise BadMessage(f"with schema {schema_id}: {error}") from None
+        except UnicodeDecodeError as error:
+            raise BadMessage(f"with schema {schema_id}: a string is no UTF-8: {error}") from None
+        except (SchemaResolutionError, *REFUSALS) as error:
+            why = " ".join(str(error).split())[:200]
+            raise BadMessage(f"what schema {schema_id} wrote has another form: {why}") from None
+
+    def _new_writer(self, schema_id: int) -> _Writer:
+        schema = self._lookup(schema_id)
+        if schema is None:
+            raise BadMessage(f"there is no schema {schema_id}")
+        reader = None if schema == self._reader else self._parsed_reader
+        try:
+            writer = _Writer(schema, BodyCheck(schema.type), fastavro_schema(schema), reader)
+        except InvalidSchema as error:
+            raise BadMessage(f"schema {schema_id}: {error}") from None
+        self._writers[schema_id] = writer
+        if len(self._writers) > MOST_SCHEMAS:
+            self._writers.popitem(last=False)
+        return writer

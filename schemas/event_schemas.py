@@ -1,0 +1,126 @@
+"""The header that every event begins with, the schemas that come with Penstock, and new ones.
+
+The header is defined once, in avro/EventHeader.avsc. The other files there refer to it by name; a
+schema as it is registered has it written out, so that a subject stands alone and any client can
+read it without asking for a second one.
+
+A later version of the header may have more fields, after those of today and each with a default.
+So an event schema of any version passes the check of every version.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from avro.schema import Field, RecordSchema, Schema
+
+from schemas.errors import NotAnEvent
+from schemas.parsing import AvroSchema, parse
+
+HEADER: Final = "penstock.EventHeader"
+LOG_LINE: Final = "penstock.LogLine"
+DEAD_LETTER: Final = "penstock.DeadLetter"
+LEDGER: Final = "penstock.Ledger"
+BUILT_IN: Final = (HEADER, LOG_LINE, DEAD_LETTER, LEDGER)
+
+Type = Any  # a type of Avro as JSON
+
+_EXAMPLE: Final = {
+    "name": "message",
+    "type": "string",
+    "doc": "An example: put your own fields in its place. One that is added later needs a default, "
+    'as {"name": "user", "type": ["null", "string"], "default": null} has, '
+    "so that old events can still be read.",
+}
+
+
+@cache
+def built_in(full_name: str) -> AvroSchema:
+    """A schema of `BUILT_IN`, as it is registered: it refers to nothing outside itself."""
+    if full_name not in BUILT_IN:
+        raise LookupError(f"{full_name} is not one of {', '.join(BUILT_IN)}")
+    if full_name == HEADER:
+        return parse(_text(HEADER))
+    return parse(parse(_text(full_name), [_text(HEADER)]).resolved_text)
+
+
+def _text(full_name: str) -> str:
+    file = f"{full_name.rpartition('.')[2]}.avsc"
+    return files(__package__).joinpath("avro", file).read_text(encoding="utf-8")
+
+
+def check_event_schema(schema: AvroSchema) -> None:
+    """Raises NotAnEvent unless the schema is a record whose first field is the header."""
+    parsed = schema.parsed
+    if not isinstance(parsed, RecordSchema) or parsed.type != "record":
+        raise NotAnEvent(f"an event is a record, and this is of type {_name(parsed)}")
+    first = parsed.fields[0].name if parsed.fields else "none there"
+    if first != "header":
+        raise NotAnEvent(f"its first field must be header, of type {HEADER}; it is {first}")
+    header = parsed.fields[0].type
+    if not isinstance(header, RecordSchema) or header.fullname != HEADER:
+        raise NotAnEvent(f"it must be of type {HEADER}, and is {_name(header)}", "header")
+    _check_header(header.fields)
+
+
+def _check_header(theirs: list[Field]) -> None:
+    names = [field.name for field in theirs]
+    definition = built_in(HEADER).parsed
+    assert isinstance(definition, RecordSchema)
+    ours: list[Field] = definition.fields
+    for place, field in enumerate(ours):
+        where = f"header.{field.name}"
+        if field.name not in names:
+            raise NotAnEvent("the field is missing", where)
+        if names[place] != field.name:
+            raise NotAnEvent(f"{names[place]} stands in its place", where)
+        if _name(theirs[place].type) != _name(field.type):
+            wrong = f"it must be {_name(field.type)}, and is {_name(theirs[place].type)}"
+            raise NotAnEvent(wrong, where)
+    for field in theirs[len(ours) :]:
+        if not field.has_default:
+            raise NotAnEvent(
+                f"only {', '.join(names[: len(ours)])} may be there without default",
+                f"header.{field.name}",
+            )
+
+
+def _name(type_: Schema) -> str:
+    """A type in words: long (timestamp-millis), penstock.LogLine, union."""
+    name = getattr(type_, "fullname", type_.type)
+    logical = getattr(type_, "logical_type", None)
+    return f"{name} ({logical})" if logical else str(name)
+
+
+def scaffold(full_name: str, fields: Mapping[str, Type] | None = None, doc: str = "") -> str:
+    """The text of a new event schema: the header, then `fields`, or an example if there are none.
+
+    `fields` are types of Avro as JSON by name. One that may be null gets null as its default.
+    """
+    namespace, _, name = full_name.rpartition(".")
+    schema = {
+        "type": "record",
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "doc": doc or f"What a {name} is, and when one is written.",
+        "fields": [
+            {
+                "name": "header",
+                "type": json.loads(_text(HEADER)),
+                "doc": "When and where it happened, and which event it is.",
+            },
+            *([_field(*each) for each in fields.items()] if fields else [_EXAMPLE]),
+        ],
+    }
+    text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    check_event_schema(parse(text))
+    return text
+
+
+def _field(name: str, type_: Type) -> dict[str, Any]:
+    field = {"name": name, "type": type_, "doc": f"What {name} is."}
+    if isinstance(type_, list) and type_[:1] == ["null"]:
+        field["default"] = None
+    return field
