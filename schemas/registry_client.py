@@ -67,11 +67,12 @@ class RegistryClient:
         *,
         patience_seconds: float = 30.0,
         first_contact_seconds: float | None = None,
-        attempt_seconds: float = 10.0,
+        attempt_seconds: float = 30.0,
     ) -> None:
         """ValueError if the URLs cannot be understood. Nobody is asked yet.
 
-        `first_contact_seconds` is the patience until the registry has answered for the first time.
+        `first_contact_seconds` is the patience until the registry has answered for the first time;
+        `attempt_seconds` is for one request at one instance, which may wait for a writer itself.
         """
         self._transport = Transport(
             urls,

@@ -39,6 +39,7 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 _CONTENT: Final = "application/vnd.schemaregistry.v1+json"
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
+_CONNECT_SECONDS: Final = 5.0
 _MOST_IDLE: Final = 8  # connections kept for one instance
 _LONGEST_MESSAGE: Final = 20_000
 _TOO_MANY_REQUESTS: Final = 429
@@ -179,12 +180,11 @@ class Transport:
             return self._idle[url].pop() if self._idle[url] else None
 
     def _connect(self, url: RegistryUrl) -> HTTPConnection:
-        connection = HTTPConnection(url.host, url.port, timeout=self._attempt)
+        within = min(_CONNECT_SECONDS, self._attempt)
+        connection = HTTPConnection(url.host, url.port, timeout=within)
         if url.scheme == "https":
             self._tls = self._tls or ssl.create_default_context()
-            connection = HTTPSConnection(
-                url.host, url.port, timeout=self._attempt, context=self._tls
-            )
+            connection = HTTPSConnection(url.host, url.port, timeout=within, context=self._tls)
         try:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
@@ -213,7 +213,7 @@ class Transport:
             return bounded_response(sock, method, deadline)
 
         connection.response_class = bounded  # type: ignore[assignment]
-        connection.sock.settimeout(self._attempt)  # the answer before left little of it
+        connection.sock.settimeout(self._attempt)  # not what connecting, or the answer before, left
         try:
             # Where basic auth belongs: one header more.
             headers = {"Accept": _CONTENT} | ({"Content-Type": _CONTENT} if body else {})
