@@ -27,12 +27,6 @@ def bootstrap_option(command: F) -> F:
     )(command)
 
 
-def json_option(command: F) -> F:
-    return click.option(
-        "--json", "as_json", is_flag=True, help="Print JSON, for programs to read."
-    )(command)
-
-
 @contextmanager
 def connected(bootstrap: str) -> Iterator[Brokers]:
     """The cluster; its errors become the command's one line."""

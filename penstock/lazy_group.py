@@ -7,7 +7,7 @@ import click
 
 from penstock.failures import Failed
 
-_OURS = {"penstock", "broker", "client", "cluster", "wire"}
+_OURS = {"penstock", "broker", "registry", "client", "cluster", "schemas", "serving", "wire"}
 
 
 class Lazy(NamedTuple):

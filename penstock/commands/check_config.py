@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from broker.config import BrokerConfig
-from penstock.connecting import json_option
+from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.program_configuration import configured
 from registry.config import RegistryConfig

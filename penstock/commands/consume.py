@@ -8,7 +8,8 @@ import click
 
 from client.consumer import Consumer, Message
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
-from penstock.connecting import bootstrap_option, connected, json_option
+from penstock.connecting import bootstrap_option, connected
+from penstock.json_option import json_option
 from penstock.output import print_json
 
 

@@ -16,8 +16,9 @@ from typing import IO
 import click
 
 from client.producer import BATCH_BYTES, Acks, Delivered, Producer
-from penstock.connecting import bootstrap_option, connected, json_option
+from penstock.connecting import bootstrap_option, connected
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from wire.records import Codec
 

@@ -3,7 +3,8 @@
 import click
 
 from client.admin import delete_topic
-from penstock.connecting import bootstrap_option, connected, json_option
+from penstock.connecting import bootstrap_option, connected
+from penstock.json_option import json_option
 from penstock.output import print_json
 
 

@@ -7,7 +7,8 @@ from client.brokers import Brokers
 from client.errors import UnknownTopic
 from client.metadata import NO_LEADER, Topic
 from client.offsets import Beginning, End, start_offsets
-from penstock.connecting import bootstrap_option, connected, json_option
+from penstock.connecting import bootstrap_option, connected
+from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "in_sync", "first", "next")

@@ -4,7 +4,8 @@ import click
 
 from client.admin import all_topics
 from client.metadata import NO_LEADER, Topic
-from penstock.connecting import bootstrap_option, connected, json_option
+from penstock.connecting import bootstrap_option, connected
+from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 
 COLUMNS = ("name", "partitions", "replication_factor", "without_leader", "id")

@@ -13,8 +13,8 @@ from cluster.errors import ClusterError
 from cluster.recover import Recovered, recover
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.program_configuration import configuration_options, configured
 from penstock.topic_recovery import Holdings, holdings

@@ -11,8 +11,8 @@ from broker.storage import directories
 from broker.storage.config import LogConfig
 from broker.storage.errors import StorageError
 from broker.storage.repair import Lost, truncate_at_corruption
-from penstock.connecting import json_option
 from penstock.failures import Failed
+from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.program_configuration import configuration_options, configured
 
