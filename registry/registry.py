@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from client.addresses import Address
 from client.brokers import Brokers
@@ -32,6 +32,8 @@ from registry.writing import Writing
 A = TypeVar("A")
 T = TypeVar("T")
 C = TypeVar("C", bound=LogContents)
+
+_CONNECT_SECONDS: Final = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -197,6 +199,7 @@ class Registry(Generic[C]):
                 config.zookeeper,
                 secret=config.zookeeper_secret or None,
                 timeout_s=config.zookeeper_session_seconds,
+                connect_timeout_s=min(_CONNECT_SECONDS, config.patience.start),
             )
         except ClusterError as error:
             raise RegistryFailure(str(error)) from None

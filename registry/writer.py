@@ -110,6 +110,11 @@ class Writer(Generic[C]):
         return self._open
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether nothing will be decided here any more, but for what waits already."""
+        return self._stopping
+
+    @property
     def waiting(self) -> int:
         """How many writes wait to be decided."""
         return len(self._waiting)

@@ -80,7 +80,7 @@ class Writing(Generic[C]):
                     try:
                         return await self._attempt(decide, request)
                     except _NotNow as not_now:
-                        if self._loop.time() >= give_up_at:
+                        if self._loop.time() >= give_up_at or self._writer.is_stopping:
                             raise not_now.answer from None
                     await asyncio.sleep(_GLANCE_SECONDS)
         except TimeoutError:

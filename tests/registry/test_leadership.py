@@ -1,0 +1,272 @@
+"""One registry writes. Whoever did before it is refused by the brokers, and notices."""
+
+import threading
+
+import pytest
+
+from client import admin
+from client.brokers import Brokers
+from client.errors import ErrorCode, Refused
+from client.offsets import End, start_offsets
+from client.producer import Identity, Producer, take_identity
+from cluster import nodes, paths
+from cluster.nodes import WriterEpochNode
+from cluster.operations import Set
+from cluster.registry_writer import LAST_PRODUCER_EPOCH
+from cluster.session import Session
+from registry.config import Patience
+from registry.errors import Answered, RegistryFailure
+from registry.values import Decision
+from tests.cluster.conftest import expire
+from tests.registry.conftest import both
+from tests.registry.numbers import (
+    DELETE,
+    Numbers,
+    RunningRegistry,
+    batches,
+    numbered,
+)
+from tests.server_process import wait_until
+
+FENCED = {ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced}
+
+
+def session_of(running: RunningRegistry) -> Session:
+    session = running.registry._session
+    assert session is not None
+    return session
+
+
+def wait_writer(*candidates: RunningRegistry) -> RunningRegistry:
+    """The one of them that is the writer, once one is."""
+    wait_until(
+        lambda: any(each.registry.is_writer for each in candidates), within=30, what="one writes"
+    )
+    return next(each for each in candidates if each.registry.is_writer)
+
+
+@both
+def test_an_older_epoch_is_refused_by_the_broker(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    """What all of it rests on, with nothing of the registry's: an id that writers share."""
+    admin.create_topic(brokers, new_topic, partitions=1)
+    shared = take_identity(brokers).producer_id
+
+    def writer(epoch: int) -> Producer:
+        return Producer(brokers, new_topic, create=False, identity=Identity(shared, epoch))
+
+    def write(producer: Producer) -> None:
+        producer.send(b"value", b"key")
+        producer.flush()
+
+    first, second = writer(3), writer(4)
+    write(first)
+    write(first)
+    write(second)
+    for late in (first, writer(3), writer(0)):
+        with pytest.raises(Refused) as refused:
+            write(late)
+        assert refused.value.code in FENCED
+    write(second)
+    retired = writer(LAST_PRODUCER_EPOCH)
+    write(retired)
+    write(writer(LAST_PRODUCER_EPOCH))  # the same batch again: known, and not appended
+    with pytest.raises(Refused) as refused:
+        write(second)
+    assert refused.value.code in FENCED
+    assert start_offsets(brokers, new_topic, [0], End()) == {0: 5}
+
+
+class Pause:
+    """What a stopped process looks like to others: it has decided, and goes on much later."""
+
+    def __init__(self, name: bytes) -> None:
+        self.reached = threading.Event()
+        self.over = threading.Event()
+        self._decide = numbered(name)
+
+    def __call__(self, contents: Numbers) -> Decision[int]:
+        decision = self._decide(contents)
+        self.reached.set()
+        assert self.over.wait(30)
+        return decision
+
+
+@both
+def test_a_writer_that_was_paused_gives_no_number_twice(
+    bootstrap: str, chroot: str, new_topic: str
+) -> None:
+    with (
+        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as first,
+        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=2) as second,
+    ):
+        assert wait_writer(first, second) is first
+        assert first.number(b"a") == 1
+        pause = Pause(b"late")
+        late = first.begin(pause, DELETE)
+        assert pause.reached.wait(20)
+        expire(session_of(first))
+        assert wait_writer(second) is second
+        assert second.number(b"b") == 2
+        pause.over.set()
+        with pytest.raises(Answered) as answered:
+            late.result(30)
+        assert answered.value.code == 50001
+        wait_until(lambda: not first.registry.is_writer, within=20, what="it has noticed")
+        assert second.number(b"c") == 3
+        wait_until(lambda: len(first.names()) == 3, within=20, what="it has read them")
+        assert first.names() == second.names() == {b"a": 1, b"b": 2, b"c": 3}
+        assert first.registry.failure == ""
+    written_by = [each.header.producer_epoch for each in batches(bootstrap, new_topic)]
+    assert written_by == sorted(written_by)
+
+
+def test_writers_succeed_each_other_and_all_know_where(
+    bootstrap: str, chroot: str, new_topic: str
+) -> None:
+    with (
+        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as first,
+        RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=2) as second,
+    ):
+        wait_writer(first)
+        for number in range(1, 5):
+            writer = wait_writer(first, second)
+            assert writer.number(b"%d" % number) == number
+            address = "127.0.0.1:1" if writer is first else "127.0.0.1:2"
+            wait_until(
+                lambda address=address: first.registry.writer == second.registry.writer == address,
+                within=20,
+                what="both know the writer",
+            )
+            assert not (first if writer is second else second).registry.is_writer
+            expire(session_of(writer))
+        first.stop()
+        assert wait_writer(second).number(b"5") == 5
+
+
+def test_who_stops_leaves_the_office_at_once(bootstrap: str, chroot: str, new_topic: str) -> None:
+    with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=2) as second:
+        with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as first:
+            wait_writer(second)
+            second.number(b"a")
+            expire(session_of(second))
+            wait_writer(first, second)
+        wait_until(lambda: second.registry.is_writer, within=3, what="the other one is writer")
+        assert second.number(b"b") == 2
+
+
+def wear(session: Session, topic: str, last: Identity) -> None:
+    """Have the next writer follow upon this one."""
+    path = paths.registry_epoch(topic)
+    node = session.read(path)
+    assert node is not None
+    found = nodes.decode(path, node.data, WriterEpochNode)
+    worn = WriterEpochNode(
+        cluster_id=found.cluster_id,
+        epoch=found.epoch,
+        producer_id=last.producer_id,
+        producer_epoch=last.epoch,
+        retired_id=None,
+    )
+    session.write([Set(path, nodes.encode(worn))])
+
+
+@both
+def test_when_producer_epochs_run_out_the_old_producer_is_kept_out(
+    bootstrap: str, brokers: Brokers, chroot: str, new_topic: str
+) -> None:
+    worn = Identity(take_identity(brokers).producer_id, LAST_PRODUCER_EPOCH - 1)
+    with RunningRegistry(bootstrap, new_topic, zookeeper=chroot) as running:
+        wait_writer(running)
+        wear(session_of(running), new_topic, worn)
+    paused = Producer(brokers, new_topic, create=False, identity=worn)
+    paused.send(b"1", b"a")
+    paused.flush()
+    with RunningRegistry(bootstrap, new_topic, zookeeper=chroot) as running:
+        assert running.number(b"b") == 2
+        paused.send(b"2", b"late")
+        with pytest.raises(Refused) as refused:
+            paused.flush()
+        assert refused.value.code in FENCED
+        assert running.number(b"c") == 3
+        expire(session_of(running))
+        wait_until(lambda: not running.registry.is_writer, within=20, what="it is deposed")
+        wait_writer(running)
+        assert running.number(b"d") == 4
+        assert running.registry.failure == ""
+    *_, fence, first, _, _, again, _ = [each.header for each in batches(bootstrap, new_topic)]
+    assert (fence.producer_id, fence.producer_epoch) == (worn.producer_id, LAST_PRODUCER_EPOCH)
+    assert (first.producer_epoch, again.producer_epoch) == (0, 1)
+    assert first.producer_id == again.producer_id != worn.producer_id
+
+
+@both
+def test_whoever_writes_without_being_elected_is_noticed(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    with RunningRegistry(bootstrap, new_topic) as running:
+        assert running.number(b"a") == 1
+        intruder = Producer(brokers, new_topic, create=False)
+        intruder.send(b"7", b"theirs")
+        intruder.flush()
+        said = running.wait_gone()
+        assert said.startswith(f"topic {new_topic} is written by somebody else as well: offset 2,")
+        with pytest.raises(Answered) as answered:
+            running.write(numbered(b"b"))
+        assert answered.value.code == 50001
+        assert running.names() == {b"a": 1, b"theirs": 7}
+
+
+def test_a_second_one_without_zookeeper_ends_the_first(bootstrap: str, new_topic: str) -> None:
+    with RunningRegistry(bootstrap, new_topic) as first:
+        assert first.number(b"a") == 1
+        with RunningRegistry(bootstrap, new_topic) as second:
+            assert "written by somebody else" in first.wait_gone()
+            assert second.number(b"b") == 2
+
+
+def test_what_was_written_before_is_nobody_s_concern(
+    bootstrap: str, brokers: Brokers, new_topic: str
+) -> None:
+    """A topic that another registry has written, and writes no more."""
+    admin.create_topic(brokers, new_topic, partitions=1, configs={"cleanup.policy": "compact"})
+    other = Producer(brokers, new_topic, create=False)
+    other.send(b"7", b"theirs")
+    other.flush()
+    with RunningRegistry(bootstrap, new_topic) as running:
+        assert running.number(b"theirs") == 7
+        assert running.number(b"ours") == 8
+        assert running.registry.failure == ""
+
+
+def test_two_of_one_address_are_told_apart(bootstrap: str, chroot: str, new_topic: str) -> None:
+    """The later takes the earlier for its own dead process; the earlier says so and ends."""
+    with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as first:
+        wait_writer(first)
+        with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as second:
+            assert "says that it is at 127.0.0.1:1, too" in first.wait_gone()
+            first.stop()
+            assert wait_writer(second).number(b"a") == 1
+
+
+def test_zookeeper_of_another_cluster_is_refused(
+    bootstrap: str, running_kafka: object, chroot: str, new_topic: str
+) -> None:
+    other: str = running_kafka.bootstrap  # type: ignore[attr-defined]
+    with (
+        RunningRegistry(bootstrap, new_topic, zookeeper=chroot),
+        pytest.raises(RegistryFailure, match="give each cluster a chroot of its own"),
+        RunningRegistry(other, new_topic, zookeeper=chroot),
+    ):
+        pass
+
+
+def test_zookeeper_that_is_not_there_is_said(bootstrap: str, new_topic: str) -> None:
+    with (
+        pytest.raises(RegistryFailure, match=r"no ZooKeeper answers at 127\.0\.0\.1:1"),
+        RunningRegistry(
+            bootstrap, new_topic, zookeeper="127.0.0.1:1", patience=Patience(start=0.5)
+        ),
+    ):
+        pass
