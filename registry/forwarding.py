@@ -161,15 +161,14 @@ class _Connection:
 
     async def _answer(self) -> Passed:
         answer = _Answer()
-        parser = HttpResponseParser(answer)
         while not answer.complete:
             data = await self._reader.read(_READ_BYTES)
             if not data:
                 raise EOFError("the connection was closed")
-            parser.feed_data(data)
-        self._kept = parser.should_keep_alive()
+            answer.parser.feed_data(data)
+        self._kept = answer.keeps_alive
         return Passed(
-            status=parser.get_status_code(),
+            status=answer.parser.get_status_code(),
             content_type=answer.headers.get("content-type", ""),
             body=bytes(answer.body),
             offset=int(answer.headers.get(OFFSET, "0")),
@@ -183,6 +182,8 @@ class _Answer:
         self.headers: dict[str, str] = {}
         self.body = bytearray()
         self.complete = False
+        self.keeps_alive = False
+        self.parser = HttpResponseParser(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -194,6 +195,7 @@ class _Answer:
 
     def on_message_complete(self) -> None:
         self.complete = True
+        self.keeps_alive = self.parser.should_keep_alive()
 
 
 def _encoded(address: str, request: Request) -> bytes:
