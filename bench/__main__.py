@@ -1,4 +1,4 @@
-"""`python -m bench`: measures brokers side by side and prints medians, spreads and ratios.
+"""`python -m bench`: measures brokers and registries side by side: medians, spreads and ratios.
 
 Everything it makes lies in one temporary directory, which goes when it ends; so do the brokers.
 """
@@ -16,9 +16,11 @@ import click
 from rich.console import Console
 
 from bench import machine, report
-from bench.brokers import APACHE_KAFKA, KINDS, Kind, version
-from bench.profile import FULL, QUICK, Results
-from bench.profiles import PROFILES
+from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.profile import FULL, QUICK, Results, ServerKind
+from bench.profiles import PROFILES, called, is_of_registries
+from bench.registry_servers import Registry, elsewhere, penstock, running
+from bench.requests import AnswerError
 from bench.rounds import measure
 from tests.apache_kafka import kafka_classpath, why_no_kafka
 from tests.server_process import ServerFailed
@@ -26,12 +28,44 @@ from tests.server_process import ServerFailed
 _WIDTH = 160  # a table is not folded when it goes into a file
 
 
-def _available(wanted: tuple[str, ...]) -> Mapping[str, Kind]:
-    kinds = {name: kind for name, kind in KINDS.items() if not wanted or name in wanted}
+def _brokers(wanted: tuple[str, ...]) -> Mapping[str, ServerKind]:
+    kinds: dict[str, ServerKind] = {
+        name: kind for name, kind in KINDS.items() if not wanted or name in wanted
+    }
     if APACHE_KAFKA in kinds and kafka_classpath() is None:
         print(f"without {APACHE_KAFKA}: {why_no_kafka()}", file=sys.stderr)
         del kinds[APACHE_KAFKA]
     return kinds
+
+
+def _registries(wanted: tuple[str, ...], other: Registry | None) -> Mapping[str, ServerKind]:
+    kinds: dict[str, ServerKind] = {}
+    if not wanted or PENSTOCK in wanted:
+        kinds[PENSTOCK] = penstock
+    if other is not None:
+        kinds[other.name] = running(other)
+    return kinds
+
+
+def _other(url: str | None, pid: int | None) -> Registry | None:
+    if url is None:
+        if pid is not None:
+            raise click.BadParameter("--beside-pid is the process of --beside: give both")
+        return None
+    try:
+        return elsewhere(url, pid)
+    except (ValueError, OSError, AnswerError) as error:
+        raise click.BadParameter(f"--beside {url}: {error}") from None
+
+
+def _chosen(names: tuple[str, ...]) -> list[str]:
+    chosen: list[str] = []
+    for name in names:
+        found = called(name)
+        if not found:
+            raise click.BadParameter(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+        chosen += found
+    return list(dict.fromkeys(chosen or PROFILES))
 
 
 def _list_profiles() -> None:
@@ -45,6 +79,10 @@ def _list_profiles() -> None:
 @click.option("--quick", is_flag=True, help="Seconds instead of minutes: shows that it works.")
 @click.option("--rounds", type=click.IntRange(1), help="Default 3; 1 with --quick.")
 @click.option("--broker", "brokers", multiple=True, type=click.Choice([*KINDS]), help="Only this.")
+@click.option(
+    "--beside", metavar="URL", help="A registry to measure ours with; what it is told, it keeps."
+)
+@click.option("--beside-pid", type=int, help="Its process: for processor time and memory.")
 @click.option("--case", "cases", multiple=True, help="Only cases with this in their names.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all samples.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables for a page.")
@@ -61,22 +99,27 @@ def main(  # noqa: PLR0917 -- one for each option
     quick: bool,
     rounds: int | None,
     brokers: tuple[str, ...],
+    beside: str | None,
+    beside_pid: int | None,
     cases: tuple[str, ...],
     json_file: Path | None,
     markdown: Path | None,
     directory: Path,
 ) -> None:
-    """Measures PROFILEs (default: all) on Penstock and Apache Kafka, in turns."""
+    """Measures PROFILEs (default: all) on Penstock and Apache Kafka, in turns.
+
+    `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
+    """
     if only_list:
         _list_profiles()
         return
-    for name in names:
-        if name not in PROFILES:
-            raise click.BadParameter(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+    chosen = _chosen(names)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all is cleaned up
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
-    kinds = _available(brokers)
+    other = _other(beside, beside_pid)
+    registry_kinds = _registries(brokers, other)
+    broker_kinds = {} if all(map(is_of_registries, chosen)) else _brokers(brokers)
     rounds = rounds or (1 if quick else 3)
     described = machine.description(directory)
     command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
@@ -85,7 +128,11 @@ def main(  # noqa: PLR0917 -- one for each option
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", dir=directory) as work:
         files = Path(work) / "files"
         files.mkdir()
-        for name in names or PROFILES:
+        for name in chosen:
+            kinds = registry_kinds if is_of_registries(name) else broker_kinds
+            if not kinds:
+                print(f"{name}: nothing to be measured", file=sys.stderr)
+                continue
             print(name, file=sys.stderr)
             try:
                 results = measure(
@@ -98,11 +145,14 @@ def main(  # noqa: PLR0917 -- one for each option
                     only=cases,
                 )
             except ServerFailed as failure:
-                raise click.ClickException(f"a broker did not start: {failure}") from None
+                raise click.ClickException(f"a server did not start: {failure}") from None
             all_results.append(results)
             console.print(f"{name}: {results.profile.about}", style="bold")
             console.print(report.table(results))
-    circumstances = {"command": command, **described, **{name: version(name) for name in kinds}}
+    versions = {name: version(name) for name in (PENSTOCK, *broker_kinds)}
+    if other is not None:
+        versions[other.name] = beside or ""
+    circumstances = {"command": command, **described, **versions}
     if json_file is not None:
         profiles = {each.profile.name: report.as_json(each) for each in all_results}
         json_file.write_text(json.dumps({**circumstances, "profiles": profiles}, indent=1) + "\n")

@@ -49,6 +49,9 @@ class Broker:
     def pid(self) -> int:
         return self.server.process.pid
 
+    def last_words(self, lines: int) -> str:
+        return self.server.process.last_words(lines)
+
     def kill(self) -> None:
         """SIGKILL."""
         self.server.process.kill()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from bench.measurement import NotMeasured
 from bench.raw_producer import Load
 from bench.requests import message
 
@@ -22,7 +23,7 @@ class Incomplete(Exception):
     """Messages that a producer believed delivered, or should have, are not there."""
 
 
-class KcatMissing(Exception):
+class KcatMissing(NotMeasured):
     """kcat is not installed (Debian: `apt install kcat`)."""
 
 

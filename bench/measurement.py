@@ -32,6 +32,10 @@ PROPORTIONAL_MEMORY = Figure("broker Pss, MB")
 Sample = Mapping[Figure, float]
 
 
+class NotMeasured(Exception):
+    """For want of a tool, or of power over a server: no failure of the server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What Penstock has to show in one figure of a case."""
@@ -71,7 +75,7 @@ class Outcome:
 
     samples: list[Sample] = field(default_factory=list)
     failure: str | None = None
-    skipped: bool = False  # for want of a tool: no failure of a broker
+    skipped: bool = False  # NotMeasured: no failure of a broker
 
     def summary(self, figure: Figure) -> "Summary | None":
         values = [sample[figure] for sample in self.samples if figure in sample]

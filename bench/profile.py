@@ -5,8 +5,10 @@ All cases of a profile share the brokers, which are started for the profile and 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from bench.brokers import Broker
 from bench.measurement import Goal, Outcome, Sample
@@ -24,6 +26,8 @@ class Scale:
     idle_connections: int
     partitions: int
     recovery_bytes: int
+    schemas: int
+    versions: int  # of one subject
     warm_up: bool  # a round that is not counted
 
     def for_warming_up(self) -> "Scale":
@@ -44,6 +48,8 @@ FULL = Scale(
     idle_connections=10_000,
     partitions=1_000,
     recovery_bytes=10_000_000_000,
+    schemas=10_000,
+    versions=1_000,
     warm_up=True,
 )
 QUICK = Scale(
@@ -55,17 +61,35 @@ QUICK = Scale(
     idle_connections=100,
     partitions=20,
     recovery_bytes=20_000_000,
+    schemas=200,
+    versions=50,
     warm_up=False,
 )
 
 
+class Server(Protocol):
+    """What is measured: a started broker, or a registry."""
+
+    @property
+    def name(self) -> str: ...
+    def last_words(self, lines: int) -> str: ...
+
+
+ServerKind = Callable[[Path], AbstractContextManager[Server]]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a case runs: a started broker, how much, and files that all cases share."""
+    """Where a case runs: a started server, how much, and files that all cases share."""
 
-    broker: Broker
+    server: Server
     scale: Scale
     files: Path
+
+    @property
+    def broker(self) -> Broker:
+        assert isinstance(self.server, Broker)
+        return self.server
 
 
 @dataclass(frozen=True, slots=True)

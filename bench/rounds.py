@@ -16,10 +16,9 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from bench.brokers import Broker, Kind
-from bench.librdkafka import Incomplete, KcatMissing
-from bench.measurement import Outcome
-from bench.profile import Case, Place, Profile, Results, Scale
+from bench.librdkafka import Incomplete
+from bench.measurement import NotMeasured, Outcome
+from bench.profile import Case, Place, Profile, Results, Scale, Server, ServerKind
 from bench.requests import AnswerError
 from tests.server_process import ServerFailed
 
@@ -38,49 +37,49 @@ def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def _failure(error: Exception, where: str, broker: Broker) -> str:
+def _failure(error: Exception, where: str, server: Server) -> str:
     """Told at once, with the broker's last words: its directory will be gone."""
     failure = f"{type(error).__name__}: {error}"
-    _say(f"    {where}: {failure}\n{broker.server.process.last_words(10)}")
+    _say(f"    {where}: {failure}\n{server.last_words(10)}")
     return failure
 
 
 def _prepare(profile: Profile, place: Place, outcomes: Outcomes) -> None:
     if profile.prepare is None:
         return
-    _say(f"  preparing {place.broker.name}")
+    _say(f"  preparing {place.server.name}")
     try:
         profile.prepare(place)
     except FAILURES as error:
-        failure = _failure(error, f"preparing {place.broker.name}", place.broker)
+        failure = _failure(error, f"preparing {place.server.name}", place.server)
         for (_, name), outcome in outcomes.items():
-            if name == place.broker.name:
+            if name == place.server.name:
                 outcome.failure = failure
 
 
 def _run(case: Case, place: Place, outcomes: Outcomes, *, counted: bool) -> None:
-    outcome = outcomes[case.name, place.broker.name]
+    outcome = outcomes[case.name, place.server.name]
     if outcome.failure is not None:
         return
     os.sync()
     try:
         sample = case.run(place)
-    except KcatMissing as missing:
+    except NotMeasured as missing:
         outcome.failure, outcome.skipped = str(missing), True
         _say(f"    {case.name}: {missing}")
         return
     except FAILURES as error:
-        outcome.failure = _failure(error, f"{case.name}, {place.broker.name}", place.broker)
+        outcome.failure = _failure(error, f"{case.name}, {place.server.name}", place.server)
         return
     if counted:
         outcome.samples.append(sample)
     figure, value = next(iter(sample.items()))
-    _say(f"    {case.name}, {place.broker.name}: {figure.text(value)} {figure.name}")
+    _say(f"    {case.name}, {place.server.name}: {figure.text(value)} {figure.name}")
 
 
 def measure(
     profile: Profile,
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, ServerKind],
     scale: Scale,
     *,
     rounds: int,
@@ -98,8 +97,8 @@ def measure(
             for name in group:
                 _say(f"  starting {name}")
                 home = stack.enter_context(tempfile.TemporaryDirectory(dir=directory))
-                broker: Broker = stack.enter_context(kinds[name](Path(home)))
-                places.append(Place(broker, scale, files))
+                server = stack.enter_context(kinds[name](Path(home)))
+                places.append(Place(server, scale, files))
             for place in places:
                 _prepare(profile, place, outcomes)
             _rounds(profile, cases, places, outcomes, rounds)
@@ -117,7 +116,7 @@ def _rounds(
         _say("  warming up")
         for case in cases:
             for place in places:
-                warm = Place(place.broker, place.scale.for_warming_up(), place.files)
+                warm = Place(place.server, place.scale.for_warming_up(), place.files)
                 _run(case, warm, outcomes, counted=False)
     for number in range(1 if profile.once else rounds):
         _say(f"  round {number + 1}")

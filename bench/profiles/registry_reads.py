@@ -1,0 +1,102 @@
+"""What a registry answers from memory: schemas asked for, looked up, registered again, checked.
+
+Those of a hundred schemas are what a registry remembers about a few busy topics; over all of them,
+nothing that it parsed is still there when it is asked for again.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from bench.measurement import Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.registry_contents import LOOK_UP, REGISTER, SUBJECT, fill, ids_of, registry_of
+from bench.registry_load import CPU, RATE, load, metered
+from bench.registry_requests import NUMBER, get, numbered, post_schema, wide_schema
+
+_FEW = 100
+_WIDE = "checked"
+_CHECKED = post_schema(
+    f"/compatibility/subjects/{_WIDE}/versions/latest?verbose=true", wide_schema(NUMBER)
+)
+
+
+def _prepare(place: Place) -> None:
+    fill(place)
+    register = post_schema(f"/subjects/{_WIDE}/versions", wide_schema())
+    load(registry_of(place), iter([register]), connections=1, seconds=1)
+
+
+def _again_and_again(requests: Iterable[bytes]) -> Iterator[bytes]:
+    """In an order that is the same for every registry."""
+    shuffled = list(requests)
+    random.Random(0).shuffle(shuffled)
+    return itertools.cycle(shuffled)
+
+
+def _ask(
+    place: Place, requests: Iterator[bytes], connections: int, *, keep_alive: bool = True
+) -> Sample:
+    registry = registry_of(place)
+    return metered(
+        registry,
+        lambda: load(
+            registry,
+            requests,
+            connections=connections,
+            seconds=place.scale.seconds,
+            keep_alive=keep_alive,
+        ),
+    )
+
+
+def _by_id(place: Place, *, connections: int) -> Sample:
+    requests = [get(f"/schemas/ids/{each}") for each in ids_of(place)]
+    return _ask(place, _again_and_again(requests), connections)
+
+
+def _version(place: Place, *, connections: int, keep_alive: bool = True) -> Sample:
+    template = get(f"/subjects/{SUBJECT}/versions/1", keep_alive=keep_alive)
+    requests = numbered(template, range(place.scale.schemas))
+    return _ask(place, _again_and_again(requests), connections, keep_alive=keep_alive)
+
+
+def _post(place: Place, *, template: bytes, schemas: int | None, connections: int) -> Sample:
+    count = min(place.scale.schemas, schemas or place.scale.schemas)
+    return _ask(place, _again_and_again(numbered(template, range(count))), connections)
+
+
+def _check(place: Place, *, connections: int) -> Sample:
+    """Another schema each time."""
+    return _ask(place, numbered(_CHECKED, itertools.count()), connections)
+
+
+_GOALS = (Goal(RATE, ahead=True), Goal(CPU, ahead=True))
+
+PROFILE = Profile(
+    "registry-reads",
+    "10,000 schemas of 1 KB: asked for, looked up, registered again; a schema of 20 fields checked",
+    (
+        Case("by id, 1 connection", partial(_by_id, connections=1), _GOALS),
+        Case("by id, 64 connections", partial(_by_id, connections=64), _GOALS),
+        Case("a version, 1 connection", partial(_version, connections=1), _GOALS),
+        Case("a version, 64 connections", partial(_version, connections=64), _GOALS),
+        Case(
+            "a version, 16 new connections at a time",
+            partial(_version, connections=16, keep_alive=False),
+            _GOALS,
+        ),
+        *(
+            Case(
+                f"{name} {schemas or 'all'} schemas, 16 connections",
+                partial(_post, template=template, schemas=schemas, connections=16),
+                _GOALS,
+            )
+            for name, template in (("look up", LOOK_UP), ("register again", REGISTER))
+            for schemas in (_FEW, None)
+        ),
+        Case("check compatibility, 16 connections", partial(_check, connections=16), _GOALS),
+    ),
+    prepare=_prepare,
+)

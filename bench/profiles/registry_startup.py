@@ -1,0 +1,102 @@
+"""How long a registry takes to start, and the memory that it and its schemas take."""
+
+import time
+from functools import partial
+
+from bench.measurement import Figure, Goal, NotMeasured, Sample
+from bench.processes import proportional_bytes, resident_bytes
+from bench.profile import Case, Place, Profile
+from bench.registry_contents import REGISTER, fill, ids_of, registry_of
+from bench.registry_load import load
+from bench.registry_requests import get, numbered
+from bench.requests import AnswerError
+from tests.registry_process import RegistryProcess
+from tests.server_process import ServerFailed
+
+_ANSWERS = Figure("seconds to the first answer", 2)
+_WRITES = Figure("seconds to the first write", 2)
+_MEMORY = Figure("RSS, MB")
+_PROPORTIONAL = Figure("Pss, MB")
+_CONNECTIONS = 16
+_PATIENCE = 600.0
+_PAUSE = 0.005
+
+
+def _seconds_until(process: RegistryProcess, path: str) -> float:
+    """From the start of the process."""
+    started = time.perf_counter()
+    process.process.spawn()
+    while process.ask("GET", path).status != 200:
+        if not process.process.alive:
+            raise ServerFailed(f"ended at start\n{process.process.last_words()}")
+        if time.perf_counter() - started > _PATIENCE:
+            raise ServerFailed(f"not up after {_PATIENCE:g} s")
+        time.sleep(_PAUSE)
+    return time.perf_counter() - started
+
+
+def _memory(pid: int) -> dict[Figure, float]:
+    return {_MEMORY: resident_bytes(pid) / 1e6, _PROPORTIONAL: proportional_bytes(pid) / 1e6}
+
+
+def _start_empty(place: Place) -> Sample:
+    process = registry_of(place).started_here().empty
+    try:
+        seconds = _seconds_until(process, "/subjects")
+        return {_ANSWERS: seconds, **_memory(process.process.pid)}
+    finally:
+        process.stop()
+
+
+def _start(place: Place, *, gently: bool) -> Sample:
+    registry = registry_of(place)
+    process = registry.started_here().process
+    if gently:
+        process.terminate()
+    else:
+        process.kill()
+    started = time.perf_counter()
+    answers = _seconds_until(process, f"/schemas/ids/{ids_of(place)[-1]}")
+    memory = _memory(process.process.pid)
+    while not _registers(process):
+        if time.perf_counter() - started > _PATIENCE:
+            raise AnswerError(f"nothing is registered after {_PATIENCE:g} s")
+        time.sleep(_PAUSE)
+    return {_ANSWERS: answers, _WRITES: time.perf_counter() - started, **memory}
+
+
+def _registers(process: RegistryProcess) -> bool:
+    subject = f"started-{time.time_ns()}"
+    return process.register(subject, "string").status == 200
+
+
+def _use(place: Place) -> Sample:
+    """After each was asked for and registered again."""
+    registry = registry_of(place)
+    if registry.pid is None:
+        raise NotMeasured("its process is not known")
+    for requests in (
+        (get(f"/schemas/ids/{each}") for each in ids_of(place)),
+        numbered(REGISTER, range(place.scale.schemas)),
+    ):
+        load(registry, requests, connections=_CONNECTIONS, seconds=_PATIENCE)
+    return _memory(registry.pid)
+
+
+_SOON = Goal(_ANSWERS, at_most=5)
+
+PROFILE = Profile(
+    "registry-startup",
+    "start with an empty topic and with 10,000 schemas of 1 KB; memory",
+    (
+        Case("nothing registered", _start_empty),
+        Case("10,000 schemas, after SIGKILL", partial(_start, gently=False), (_SOON,)),
+        Case("10,000 schemas, after a stop", partial(_start, gently=True), (_SOON,)),
+        Case(
+            "10,000 schemas, all in use",
+            _use,
+            (Goal(_MEMORY, ahead=True),),
+        ),
+    ),
+    prepare=fill,
+)

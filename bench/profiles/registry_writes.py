@@ -1,0 +1,67 @@
+"""What a registry has to write: schemas that nobody has registered yet.
+
+Each run has subjects and schemas of its own. A subject's versions are as many for every registry,
+however fast it is, since each one is compared with those before it.
+"""
+
+import itertools
+import time
+from functools import partial
+
+from bench.measurement import Goal, Sample
+from bench.profile import Case, Place, Profile
+from bench.registry_contents import registry_of
+from bench.registry_load import CPU, RATE, load, metered
+from bench.registry_requests import NUMBER, event_schema, numbered, post_schema, wide_schema
+
+_PATIENCE = 600.0
+_CONNECTIONS = (1, 16, 64)
+
+
+def _new_subjects(place: Place, *, connections: int) -> Sample:
+    registry, run = registry_of(place), time.time_ns()
+    template = post_schema(
+        f"/subjects/new-{run}-{NUMBER}/versions", event_schema(f"{run}_{NUMBER}")
+    )
+    return metered(
+        registry,
+        lambda: load(
+            registry,
+            numbered(template, itertools.count()),
+            connections=connections,
+            seconds=place.scale.seconds,
+        ),
+    )
+
+
+def _new_versions(place: Place, *, connections: int) -> Sample:
+    registry, run = registry_of(place), time.time_ns()
+    subject = f"growing-{run}"
+    registry.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
+    template = post_schema(f"/subjects/{subject}/versions", wide_schema(f"{run}_{NUMBER}"))
+    return metered(
+        registry,
+        lambda: load(
+            registry,
+            numbered(template, range(place.scale.versions)),
+            connections=connections,
+            seconds=_PATIENCE,
+        ),
+    )
+
+
+_GOALS = (Goal(RATE, ahead=True), Goal(CPU, ahead=True))
+
+PROFILE = Profile(
+    "registry-writes",
+    "new schemas: each in a new subject, or 1,000 versions of one subject (BACKWARD)",
+    tuple(
+        Case(
+            f"{name}, {connections} connection{'s' if connections > 1 else ''}",
+            partial(run, connections=connections),
+            _GOALS,
+        )
+        for name, run in (("new subjects", _new_subjects), ("new versions", _new_versions))
+        for connections in _CONNECTIONS
+    ),
+)

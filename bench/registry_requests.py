@@ -1,0 +1,82 @@
+"""What registries are asked in the benchmarks, as bytes that are made beforehand.
+
+Requests that differ in a number have a place of nine digits for it, so that making one of them
+costs the generator a microsecond and changes no length.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+NUMBER = "N" * 9
+_NUMBER = NUMBER.encode()
+
+
+def get(path: str, *, keep_alive: bool = True) -> bytes:
+    connection = "" if keep_alive else "Connection: close\r\n"
+    return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: */*\r\n{connection}\r\n".encode()
+
+
+def post_schema(path: str, schema: str) -> bytes:
+    body = json.dumps({"schema": schema}).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: bench\r\nAccept: {CONTENT_TYPE}\r\n"
+        f"Content-Type: {CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def numbered(template: bytes, numbers: Iterable[int]) -> Iterator[bytes]:
+    """The request with each number where it says NUMBER."""
+    return (template.replace(_NUMBER, b"%09d" % number) for number in numbers)
+
+
+def _field(name: str, kind: object, doc: str = "", **more: object) -> dict[str, object]:
+    return {"name": name, "type": kind, **({"doc": doc} if doc else {}), **more}
+
+
+def _text(schema: dict[str, object]) -> str:
+    return json.dumps(schema, separators=(",", ":"))
+
+
+def event_schema(number: str = NUMBER) -> str:
+    """A record as an application would have it, about 1 KB of text."""
+    fields = [
+        _field("event_id", "string", "Set by the producer, different for each event"),
+        _field("occurred_at", {"type": "long", "logicalType": "timestamp-millis"}),
+        _field("host", "string", "Where it happened, as the host calls itself"),
+        _field("customer", ["null", "long"], "Missing for guests", default=None),
+        _field("session", ["null", "string"], default=None),
+        _field("path", "string", "As requested, without the query"),
+        _field(
+            "method",
+            {"type": "enum", "name": "Method", "symbols": ["GET", "HEAD", "POST", "PUT", "DELETE"]},
+        ),
+        _field("status", "int", default=200),
+        _field("bytes", "long", default=0),
+        _field("seconds", "double", "From the first byte to the last", default=0.0),
+        _field("tags", {"type": "array", "items": "string"}, default=[]),
+        _field("attributes", {"type": "map", "values": "string"}, default={}),
+    ]
+    return _text(
+        {
+            "type": "record",
+            "name": f"Event{number}",
+            "namespace": "shop.checkout",
+            "doc": "What the benchmark registers: one of many",
+            "fields": fields,
+        }
+    )
+
+
+def wide_schema(added: str | None = None) -> str:
+    """A record of twenty fields; with `added`, of one more, which has a default.
+
+    Whatever is added, each of these can read what another has written.
+    """
+    kinds: list[object] = ["string", "long", "int", "double", "boolean"]
+    kinds += [["null", "string"], {"type": "array", "items": "long"}]
+    fields = [_field(f"field_{place}", kinds[place % len(kinds)]) for place in range(20)]
+    if added is not None:
+        fields.append(_field(f"added_{added}", "long", default=0))
+    return _text({"type": "record", "name": "Wide", "namespace": "shop.checkout", "fields": fields})
