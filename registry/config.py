@@ -6,6 +6,8 @@ import msgspec
 
 from client.addresses import Address, parse_addresses
 from client.errors import BadAddress
+from cluster.errors import InvalidTopicName
+from cluster.names import check_topic_name
 from registry.values import Level
 
 _HIGHEST_ID = 2**31 - 1
@@ -70,6 +72,10 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             parse_addresses(",".join(self.brokers))
         except BadAddress as error:
             raise ValueError(f"`brokers`: {error}") from None
+        try:
+            check_topic_name(self.topic)
+        except InvalidTopicName as error:
+            raise ValueError(f"`topic`: {error}") from None
         if self.zookeeper == "embedded":
             raise ValueError(
                 "`zookeeper: embedded` is a broker's: name the one that the other registries use, "

@@ -34,7 +34,7 @@ from wire.messages.offset_for_leader_epoch import (
 )
 from wire.records import records
 
-_POLL_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.1  # how soon it stops
 _STOP_SECONDS: Final = 2.0
 MISSING_SECONDS: Final = 10.0  # brokers that have just started may not know all topics yet
 _AT_ONCE: Final = 500  # records: what is handed over keeps the taker busy for a moment only
