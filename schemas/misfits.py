@@ -101,7 +101,12 @@ def _wrong(path: str, value: Any, what: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = ascii(value)
+    if isinstance(value, str | bytes | bytearray):
+        value = value[:MOST_SHOWN]
+    try:
+        text = repr(value)
+    except ValueError:  # of an integer with thousands of digits
+        return f"a value of class {type(value).__name__}"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 
@@ -127,6 +132,6 @@ def _is_primitive(kind: str, value: Any) -> bool:
 def _is_packed(kind: str, value: float) -> bool:
     try:
         struct.pack("<f" if kind == "float" else "<d", value)
-    except OverflowError:
+    except (OverflowError, struct.error):
         return False
     return True

@@ -1,0 +1,180 @@
+"""Events that tests write and read: one of each built-in schema, and one with every type."""
+
+import json
+from typing import Any, Final
+
+from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
+from schemas.parsing import AvroSchema, parse
+
+Event = dict[str, Any]
+
+EVERYTHING: Final = parse(
+    json.dumps(
+        {
+            "type": "record",
+            "name": "Everything",
+            "namespace": "penstock.test",
+            "fields": [
+                {"name": "nothing", "type": "null"},
+                {"name": "yes", "type": "boolean"},
+                {"name": "lowest_int", "type": "int"},
+                {"name": "highest_int", "type": "int"},
+                {"name": "lowest_long", "type": "long"},
+                {"name": "highest_long", "type": "long"},
+                {"name": "longs", "type": {"type": "array", "items": "long"}},
+                {"name": "single", "type": "float"},
+                {"name": "twice", "type": "double"},
+                {"name": "raw", "type": "bytes"},
+                {"name": "text", "type": "string"},
+                {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+                {
+                    "name": "price",
+                    "type": {
+                        "type": "bytes",
+                        "logicalType": "decimal",
+                        "precision": 9,
+                        "scale": 2,
+                    },
+                },
+                {"name": "suit", "type": {"type": "enum", "name": "Suit", "symbols": ["A", "B"]}},
+                {"name": "key", "type": {"type": "fixed", "name": "Key", "size": 3}},
+                {"name": "map", "type": {"type": "map", "values": ["null", "Suit"]}},
+                {"name": "tree", "type": {"type": "array", "items": "Everything"}},
+                {
+                    "name": "any",
+                    "type": ["null", "string", "Key", {"type": "array", "items": "int"}],
+                },
+            ],
+        }
+    )
+)
+
+SCHEMAS: Final[dict[str, AvroSchema]] = {
+    "LogLine": built_in(LOG_LINE),
+    "DeadLetter": built_in(DEAD_LETTER),
+    "Ledger": built_in(LEDGER),
+    "Everything": EVERYTHING,
+}
+
+
+def header(**changed: Any) -> Event:
+    return {
+        "time": 1_795_132_800_123,
+        "host": "web-17.example.com",
+        "app": "shop",
+        "source": "01HF3Z5Y8ZK6Q2M8C1T9XW4N7B",
+        "seq": 123_456_789,
+        "position": 98_765_432_101,
+    } | changed
+
+
+def everything(**changed: Any) -> Event:
+    return {
+        "nothing": None,
+        "yes": True,
+        "lowest_int": -(2**31),
+        "highest_int": 2**31 - 1,
+        "lowest_long": -(2**63),
+        "highest_long": 2**63 - 1,
+        "longs": [sign * 2**power for power in range(0, 63, 3) for sign in (1, -1)],
+        "single": -0.15625,
+        "twice": 1e300,
+        "raw": bytes(range(256)),
+        "text": "Grüße, 世界 🚰",
+        "day": -1,
+        "price": b"\xff\x85",
+        "suit": "B",
+        "key": b"\x00\x7f\xff",
+        "map": {"schlüssel": "A"},
+        "tree": [],
+        "any": [1, -1],
+    } | changed
+
+
+EVENTS: Final[dict[str, Event]] = {
+    "LogLine": {
+        "header": header(),
+        "path": "/var/log/shop/app.log",
+        "message": "ordered: 3 × café au lait\n\tfrom table 7",
+    },
+    "DeadLetter": {
+        "header": header(seq=0),
+        "topic": "orders",
+        "reason": "byte 17: not JSON",
+        "raw": b"{'single': \xff\x00}",
+        "offset": 98_765_432_101,
+        "path": "/var/log/shop/orders.json",
+        "size": -1,
+    },
+    "Ledger": {
+        "header": header(app="penstock", seq=20_160, position=0),
+        "version": 1,
+        "tier": "agent",
+        "cluster": "dc1",
+        "destination": "",
+        "run": -1,
+        "window_millis": 60_000,
+        "passages": [
+            {
+                "topic": "orders",
+                "topic_id": "y2k3JvRzQTuZBr7z1gVQwA",
+                "partition": 3,
+                "leader_epoch": 4,
+                "offsets": [{"first": 1_000, "count": 90}, {"first": 1_500, "count": 10}],
+                "no_events": 0,
+                "windows": [
+                    {
+                        "start": 1_795_132_740_000,
+                        "events": 100,
+                        "bytes": 7_234,
+                        "crc_sum": 5_123_456_789,
+                        "late": 0,
+                        "excepted": [],
+                    }
+                ],
+                "runs": [
+                    {
+                        "source": "01HF3Z5Y8ZK6Q2M8C1T9XW4N7B",
+                        "path": "/var/log/shop/orders.json",
+                        "seq": 123_456_789,
+                        "events": 100,
+                        "position": 98_765_432_101,
+                        "end_position": 98_765_452_101,
+                        "lines": -1,
+                        "excepted": [
+                            {"fate": "filtered", "count": 2, "bytes": 311, "reason": "debug"}
+                        ],
+                    }
+                ],
+                "delays": [0, 0, 60, 40],
+                "origin": None,
+            }
+        ],
+        "rebuilt": [],
+        "finished": [],
+        "heartbeats": [
+            {
+                "until": 1_795_132_800_000,
+                "topics": ["orders"],
+                "lag_bytes": 0,
+                "program_version": "0.2.0",
+            }
+        ],
+        "retired": [],
+        "accepted": [
+            {
+                "topic": "orders",
+                "topic_id": "",
+                "partition": -1,
+                "offsets": [],
+                "runs": [],
+                "host": "web-18.example.com",
+                "from_time": 1_795_130_000_000,
+                "to_time": None,
+                "reason": "disk died",
+                "operator": "mara",
+            }
+        ],
+    },
+    "Everything": everything(tree=[everything(any="leaf"), everything(any=b"abc", map={})]),
+}
