@@ -32,6 +32,7 @@ PROPORTIONAL = Figure("registry Pss, MB")
 _PATIENCE = 60.0  # seconds without any answer
 _HEAD_END = b"\r\n\r\n"
 _LENGTH = b"content-length:"
+_SUCCESS = b"HTTP/1.1 200 "
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,6 @@ def answer_size(received: bytes) -> int | None:
     end = received.find(_HEAD_END)
     if end < 0:
         return None
-    if not received.startswith(b"HTTP/1.1 200 "):
-        raise AnswerError(f"answered {received[9:12]!r}: {received[end + 4 :][:200]!r}")
     head = received[:end].lower()
     at = head.find(_LENGTH)
     if at < 0:
@@ -89,6 +88,8 @@ class _Connection:
             return False
         if len(self._received) > self._size:
             raise AnswerError("more was answered than was asked for")
+        if not self._received.startswith(_SUCCESS):
+            raise AnswerError(f"answered {self._received[9:][:300]!r}")
         self._received, self._size = b"", None
         return True
 

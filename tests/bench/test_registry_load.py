@@ -1,0 +1,119 @@
+"""The generator of requests, against a small server: what it counts is what was asked."""
+
+import http.server
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from bench.registry_load import answer_size, load
+from bench.registry_requests import get
+from bench.registry_servers import Registry
+from bench.requests import AnswerError
+
+_HEAD = b"HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\n"
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Notes what it is asked, and over how many connections."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: Counter[str] = Counter()
+        self.connections = 0
+        self.lock = threading.Lock()
+        self.registry = Registry("small", "127.0.0.1", self.server_port)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        with self.server.lock:
+            self.server.connections += 1
+
+    def do_GET(self) -> None:
+        with self.server.lock:
+            self.server.asked[self.path] += 1
+        if self.path == "/gone":
+            self.close_connection = True
+            return
+        body = b"[" + b"1," * (50_000 if self.path == "/long" else 1) + b"1]"
+        self.send_response(404 if self.path == "/missing" else 200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    with _Server() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _requests(*paths: str, keep_alive: bool = True) -> Iterator[bytes]:
+    return (get(path, keep_alive=keep_alive) for path in paths)
+
+
+def test_each_request_is_sent_once_over_as_many_connections_as_are_wanted(server: _Server) -> None:
+    paths = [f"/{number}" for number in range(50)]
+    answered = load(server.registry, _requests(*paths), connections=4, seconds=30)
+    assert server.asked == Counter(paths)
+    assert server.connections == 4
+    assert answered.requests == 50
+    assert 0 < answered.latencies.sorted[0] <= answered.latencies.sorted[-1]
+    assert answered.latencies.sorted[-1] <= answered.seconds * 1e9
+    assert answered.rate == pytest.approx(50 / answered.seconds)
+
+
+def test_each_request_can_have_a_connection_of_its_own(server: _Server) -> None:
+    requests = _requests(*["/1"] * 20, keep_alive=False)
+    answered = load(server.registry, requests, connections=3, seconds=30, keep_alive=False)
+    assert (answered.requests, server.connections) == (20, 20)
+
+
+def test_there_may_be_fewer_requests_than_connections(server: _Server) -> None:
+    assert load(server.registry, _requests("/1"), connections=8, seconds=30).requests == 1
+
+
+def test_it_ends_when_the_time_is_over(server: _Server) -> None:
+    answered = load(server.registry, itertools.cycle([get("/1")]), connections=2, seconds=0.1)
+    assert 0.1 <= answered.seconds < 5
+    assert answered.requests == server.asked["/1"] > 2
+
+
+def test_an_answer_may_come_in_pieces(server: _Server) -> None:
+    assert load(server.registry, _requests("/long", "/1"), connections=1, seconds=30).requests == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("/missing", r"answered b'404 Not Found.*\[1,1\]'"), ("/gone", "closed a connection")],
+)
+def test_what_is_not_answered_ends_the_run(server: _Server, path: str, why: str) -> None:
+    with pytest.raises(AnswerError, match=why):
+        load(server.registry, _requests("/1", path, "/1"), connections=1, seconds=30)
+
+
+def test_an_answer_is_measured_by_its_head() -> None:
+    assert answer_size(_HEAD[:-1]) is None
+    assert answer_size(_HEAD) == len(_HEAD) + 2
+    assert answer_size(_HEAD.replace(b"Content-Length", b"content-length") + b"{}") == (
+        len(_HEAD) + 2
+    )
+    with pytest.raises(AnswerError, match="without a length"):
+        answer_size(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -1,0 +1,80 @@
+"""The profiles of registries: chosen by their name, and run on a registry given by its address."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.__main__ import main
+from bench.profile import QUICK
+from bench.profiles import PROFILES, called, is_of_registries, registry_startup
+from bench.registry_load import CPU, RATE
+from bench.registry_servers import elsewhere, running
+from bench.rounds import measure
+from tests.registry_process import RegistryProcess
+from tests.server_process import free_ports
+
+_TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
+
+
+def test_one_name_stands_for_all_profiles_of_registries() -> None:
+    assert called("registry") == [name for name in PROFILES if is_of_registries(name)]
+    assert called("registry") == ["registry-startup", "registry-reads", "registry-writes"]
+    assert called("produce-1") == ["produce-1"]
+    assert called("produce-2") == []
+
+
+@pytest.mark.parametrize("name", ["registry-reads", "registry-writes"])
+def test_a_registry_that_is_elsewhere_is_measured(
+    name: str, running_registry: RegistryProcess, tmp_path: Path
+) -> None:
+    there = elsewhere(running_registry.url, running_registry.process.pid)
+    assert there.name == running_registry.address
+    results = measure(
+        PROFILES[name],
+        {there.name: running(there)},
+        _TINY,
+        rounds=1,
+        directory=tmp_path,
+        files=tmp_path,
+    )
+    for case in PROFILES[name].cases:
+        outcome = results.outcomes[case.name, there.name]
+        assert outcome.failure is None, case.name
+        (sample,) = outcome.samples
+        assert sample[RATE] > 0
+        assert sample[CPU] >= 0
+
+
+def test_what_was_started_by_others_is_not_started_again(
+    running_registry: RegistryProcess, tmp_path: Path
+) -> None:
+    there = elsewhere(running_registry.url, None)
+    results = measure(
+        registry_startup.PROFILE,
+        {there.name: running(there)},
+        _TINY,
+        rounds=1,
+        directory=tmp_path,
+        files=tmp_path,
+    )
+    assert {outcome.failure for outcome in results.outcomes.values()} == {
+        "it was started by somebody else",
+        "its process is not known",
+    }
+    assert all(outcome.skipped for outcome in results.outcomes.values())
+    assert running_registry.ready()
+
+
+def _refused(*arguments: str) -> str:
+    result = CliRunner().invoke(main, ["registry", *arguments])
+    assert result.exit_code == 2
+    return result.output
+
+
+def test_a_registry_that_cannot_be_reached_is_refused_before_anything_runs() -> None:
+    (port,) = free_ports(1)
+    assert "Connection refused" in _refused("--beside", f"http://127.0.0.1:{port}")
+    assert "an address looks like" in _refused("--beside", "127.0.0.1:8081")
+    assert "give both" in _refused("--beside-pid", "1")
