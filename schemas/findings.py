@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from avro.schema import Schema
 
-MOST_EFFORT: Final = 500_000  # pairs, fields, symbols: at the very worst two seconds
+MOST_EFFORT: Final = 250_000  # pairs, fields, symbols: at the very worst a second
 MOST_FINDINGS: Final = 1_000
 MOST_CHARACTERS: Final = 1 << 20
 MOST_STEPS: Final = 100_000  # through the tree, when it is written out
@@ -43,7 +43,8 @@ class Incompatibility:
     detail: str
 
 
-Place: TypeAlias = "tuple[Place, str] | None"
+Steps: TypeAlias = tuple[str, ...]
+Place: TypeAlias = "tuple[Place, Steps] | None"
 ROOT: Final[Place] = None
 
 
@@ -51,7 +52,8 @@ class Finding(NamedTuple):
     """An incompatibility with the two schemas that do not fit. There may be a million of them."""
 
     kind: Kind
-    place: Place
+    place: Place  # where the two were first met
+    steps: Steps  # what stands wrong there, from them
     detail: str
     reader: Schema
     writer: Schema
@@ -60,11 +62,13 @@ class Finding(NamedTuple):
 
 
 class Below(NamedTuple):
-    """What was found in a part of `reader`: in a field, in items, in values; None: in all of it."""
+    """What was found on the way to a part of the reader, or of the writer if it is a union."""
 
     reader: Schema
-    part: str | None
+    part: str  # a field's name, else ""
+    steps: Steps
     found: "Found"
+    enum_without_source: bool = False  # see `_records` in incompatibilities.py
 
 
 Found: TypeAlias = Sequence[Finding | Below]
@@ -111,18 +115,20 @@ def written_out(found: Found) -> list[Incompatibility]:
         elif isinstance(thing, Below):
             left.append(iter(thing.found))
         else:
-            shown = Incompatibility(thing.kind, pointer(thing.place), _cut(thing.detail))
+            shown = Incompatibility(
+                thing.kind, pointer(thing.place, thing.steps), _cut(thing.detail)
+            )
             listed.append(shown)
             characters += len(shown.path) + len(shown.detail)
     return listed
 
 
-def pointer(place: Place) -> str:
+def pointer(place: Place, steps: Steps) -> str:
     """The place as a JSON pointer; of a very long one, its end."""
-    parts: list[str] = []
+    parts = list(reversed(steps))
     while place is not None and len(parts) < LONGEST_PATH:
-        place, part = place
-        parts.append(part)
+        place, steps = place
+        parts += reversed(steps)
     if place is not None:
         parts.append("…")
     return "/" + "/".join(reversed(parts))

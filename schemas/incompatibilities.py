@@ -17,6 +17,7 @@ Confluent's registry asks and users' tools know. Rules:
 """
 
 from collections.abc import Generator
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from avro.schema import Schema
@@ -32,6 +33,7 @@ from schemas.findings import (
     Kind,
     NotJudged,
     Place,
+    Steps,
     TooMuch,
     written_out,
 )
@@ -76,7 +78,7 @@ def judge(reader: Schema, writer: Schema, effort: Effort) -> Found:
         return [reason.finding]
     except TooMuch:
         text = "the two schemas are too large, or too entangled, to be compared"
-        return [Finding(Kind.NOT_JUDGED, ROOT, text, reader, writer)]
+        return [Finding(Kind.NOT_JUDGED, ROOT, (), text, reader, writer)]
 
 
 class _Check:
@@ -158,7 +160,7 @@ class _Check:
         if to_read in PROMOTED_FROM and written in PROMOTED_FROM[to_read]:
             return COMPATIBLE
         text = types_differ(to_read, written)
-        return [Finding(Kind.TYPE_MISMATCH, place, text, reader, writer)]
+        return [Finding(Kind.TYPE_MISMATCH, place, (), text, reader, writer)]
 
     def _judging(self, reader: Schema, writer: Schema, place: Place) -> _Judging:
         if reader.type == writer.type == "union":
@@ -172,23 +174,24 @@ class _Check:
         return self._records(reader, writer, place)
 
     def _parts(self, name: str, reader: Schema, writer: Schema, place: Place) -> _Judging:
-        verdict = yield part(reader, name), part(writer, name), (place, name)
-        return [Below(reader, name, verdict)] if verdict else COMPATIBLE
+        verdict = yield part(reader, name), part(writer, name), (place, (name,))
+        return [Below(reader, "", (name,), verdict)] if verdict else COMPATIBLE
 
     def _unions(self, reader: Schema, writer: Schema, place: Place) -> _Judging:
         found: list[Finding | Below] = []
         for index, branch in enumerate(branches(writer)):
             verdict = yield reader, branch, ROOT
             if verdict:
-                found.append(_lacking(reader, branch, (place, str(index)), verdict))
+                found.append(_lacking(reader, branch, place, (str(index),), verdict))
         return found
 
     def _all_branches(self, reader: Schema, writer: Schema, place: Place) -> _Judging:
         found: list[Finding | Below] = []
         for index, branch in enumerate(branches(writer)):
-            verdict = yield reader, branch, (place, str(index))
+            steps = (str(index),)
+            verdict = yield reader, branch, (place, steps)
             if verdict:
-                found.append(Below(reader, None, verdict))
+                found.append(Below(reader, "", steps, verdict))
         return found
 
     def _any_branch(self, reader: Schema, writer: Schema, place: Place) -> _Judging:
@@ -201,28 +204,28 @@ class _Check:
                 branch.type in _PART or (not meant and names_agree(branch, writer))
             ):
                 meant = verdict
-        return [_lacking(reader, writer, place, meant)]
+        return [_lacking(reader, writer, place, (), meant)]
 
     def _records(self, reader: Schema, writer: Schema, place: Place) -> _Judging:
         found: list[Finding | Below] = [*_names(reader, writer, place)]
-        inside = (place, "fields")
         for index, field in enumerate(fields(reader)):
-            here = (inside, str(index))
-            source = self._lookups.source(reader, field, writer, here)
+            steps = _type_of_field(index)
+            source = self._lookups.source(reader, index, writer, place)
             to_read = part(field, "type")
             if source is not None:
-                verdict = yield to_read, part(source, "type"), (here, "type")
+                verdict = yield to_read, part(source, "type"), (place, steps)
+                if verdict:
+                    found.append(Below(reader, field.name, steps, verdict))
             elif field.has_default:
                 continue
             elif to_read.type == "enum" and enum_default(to_read) is not None:
                 # Java's: it would have the enum's default fill in, but compares enum and record.
-                verdict = yield to_read, writer, (here, "type")
+                verdict = yield to_read, writer, (place, steps)
+                found.append(Below(reader, field.name, steps, verdict, True))
             else:
                 kind = Kind.READER_FIELD_MISSING_DEFAULT_VALUE
-                found.append(Finding(kind, here, field.name, reader, writer, (field.name,)))
-                continue
-            if verdict:
-                found.append(Below(reader, field.name, verdict))
+                names = (field.name,)
+                found.append(Finding(kind, place, steps[:-1], field.name, reader, writer, names))
         return found
 
     def _enum(self, reader: Schema, writer: Schema, place: Place) -> list[Finding]:
@@ -230,7 +233,12 @@ class _Check:
         if not missing:
             return []
         kind, text = Kind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
-        return [Finding(kind, (place, "symbols"), text, reader, writer, missing)]
+        return [Finding(kind, place, ("symbols",), text, reader, writer, missing)]
+
+
+@lru_cache(1_000)
+def _type_of_field(index: int) -> Steps:
+    return "fields", str(index), "type"
 
 
 def _fixed(reader: Schema, writer: Schema, place: Place) -> list[Finding]:
@@ -238,16 +246,16 @@ def _fixed(reader: Schema, writer: Schema, place: Place) -> list[Finding]:
     if size == written:
         return []
     text = f"expected: {written}, found: {size}"
-    return [Finding(Kind.FIXED_SIZE_MISMATCH, (place, "size"), text, reader, writer)]
+    return [Finding(Kind.FIXED_SIZE_MISMATCH, place, ("size",), text, reader, writer)]
 
 
 def _names(reader: Schema, writer: Schema, place: Place) -> list[Finding]:
     if names_agree(reader, writer):
         return []
     text = f"expected: {full_name(writer)}"
-    return [Finding(Kind.NAME_MISMATCH, (place, "name"), text, reader, writer)]
+    return [Finding(Kind.NAME_MISMATCH, place, ("name",), text, reader, writer)]
 
 
-def _lacking(reader: Schema, writer: Schema, place: Place, because: Found) -> Finding:
+def _lacking(reader: Schema, writer: Schema, place: Place, steps: Steps, because: Found) -> Finding:
     text = union_lacks(writer.type)
-    return Finding(Kind.MISSING_UNION_BRANCH, place, text, reader, writer, (), because)
+    return Finding(Kind.MISSING_UNION_BRANCH, place, steps, text, reader, writer, (), because)

@@ -41,9 +41,10 @@ class Lookups:
         self._symbols: dict[int, frozenset[str]] = {}
         self._named: dict[int, dict[str, dict[int, Schema]]] = {}
 
-    def source(self, reader: Schema, field: Field, writer: Schema, here: Place) -> Field | None:
+    def source(self, reader: Schema, index: int, writer: Schema, place: Place) -> Field | None:
         """The writer's field that is read into the reader's: of its name, or of an alias."""
         self._effort.spend(1)
+        field = fields(reader)[index]
         written = self._fields_by_name(writer)
         aliases = field.props.get("aliases")
         if not isinstance(aliases, list):
@@ -53,7 +54,7 @@ class Lookups:
         sources = [written[name] for name in names if name in written]
         if len(sources) > 1:
             # Java gives up on the whole question. A field that is its own alias is enough.
-            raise NotJudged(_ambiguous(reader, field, sources, writer, here))
+            raise NotJudged(_ambiguous(reader, index, sources, writer, place))
         return sources[0] if sources else None
 
     def missing_symbols(self, reader: Schema, writer: Schema) -> tuple[str, ...]:
@@ -159,7 +160,10 @@ def union_lacks(writer: str) -> str:
 
 
 def _aliases(schema: Schema) -> list[str]:
-    """With namespaces: an alias without one is meant in that of the type that has it."""
+    """With namespaces: an alias without one is meant in that of the type that has it.
+
+    `.Name` is the alias of a type without namespace. Java does not find it from inside a namespace.
+    """
     aliases = schema.props.get("aliases")
     if not isinstance(aliases, list):
         return []
@@ -168,17 +172,18 @@ def _aliases(schema: Schema) -> list[str]:
     for alias in aliases:
         if isinstance(alias, str):
             namespace, _, name = alias.rpartition(".") if "." in alias else (own, "", alias)
-            known.append(f"{namespace}.{name}" if namespace else name)
+            known.append(f"{namespace}.{name}" if namespace or own else name)
     return known
 
 
 def _ambiguous(
-    reader: Schema, field: Field, sources: list[Field], writer: Schema, here: Place
+    reader: Schema, index: int, sources: list[Field], writer: Schema, place: Place
 ) -> Finding:
+    field = fields(reader)[index]
     text = (
         f"Reader record field {field.name} type:{part(field, 'type').type.upper()} "
-        f"pos:{here[1] if here else ''} matches multiple fields in writer record schema "
+        f"pos:{index} matches multiple fields in writer record schema "
         f"{full_name(writer)}"
     )
     names = (field.name, *(source.name for source in sources))
-    return Finding(Kind.AMBIGUOUS_FIELD, here, text, reader, writer, names)
+    return Finding(Kind.AMBIGUOUS_FIELD, place, ("fields", str(index)), text, reader, writer, names)
