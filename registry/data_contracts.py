@@ -11,8 +11,50 @@ import msgspec
 VERSION: Final = "confluent:version"
 
 
-class _Metadata(msgspec.Struct):
+class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is said about a schema: tags of its parts, properties of the whole."""
+
+    tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
+    sensitive: list[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its JSON; "" if it says nothing."""
+        return _text(self)
+
+
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What clients do with messages of a schema. Nothing here looks into it."""
+
+    name: str | None = None
+    doc: str | None = None
+    kind: str | None = None
+    mode: str | None = None
+    type: str | None = None
+    tags: list[str] | None = None
+    params: dict[str, str] | None = None
+    expr: str | None = None
+    on_success: str | None = None
+    on_failure: str | None = None
+    disabled: bool | None = None
+
+
+class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    migration_rules: list[Rule] | None = None
+    domain_rules: list[Rule] | None = None
+    encoding_rules: list[Rule] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its JSON; "" if there is no rule."""
+        return _text(self)
+
+
+def _text(contract: Metadata | RuleSet) -> str:
+    said = {name: getattr(contract, name) or None for name in contract.__struct_fields__}
+    text = msgspec.json.encode(type(contract)(**said)).decode()
+    return "" if text == "{}" else text
 
 
 def properties(metadata: str) -> dict[str, str]:
@@ -20,7 +62,7 @@ def properties(metadata: str) -> dict[str, str]:
     if not metadata:
         return {}
     try:
-        return msgspec.json.decode(metadata, type=_Metadata).properties or {}
+        return msgspec.json.decode(metadata, type=Metadata).properties or {}
     except msgspec.MsgspecError:
         return {}
 

@@ -30,6 +30,10 @@ def malformed_path() -> Answered:
     return Answered(400, 400, "The path has an empty, a malformed or a suspicious part")
 
 
+def malformed_query(most: int) -> Answered:
+    return Answered(400, 400, f"A query has at most {most} parameters")
+
+
 def empty_body() -> Answered:
     return Answered(422, 422, "The request needs a body")
 

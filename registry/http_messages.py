@@ -1,21 +1,22 @@
 """A request and an answer, as values; which of the interface's content types an answer has."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qs, parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from registry.errors import malformed_path
+from registry.errors import malformed_path, malformed_query
 
 V1: Final = "application/vnd.schemaregistry.v1+json"
 _ANSWERED: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
 _TAKEN: Final = frozenset({*_ANSWERED, "application/octet-stream"})
-_MOST_PARAMETERS: Final = 50
+_MOST_PARAMETERS: Final = 100
+_PIECE: Final = 64 * 1024
 _SUSPICIOUS: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _WRONG_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -23,10 +24,29 @@ encode = msgspec.json.Encoder().encode
 
 
 class HttpResponse(NamedTuple):
+    """A long body comes in pieces, each made when the one before it is on its way."""
+
     status: int
-    body: bytes
+    body: bytes | Iterator[bytes]
     content_type: str | None = None  # None: as the request accepts it
     headers: tuple[tuple[str, str], ...] = ()
+
+
+def long_answer(items: Iterable[Any]) -> HttpResponse:
+    """A list, of whatever length: no more than a piece of it is in memory."""
+    return HttpResponse(HTTPStatus.OK, _pieces(items))
+
+
+def _pieces(items: Iterable[Any]) -> Iterator[bytes]:
+    piece = bytearray(b"[")
+    for position, item in enumerate(items):
+        if position:
+            piece += b","
+        piece += encode(item)
+        if len(piece) > _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece + b"]")
 
 
 def answer(value: Any, status: int = HTTPStatus.OK) -> HttpResponse:
@@ -55,6 +75,7 @@ class HttpRequest:
     body: bytes
     keep_alive: bool = True
     dropped: HTTPStatus | None = None
+    takes_chunks: bool = True
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -68,17 +89,19 @@ class HttpRequest:
     @cached_property
     def query(self) -> Mapping[str, str]:
         """Of a parameter that comes twice, the first."""
-        text = self.target.partition("?")[2]
-        if not text:
-            return {}
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
-        return dict(reversed(pairs))
+        return dict(reversed(self._pairs))
 
     def values(self, name: str) -> list[str]:
         """All values of a parameter that may come more than once."""
-        return parse_qs(self.target.partition("?")[2], max_num_fields=_MOST_PARAMETERS).get(
-            name, []
-        )
+        return [value for each, value in self._pairs if each == name]
+
+    @cached_property
+    def _pairs(self) -> list[tuple[str, str]]:
+        text = self.target.partition("?")[2]
+        try:
+            return parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            raise malformed_query(_MOST_PARAMETERS) from None
 
     @property
     def answer_type(self) -> str | None:

@@ -15,6 +15,7 @@ from registry.http_messages import HttpRequest
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEAD_BYTES: Final = 32 * 1024
+_MOST_OFFERS: Final = 8  # of another protocol, on one connection
 _DROPPED_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -28,29 +29,52 @@ class Bodies:
 
 
 class RequestReader:
-    """Feed it what has come; what cannot be a request raises Answered, and ends the connection."""
+    """Feed it what has come. What cannot be a request is the end of the connection: `broken`."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self._parser = httptools.HttpRequestParser(self)
         self._complete: list[HttpRequest] = []
         self.under_way = False  # a request has begun and is not complete
+        self.broken: Answered | None = None
         self.wants_continue = False  # the client waits to be told that it may send the body
         self._body: list[bytes] = []
+        self._offers = 0
         self._begin()
 
     def feed(self, data: bytes) -> list[HttpRequest]:
         """The requests that are complete now. Their bodies stay counted: see `let_go`."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            raise _bad_request("No other protocol is spoken here") from None
-        except httptools.HttpParserCallbackError as error:
-            if isinstance(error.__context__, Answered):
-                raise error.__context__ from None
-            raise
-        except httptools.HttpParserError:
-            raise _bad_request("This is not HTTP/1.1") from None
+        if self.broken is None:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as offered:
+                return self._without_offer(data[offered.args[0] :])
+            except httptools.HttpParserCallbackError as error:
+                if not isinstance(error.__context__, Answered):
+                    raise
+                self.broken = error.__context__
+            except httptools.HttpParserError:
+                self.broken = Answered(400, 400, "This is not HTTP/1.1")
+        return self._taken()
+
+    def _without_offer(self, rest: bytes) -> list[HttpRequest]:
+        """The client offers another protocol, as Java's does at first, and is taken at its HTTP.
+
+        llhttp ends with the head of such a request and leaves its body, if it has one, in `rest`.
+        """
+        offered = self._complete.pop()
+        self._offers += 1
+        if self._offers > _MOST_OFFERS:
+            self.broken = Answered(400, 400, "No other protocol is spoken here")
+            return self._taken()
+        head = f"{offered.method} {offered.target} HTTP/1.1\r\n"
+        for name, value in offered.headers.items():
+            if name not in {"upgrade", "connection", "http2-settings"}:
+                head += f"{name}: {value}\r\n"
+        self._parser = httptools.HttpRequestParser(self)
+        return [*self._taken(), *self.feed(head.encode("latin-1") + b"\r\n" + rest)]
+
+    def _taken(self) -> list[HttpRequest]:
         complete, self._complete = self._complete, []
         return complete
 
@@ -103,6 +127,7 @@ class RequestReader:
                 b"".join(self._body),
                 self._parser.should_keep_alive(),
                 self._dropped,
+                takes_chunks=self._parser.get_http_version() == "1.1",
             )
         )
         self._body = []
@@ -136,7 +161,3 @@ def _path(target: str) -> str:
     if not path.lower().startswith("http://"):
         return path
     return "/" + path.removeprefix(path[:7]).partition("/")[2]
-
-
-def _bad_request(why: str) -> Answered:
-    return Answered(400, 400, why)

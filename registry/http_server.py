@@ -10,7 +10,7 @@ from typing import Final
 
 from registry.config import RegistryConfig
 from registry.contents import Contents
-from registry.http_connection import HttpConnection
+from registry.http_connection import HttpConnection, Unread
 from registry.http_reading import Bodies
 from registry.metrics import Gauges, RegistryMetrics
 from registry.registry import Registry
@@ -23,6 +23,7 @@ _BACKLOG: Final = 1024
 _LOOK_EVERY_S: Final = 1.0
 _LOOK_WHILE_STOPPING_S: Final = 0.01
 _BODIES: Final = 64 * 1024 * 1024  # of all connections together
+_UNREAD: Final = 64 * 1024 * 1024  # the same of what clients have not read
 
 
 class HttpServer:
@@ -35,6 +36,7 @@ class HttpServer:
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )
+        self._unread = Unread(_UNREAD)
         self._connections: set[HttpConnection] = set()
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
@@ -79,7 +81,7 @@ class HttpServer:
 
     def _connection(self) -> HttpConnection:
         full = len(self._connections) >= self._limits.connections
-        return HttpConnection(self._serve, self._bodies, self._connections, full=full)
+        return HttpConnection(self._serve, self._bodies, self._unread, self._connections, full=full)
 
     async def _look_after(self) -> None:
         limits = self._limits

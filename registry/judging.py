@@ -1,12 +1,14 @@
 """Whether a schema may follow those that a subject has, by the level that is set for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from registry.contents import Contents
 from registry.data_contracts import properties
-from registry.parsed_schemas import parse_version
+from registry.parsed_schemas import unparsed_version
 from registry.values import Config, Content, Level, Version
 from schemas.compatibility import messages
 from schemas.errors import InvalidSchema
@@ -33,28 +35,59 @@ def merge(under: Config, over: Config) -> Config:
     return msgspec.structs.replace(under, **given)
 
 
-def objections(
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether a schema may follow others: all that is needed to answer it, in whichever thread."""
+
+    level: Level
+    new: Callable[[], AvroSchema]
+    previous: tuple[tuple[int, Callable[[], AvroSchema]], ...]  # numbers and schemas, oldest first
+    size: int  # characters that are to be parsed and compared
+
+    def objections(self) -> list[str]:
+        """Why it may not, in Confluent's words; nothing if it may."""
+        if self.level is Level.NONE:
+            return []
+        new = self.new()
+        try:
+            found = messages(self.level, new, [(number, old()) for number, old in self.previous])
+        except InvalidSchema as error:
+            found = [f"An earlier schema cannot be compared with: {error}"]
+        if found:
+            found.append(f"{{validateFields: 'false', compatibility: '{self.level.value}'}}")
+        return found
+
+
+def question(
     contents: Contents,
     subject: str,
     content: Content,
-    parsed: AvroSchema,
+    new: Callable[[], AvroSchema],
     previous: Sequence[Version],
-) -> list[str]:
-    """Why the schema may not follow `previous`, oldest first; nothing if it may."""
+) -> Question:
+    """Whether `new` may follow `previous`, the oldest first, by what is set for the subject."""
     config = config_in_scope(contents, subject)
     level = config.compatibility_level or Level.NONE
-    if level is Level.NONE:
-        return []
     group = config.compatibility_group
     if group is not None:
         own = properties(content.metadata).get(group)
         previous = [each for each in previous if properties(each.metadata).get(group) == own]
+    if not level.endswith("_TRANSITIVE"):
+        previous = previous[-1:]
+    return Question(
+        level,
+        new,
+        tuple((each.version, _schema_of(contents, each)) for each in previous),
+        len(content.text) + sum(len(each.text) for each in previous),
+    )
+
+
+def _schema_of(contents: Contents, version: Version) -> Callable[[], AvroSchema]:
     try:
-        earlier = [(each.version, parse_version(contents, each)) for each in previous]
+        return unparsed_version(contents, version)
     except InvalidSchema as error:
-        found = [f"An earlier schema cannot be compared with: {error}"]
-    else:
-        found = messages(level, parsed, earlier)
-    if found:
-        found.append(f"{{validateFields: 'false', compatibility: '{level.value}'}}")
-    return found
+        return partial(_raise, error)
+
+
+def _raise(error: InvalidSchema) -> AvroSchema:
+    raise error

@@ -17,12 +17,12 @@ def content_of(
     contents: Contents, request: SchemaRequest, parsed: AvroSchema, previous: Version | None = None
 ) -> Content:
     """What would be stored. Data contracts that the request leaves out are `previous`'s."""
+    metadata = request.metadata.text if request.metadata is not None else ""
+    rule_set = request.rule_set.text if request.rule_set is not None else ""
+    if previous is not None:
+        metadata, rule_set = metadata or previous.metadata, rule_set or previous.rule_set
     return Content(
-        parsed.text,
-        AVRO,
-        pinned(contents, request.references or ()),
-        request.contract("metadata") or (previous.metadata if previous is not None else ""),
-        request.contract("rule_set") or (previous.rule_set if previous is not None else ""),
+        parsed.text, AVRO, pinned(contents, request.references or ()), metadata, rule_set
     )
 
 

@@ -5,30 +5,23 @@ remembered. What is remembered depends on texts alone and is safe to share betwe
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import partial
 from typing import Final
 
 from registry.contents import Contents
-from registry.errors import Answered, invalid_schema
+from registry.errors import Answered, invalid_schema, schema_too_large
+from registry.remembered import RememberedSchemas
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
 from schemas.errors import InvalidSchema
-from schemas.parsing import AvroSchema, parse
+from schemas.json_reading import MAX_LENGTH
+from schemas.parsing import AvroSchema
 
-_REMEMBERED: Final = 1000
 _MOST_REFERENCES: Final = 1000  # of one schema, with those that its references have
 _DEEPEST_REFERENCE: Final = 50
 LATEST: Final = -1
 
-
-@lru_cache(_REMEMBERED)
-def _parsed(text: str, references: tuple[str, ...], strict: bool) -> AvroSchema:
-    return parse(text, references, strict=strict)
-
-
-@lru_cache(_REMEMBERED)
-def _normalized(text: str, references: tuple[str, ...], strict: bool) -> AvroSchema:
-    return _parsed(text, references, strict).normalized()
+_remembered = RememberedSchemas()
 
 
 def parse_request(
@@ -44,6 +37,8 @@ def unparsed(
     """The same, to be called in whichever thread: only here the contents are looked at."""
     if request.type != AVRO:
         raise invalid_schema(f"Invalid schema type {request.type:.40}")
+    if len(request.text) > MAX_LENGTH:
+        raise schema_too_large()
     try:
         references = _texts(contents, request.references or (), deleted=not strict)
     except InvalidSchema as error:
@@ -51,7 +46,7 @@ def unparsed(
 
     def parse_it() -> AvroSchema:
         try:
-            return (_normalized if normalize else _parsed)(request.text, references, strict)
+            return _remembered.parsed(request.text, references, strict=strict, normalize=normalize)
         except InvalidSchema as error:
             raise _invalid(error) from None
 
@@ -64,9 +59,15 @@ def _invalid(error: InvalidSchema) -> Answered:
 
 def parse_version(contents: Contents, version: Version) -> AvroSchema:
     """A schema that stands in the registry; InvalidSchema if it came there without a check."""
+    return unparsed_version(contents, version)()
+
+
+def unparsed_version(contents: Contents, version: Version) -> Callable[[], AvroSchema]:
+    """The same, to be called in whichever thread."""
     if version.type != AVRO:
         raise InvalidSchema(f"version {version.version} is of type {version.type}")
-    return _parsed(version.text, _texts(contents, version.references, deleted=True), False)
+    references = _texts(contents, version.references, deleted=True)
+    return partial(_remembered.parsed, version.text, references, strict=False)
 
 
 def pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:

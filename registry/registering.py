@@ -12,7 +12,7 @@ from registry.errors import (
     not_permitted,
     store_failed,
 )
-from registry.judging import config_in_scope, objections
+from registry.judging import config_in_scope, question
 from registry.log_records import SchemaRecord, write
 from registry.looking_up import content_of, look_up
 from registry.parsed_schemas import LATEST, parse_request
@@ -60,8 +60,10 @@ def register(
         found = look_up(contents, subject, content, parsed)
         if found is not None and request.wanted_id in {None, found.id}:
             return Decision((), found)
-    if not importing and (why := objections(contents, subject, content, parsed, live)):
-        raise incompatible(subject, f"[{', '.join(why)}]")
+    if not importing:
+        asked = question(contents, subject, content, lambda: parsed, live)
+        if why := asked.objections():
+            raise incompatible(subject, f"[{', '.join(why)}]")
     number = request.wanted_version or following
     if number != following and not importing:
         raise invalid_schema("Version is not one more than previous version")

@@ -1,11 +1,12 @@
 """What clients send in bodies: read into types, or refused with a line that says what is wrong."""
 
 import codecs
-from typing import Annotated, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from registry.data_contracts import Metadata, RuleSet
 from registry.errors import Answered, empty_body, invalid_level, invalid_mode, malformed_body
 from registry.values import AVRO, NOTHING, Level, Mode, Reference
 
@@ -20,8 +21,8 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
     schema: str | None = None
     schema_type: str | None = None
     references: tuple[Reference, ...] | None = None
-    metadata: msgspec.Raw = NOTHING
-    rule_set: msgspec.Raw = NOTHING
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
     id: Number | None = None
     version: Number | None = None
 
@@ -38,13 +39,6 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
     def wanted_id(self) -> int | None:
         """Given only when schemas are imported."""
         return self.id if self.id is not None and self.id >= 0 else None
-
-    def contract(self, name: Literal["metadata", "rule_set"]) -> str:
-        """A data contract as compact JSON, "" if there is none."""
-        raw = getattr(self, name)
-        if bytes(raw) in {b"", b"null"}:
-            return ""
-        return msgspec.json.encode(msgspec.json.decode(raw)).decode()
 
     def with_schema(self, text: str, references: tuple[Reference, ...]) -> "SchemaRequest":
         return msgspec.structs.replace(self, schema=text, schema_type=None, references=references)

@@ -18,7 +18,7 @@ from registry.errors import (
     version_not_found,
 )
 from registry.http_messages import HttpResponse, answer
-from registry.judging import objections
+from registry.judging import Question, question
 from registry.looking_up import content_of, look_up
 from registry.parameters import flag, version_number
 from registry.parsed_schemas import parse_request, unparsed
@@ -56,7 +56,9 @@ async def check_compatibility(call: Call) -> HttpResponse:
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
     await parse_aside(call, request, strict=True, normalize=normalize)
     try:
-        found = _objections(call, request, previous, normalize=normalize)
+        asked = _question(call, request, previous, normalize=normalize)
+        large = asked.size > _SMALL
+        found = await asyncio.to_thread(asked.objections) if large else asked.objections()
     except Answered as error:
         if not verbose or error.code != invalid_schema("").code:
             raise
@@ -77,14 +79,14 @@ def _previous(call: Call) -> list[Version]:
     return [found]
 
 
-def _objections(
+def _question(
     call: Call, request: SchemaRequest, previous: list[Version], *, normalize: bool
-) -> list[str]:
+) -> Question:
     if not request.text:
         raise invalid_schema("Empty schema")
     parsed = parse_request(call.contents, request, strict=True, normalize=normalize)
     content = content_of(call.contents, request, parsed)
-    return objections(call.contents, call.subject, content, parsed, previous)
+    return question(call.contents, call.subject, content, lambda: parsed, previous)
 
 
 async def parse_aside(call: Call, request: SchemaRequest, *, strict: bool, normalize: bool) -> None:

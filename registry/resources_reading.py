@@ -14,7 +14,7 @@ from registry.errors import (
     subject_not_found,
     version_not_found,
 )
-from registry.http_messages import HttpResponse, answer
+from registry.http_messages import HttpResponse, answer, long_answer
 from registry.parameters import flag, integer, number, subject_name, subject_prefix, version_number
 from registry.parsed_schemas import parse_version
 from registry.values import AVRO, Version
@@ -97,8 +97,9 @@ def schemas(call: Call) -> HttpResponse:
             found = call.contents.versions(name, deleted=deleted)
             yield from found[-1:] if latest_only else found
 
-    page = _page(call, every(), _MOST_SCHEMAS)
-    return answer([whole(each, each.text) for each in page])
+    # Versions never change, so the list holds while it is being sent.
+    page = list(_page(call, every(), _MOST_SCHEMAS))
+    return long_answer(whole(each, each.text) for each in page)
 
 
 def schema(call: Call) -> HttpResponse:
