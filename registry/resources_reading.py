@@ -68,7 +68,8 @@ def version_text(call: Call) -> HttpResponse:
 
 
 def referenced_by(call: Call) -> HttpResponse:
-    found = _version(call)
+    """The ids of the schemas that refer to a version, which may itself be deleted."""
+    found = find_version(call.contents, call.subject, call.path["version"], deleted=True)
     deleted = flag(call.request.query, "deleted")
     referrers = call.contents.referrers(VersionKey(found.subject, found.version), deleted=deleted)
     ids = sorted({by.id for by in referrers})
