@@ -1,0 +1,22 @@
+"""What the tests of the registry from outside share: subjects, and clients of Confluent's."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
+from tests.registry_process import RegistryProcess
+
+
+@pytest.fixture
+def subject() -> str:
+    """A name that no other test uses."""
+    return f"subject-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def client(running_registry: RegistryProcess) -> Iterator[SchemaRegistryClient]:
+    """Confluent's client for Python, with its default settings."""
+    with SchemaRegistryClient({"url": running_registry.url}) as client:
+        yield client
