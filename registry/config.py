@@ -62,6 +62,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     id_base: int = 1
     id_count: int | None = None
     read_only: bool = False
+    sign_of_life_seconds: float = 3600.0
     limits: Limits = Limits()
     patience: Patience = Patience()
 
@@ -98,6 +99,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`replication_factor` must be positive")
         if not 2.0 <= self.zookeeper_session_seconds <= 60.0:
             raise ValueError("`zookeeper_session_seconds` must be between 2 and 60")
+        if self.sign_of_life_seconds <= 0:
+            raise ValueError("`sign_of_life_seconds` must be positive")
         if not 1 <= self.id_base <= _HIGHEST_ID:
             raise ValueError(f"`id_base` must be between 1 and {_HIGHEST_ID}")
         if self.id_count is not None and not 1 <= self.id_count <= _HIGHEST_ID + 1 - self.id_base:

@@ -105,6 +105,8 @@ class Follower:
                 self._on_end(str(gone))
                 return
             except Exception:  # a bug: what is served would grow old without anybody noticing
+                if self.stopping:
+                    return
                 log.exception("reading topic failed topic=%s", self._topic.name)
                 self._on_end(f"reading topic {self._topic.name} failed; the log says how")
                 return

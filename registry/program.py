@@ -67,8 +67,8 @@ async def _serve(registry: Registry[Contents]) -> None:
         await registry.start()
         server = HttpServer(registry, registry.config)
         ends.push_async_callback(server.stop)
-        await server.start()
         await registry.run_for_writer(server.port)
+        await server.start()
         # What has been read stays: do not look through it again and again.
         gc.collect()
         gc.freeze()

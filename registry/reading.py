@@ -4,8 +4,9 @@ Belongs to the event loop. Contents change between two awaits only, and by whole
 """
 
 import asyncio
-import threading
+import contextlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from registry.following import Stretch
@@ -43,10 +44,13 @@ class Reading(Generic[C]):
 
     def take(self, stretches: Sequence[Stretch]) -> None:
         """Have the loop apply these; called on the follower's thread, returns when it has."""
-        taken = threading.Event()
+        taken: Future[None] = Future()
         self._loop.call_soon_threadsafe(self._apply, stretches, taken)
-        while not (taken.wait(_GLANCE_SECONDS) or self._closed):
-            pass
+        while not (taken.done() or self._closed):
+            with contextlib.suppress(TimeoutError):
+                taken.result(_GLANCE_SECONDS)
+        if taken.done():
+            taken.result()
 
     def close(self) -> None:
         """Nothing more is taken."""
@@ -72,16 +76,21 @@ class Reading(Generic[C]):
         finally:
             self._waiting.pop(reached.set, None)
 
-    def _apply(self, stretches: Sequence[Stretch], taken: threading.Event) -> None:
+    def _apply(self, stretches: Sequence[Stretch], taken: "Future[None]") -> None:
         try:
             for stretch in stretches:
-                for offset, record in stretch.records:
-                    self.contents.apply(offset, record)
-                self.offset = stretch.next_offset
-                if self._observe is not None:
-                    self._observe(stretch)
-                for act in [act for act, at in self._waiting.items() if at <= self.offset]:
-                    del self._waiting[act]
-                    act()
-        finally:
-            taken.set()
+                self._apply_one(stretch)
+        except Exception as error:  # noqa: BLE001  # the follower's to report, since it ends it
+            taken.set_exception(error)
+        else:
+            taken.set_result(None)
+
+    def _apply_one(self, stretch: Stretch) -> None:
+        for offset, record in stretch.records:
+            self.contents.apply(offset, record)
+        self.offset = stretch.next_offset
+        if self._observe is not None:
+            self._observe(stretch)
+        for act in [act for act, at in self._waiting.items() if at <= self.offset]:
+            del self._waiting[act]
+            act()

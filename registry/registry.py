@@ -1,6 +1,6 @@
 """One registry between HTTP and the topic: what readers see, and who does a write.
 
-    topic there and fit → read to its end → (HTTP answers) → running for writer
+    topic there and fit → read to its end → (HTTP's port) → running for writer → (HTTP answers)
 
 All of it is in memory; what is on disk is the topic's, at the brokers.
 """
@@ -18,7 +18,7 @@ from client.producer import take_identity
 from cluster.errors import ClusterError
 from cluster.session import Session
 from registry.config import RegistryConfig
-from registry.errors import RegistryFailure, not_permitted
+from registry.errors import RegistryFailure, no_writer, not_permitted
 from registry.following import Follower
 from registry.forwarding import Passed, Request
 from registry.leadership import Alone, Elected, Leadership
@@ -75,7 +75,7 @@ class Registry(Generic[C]):
             self._session = await self._connect()
 
     async def run_for_writer(self, port: int) -> None:
-        """HTTP answers on `port`: from now on writes may be passed on to this registry."""
+        """HTTP listens on `port`: from now on writes may be passed on to this registry."""
         config = self.config
         if config.read_only or self._topic is None or self._reading is None:
             return
@@ -90,6 +90,7 @@ class Registry(Generic[C]):
             self._reading,
             capacity=config.limits.waiting_writes,
             publish_seconds=config.patience.publish,
+            sign_of_life_seconds=config.sign_of_life_seconds,
             on_intruder=self._fail,
         )
         writing = self._writing = Writing(
@@ -138,8 +139,10 @@ class Registry(Generic[C]):
         time (50002), not passed on (50003), that nobody is writer (50004), that too many wait, or
         that nothing is written here at all. Any other exception is `decide`'s.
         """
-        if self._writing is None:
+        if self.config.read_only:
             raise not_permitted("Nothing is written by this registry")
+        if self._writing is None:
+            raise no_writer()
         return await self._writing.write(decide, request)
 
     # Parts of starting

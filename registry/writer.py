@@ -12,6 +12,9 @@ they are thrown away, those writes fail, and the next epoch begins at 1, where t
 became of them. An epoch is over as well when the election says so, or when the topic has a batch
 that is not ours.
 
+When nothing is written for long, the writer writes what changes nothing: brokers forget a producer
+that is silent, and with it that older epochs are fenced off.
+
 A write that only finds something, or is refused, is answered with the group it was decided in: what
 it was decided upon may not stand yet.
 """
@@ -40,9 +43,6 @@ from registry.values import Decision, LogRecord
 T = TypeVar("T")
 C = TypeVar("C", bound=LogContents)
 
-# Brokers forget a producer that has been silent, by default for a day, and with it that older
-# epochs are fenced off.
-SIGN_OF_LIFE_SECONDS: Final = 3600.0
 _GROUP: Final = 500
 _STOP_SECONDS: Final = 5.0
 
@@ -82,6 +82,7 @@ class Writer(Generic[C]):
         *,
         capacity: int,
         publish_seconds: float,
+        sign_of_life_seconds: float,
         on_intruder: Callable[[str], None],
     ) -> None:
         self._bootstrap = bootstrap
@@ -90,6 +91,7 @@ class Writer(Generic[C]):
         self._reading = reading
         self._capacity = capacity
         self._publish_seconds = publish_seconds
+        self._sign_of_life_seconds = sign_of_life_seconds
         self._on_intruder = on_intruder
         self._news = leadership.news
         self._loop = asyncio.get_running_loop()
@@ -153,12 +155,15 @@ class Writer(Generic[C]):
             except (ClientError, NotPublished) as error:
                 self._try_later(error)
             except Exception as error:  # a bug: the next epoch may do better
-                if not self._stopping:
-                    log.exception("writing failed")
+                if self._stopping:
+                    return
+                log.exception("writing failed")
                 self._try_later(error)
 
     def _try_later(self, error: Exception) -> None:
         """Not at once, and perhaps another registry."""
+        if self._stopping:
+            return
         self._leadership.give_up()
         pause = self._outage.failed(error)
         with self._news:
@@ -177,6 +182,8 @@ class Writer(Generic[C]):
                 log.info("writer topic=%s epoch=%d", self._topic, epoch.epoch)
                 while (group := self._next_group(epoch, tenure)) is not None:
                     end = self._work(group, ahead, end, publisher)
+            if tenure.over is not None:
+                self._leadership.give_up()
             if tenure.over is Over.INTRUDED:
                 self._end_because_of(tenure)
         finally:
@@ -200,7 +207,9 @@ class Writer(Generic[C]):
                 self._publish_seconds,
             )
         if tenure.began is None:
-            raise NotPublished("the topic was not read up to the writer's first record")
+            over = self._stopping or self._is_over(epoch, tenure)
+            why = "it is over before it has begun" if over else "the topic is not read that far"
+            raise NotPublished(f"epoch {epoch.epoch}: {why}")
         ahead = tenure.began
         # What was read meanwhile may make the first record say too little.
         if (again := ahead.sign_of_life()) != first:
@@ -216,7 +225,7 @@ class Writer(Generic[C]):
         with self._news:
             self._news.wait_for(
                 lambda: self._waiting or self._is_over(epoch, tenure) or self._stopping,
-                SIGN_OF_LIFE_SECONDS,
+                self._sign_of_life_seconds,
             )
             if self._is_over(epoch, tenure) or (self._stopping and not self._waiting):
                 return None
@@ -272,7 +281,6 @@ class Writer(Generic[C]):
         intruder = tenure.ended_by
         assert intruder is not None
         self._stopping = True
-        self._leadership.give_up()
         who = f"producer {intruder.author.producer_id}, epoch {intruder.author.epoch}"
         message = (
             f"topic {self._topic} is written by somebody else as well: offset "

@@ -58,6 +58,7 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ),
         ("replication_factor: 0", "`replication_factor` must be positive"),
         ("zookeeper_session_seconds: 1", "`zookeeper_session_seconds` must be between 2 and 60"),
+        ("sign_of_life_seconds: 0", "`sign_of_life_seconds` must be positive"),
         ("id_base: 0", "`id_base` must be between 1 and 2147483647"),
         ("id_count: 0", "`id_count` must be positive"),
         ("{id_base: 2147483640, id_count: 9}", "`id_base` + `id_count` at most 2147483648"),

@@ -7,13 +7,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from crc32c import crc32c
 
 from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
+from client.errors import ClientError
+from client.patience import Patience
 from client.producer import Producer
+from cluster import nodes, paths
+from cluster.nodes import StateNode
+from cluster.operations import Set
+from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from registry.errors import RegistryFailure
 from registry.following import Follower, Stretch
@@ -30,26 +37,38 @@ from wire.records import Record, build_batch
 
 
 def ready(bootstrap: str, name: str, *, create: bool = True) -> SchemasTopic:
-    return ready_topic(parse_addresses(bootstrap), name, replication_factor=1, create=create)
+    patience = Patience(20)
+    while True:
+        try:
+            return ready_topic(
+                parse_addresses(bootstrap), name, replication_factor=1, create=create
+            )
+        except ClientError as error:
+            patience.wait(error)
 
 
 class Followed:
-    """A follower and what it has handed over. `hold` keeps it from going on."""
+    """A follower and what it has handed over, which it does only while it may `go_on`."""
 
-    def __init__(self, bootstrap: str, topic: SchemasTopic) -> None:
+    def __init__(
+        self, bootstrap: str, topic: SchemasTopic, *, missing_seconds: float = 0.5
+    ) -> None:
         self.stretches: list[Stretch] = []
         self.ended: list[str] = []
         self.go_on = threading.Event()
         self.go_on.set()
+        self.held = threading.Event()
         self._follower = Follower(
             parse_addresses(bootstrap),
             topic,
             take=self._take,
             on_end=self.ended.append,
-            missing_seconds=0.5,
+            missing_seconds=missing_seconds,
         )
 
     def _take(self, stretches: Sequence[Stretch]) -> None:
+        if not self.go_on.is_set():
+            self.held.set()
         self.go_on.wait(30)
         self.stretches += stretches
 
@@ -162,16 +181,16 @@ def test_all_is_read_and_what_comes_later(bootstrap: str, brokers: Brokers, new_
 def test_ten_thousand_records_are_read_in_a_moment(
     bootstrap: str, brokers: Brokers, new_topic: str
 ) -> None:
-    """In small batches, as a registry writes them."""
+    """In small batches, as a registry writes them. Our own time counts, not that of others here."""
     topic = ready(bootstrap, new_topic)
     producer = Producer(brokers, new_topic, create=False, batch_bytes=4000)
     for number in range(10_000):
         producer.send(b"%d " % number * 200, b"%d" % number)
     producer.flush()
     with Followed(bootstrap, topic) as followed:
-        began = time.monotonic()
+        began = time.process_time()
         followed.wait_for(10_000)
-        assert time.monotonic() - began < 2
+        assert time.process_time() - began < 2
     assert [offset for offset, _ in followed.records] == list(range(10_000))
 
 
@@ -210,46 +229,54 @@ def test_a_topic_that_is_deleted_ends_it(bootstrap: str, brokers: Brokers, new_t
 
 @both
 def test_a_topic_that_is_made_anew_ends_it(
-    bootstrap: str, brokers: Brokers, new_topic: str
+    bootstrap: str, brokers: Brokers, new_topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = ready(bootstrap, new_topic)
     send(brokers, new_topic, b"1")
-    with Followed(bootstrap, topic) as followed:
-        followed.go_on.clear()
-        send(brokers, new_topic, b"2")
+    with Followed(bootstrap, topic, missing_seconds=30) as followed:
+        followed.wait_for(1)
         admin.delete_topic(brokers, new_topic)
-        wait_until(
-            lambda: new_topic not in admin.all_topics(brokers).topics,
-            within=20,
-            what="the topic is gone",
-        )
+        wait_until(lambda: "trying again" in caplog.text, within=20, what="it is missed")
         assert ready(bootstrap, new_topic).id != topic.id
-        send(brokers, new_topic, b"3", b"4", b"5")
-        followed.go_on.set()
-        assert "anew" in ended(followed)
-    assert b"3" not in followed.values
+        send(brokers, new_topic, b"2", b"3", b"4")
+        assert ended(followed) == f"topic {new_topic} was deleted and created anew"
+    assert followed.values == [b"1"]
 
 
 def test_a_topic_that_was_cut_off_ends_it(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
-    """Also when what follows has grown beyond what was read."""
-    with own_broker(tmp_path, zookeeper) as broker:
+    """Also when what a new leader has added goes beyond what was read."""
+    broker = own_broker(tmp_path, zookeeper)
+    with broker, Brokers(parse_addresses(broker.bootstrap)) as brokers:
         topic = ready(broker.bootstrap, "_schemas")
-        with Brokers(parse_addresses(broker.bootstrap)) as brokers:
-            for value in (b"1", b"2", b"3"):
-                send(brokers, "_schemas", value)
+        for value in (b"1", b"2", b"3"):
+            send(brokers, "_schemas", value)
         with Followed(broker.bootstrap, topic) as followed:
             followed.wait_for(3)
             followed.go_on.clear()
+            send(brokers, "_schemas", b"4")
+            assert followed.held.wait(20)
             broker.kill()
             segment = broker.partition_dir("_schemas") / f"{0:020d}.log"
-            _, (second, _), _ = headers(segment.read_bytes())
+            _, (second, _), *_ = headers(segment.read_bytes())
             os.truncate(segment, second)
+            begin_epoch(f"{zookeeper.address}/{tmp_path.name}", "_schemas", 1)
             broker.start()
-            with Brokers(parse_addresses(broker.bootstrap)) as brokers:
-                send(brokers, "_schemas", *[b"other"] * 5)
+            send(brokers, "_schemas", *[b"other"] * 5)
             followed.go_on.set()
-            assert "was cut off at offset 1, after it was read up to 3" in ended(followed)
-        assert followed.values == [b"1", b"2", b"3"]
+            assert "was cut off at offset 1, after it was read up to 4" in ended(followed)
+    assert followed.values == [b"1", b"2", b"3", b"4"]
+
+
+def begin_epoch(zookeeper: str, topic: str, leader_epoch: int) -> None:
+    """As when another leader was elected."""
+    session = Session.connect(zookeeper, secret=None)
+    path = paths.partition_state(topic, 0)
+    node = session.read(path)
+    assert node is not None
+    state = nodes.decode(path, node.data, StateNode)
+    changed = msgspec.structs.replace(state, leader_epoch=leader_epoch)
+    session.write([Set(path, nodes.encode(changed))])
+    session.close()
 
 
 def test_what_cannot_be_read_is_left_out(

@@ -174,6 +174,19 @@ def test_what_was_written_is_there_after_a_restart(bootstrap: str, new_topic: st
     assert signs == [LogRecord(SIGN_OF_LIFE, b"%d" % highest) for highest in range(3)]
 
 
+def test_a_writer_with_nothing_to_write_is_not_forgotten(bootstrap: str, new_topic: str) -> None:
+    with RunningRegistry(bootstrap, new_topic, sign_of_life_seconds=0.1) as running:
+        assert running.number(b"a") == 1
+        wait_until(lambda: running.registry.offset > 5, within=20, what="signs of life")
+        assert running.number(b"b") == 2
+        signs = [
+            record
+            for _, record in running.registry.contents.applied[2:]
+            if record.key == SIGN_OF_LIFE
+        ]
+    assert set(signs[:3]) == {LogRecord(SIGN_OF_LIFE, b"1")}
+
+
 class Numberer(Worker):
     """Has names numbered, one after the other; notes what it was told."""
 
