@@ -49,7 +49,7 @@ FULL = Scale(
     partitions=1_000,
     recovery_bytes=10_000_000_000,
     schemas=10_000,
-    versions=1_000,
+    versions=500,
     warm_up=True,
 )
 QUICK = Scale(

@@ -64,11 +64,13 @@ def answer_size(received: bytes) -> int | None:
 
 
 class _Connection:
-    """One request at a time. `take` says when its answer is there."""
+    """One request at a time. `take` says when its answer is there, and the connection closed
+    if it is not kept."""
 
-    def __init__(self, opened: socket.socket) -> None:
+    def __init__(self, opened: socket.socket, *, keep_alive: bool) -> None:
         self.sent_at = 0
         self._socket = opened
+        self._keep_alive = keep_alive
         self._received = b""
         self._size: int | None = None
 
@@ -77,10 +79,9 @@ class _Connection:
         self._socket.sendall(request)
 
     def take(self) -> bool:
-        """Whether what has come makes the answer complete."""
         some = self._socket.recv(2**16)
         if not some:
-            raise AnswerError("the registry closed a connection")
+            return self._closed()
         self._received = self._received + some if self._received else some
         if self._size is None:
             self._size = answer_size(self._received)
@@ -90,16 +91,18 @@ class _Connection:
             raise AnswerError("more was answered than was asked for")
         if not self._received.startswith(_SUCCESS):
             raise AnswerError(f"answered {self._received[9:][:300]!r}")
-        self._received, self._size = b"", None
+        if self._keep_alive:
+            self._received, self._size = b"", None
+        return self._keep_alive
+
+    def _closed(self) -> bool:
+        """By the registry: as it was asked to, or without having answered."""
+        if self._keep_alive or self._size is None or len(self._received) < self._size:
+            raise AnswerError("the registry closed a connection")
+        self._socket.close()
         return True
 
     def close(self) -> None:
-        """Once the registry has closed it, as it was asked to: so the port is free at once."""
-        if self._socket.recv(1):
-            raise AnswerError("more was answered than was asked for")
-        self._socket.close()
-
-    def abandon(self) -> None:
         self._socket.close()
 
 
@@ -115,7 +118,8 @@ class _Generator:
         opened = socket.create_connection(self._address, _PATIENCE)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.setblocking(True)  # it is read when there is something to read
-        connection = self._connections[opened.fileno()] = _Connection(opened)
+        connection = _Connection(opened, keep_alive=self._keep_alive)
+        self._connections[opened.fileno()] = connection
         self._poll.register(opened, select.EPOLLIN)
         return connection
 
@@ -148,16 +152,14 @@ class _Generator:
             raise AnswerError(f"no answer for {_PATIENCE:g} s")
         for descriptor, _ in ready:
             connection = self._connections[descriptor]
-            if not connection.take():
-                continue
-            if not self._keep_alive:
-                del self._connections[descriptor]
-                connection.close()
-            yield connection
+            if connection.take():
+                if not self._keep_alive:
+                    del self._connections[descriptor]
+                yield connection
 
     def close(self) -> None:
         for connection in self._connections.values():
-            connection.abandon()
+            connection.close()
 
 
 def load(

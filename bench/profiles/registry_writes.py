@@ -1,7 +1,8 @@
 """What a registry has to write: schemas that nobody has registered yet.
 
 Each run has subjects and schemas of its own. A subject's versions are as many for every registry,
-however fast it is, since each one is compared with those before it.
+however fast it is, since each one is compared with those before it; and they are of many lengths,
+since a registry may tell by its length alone that a schema is none of those that are there.
 """
 
 import itertools
@@ -16,6 +17,7 @@ from bench.registry_requests import NUMBER, event_schema, numbered, post_schema,
 
 _PATIENCE = 600.0
 _CONNECTIONS = (1, 16, 64)
+_LENGTHS = 50
 
 
 def _new_subjects(place: Place, *, connections: int) -> Sample:
@@ -38,12 +40,20 @@ def _new_versions(place: Place, *, connections: int) -> Sample:
     registry, run = registry_of(place), time.time_ns()
     subject = f"growing-{run}"
     registry.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
-    template = post_schema(f"/subjects/{subject}/versions", wide_schema(f"{run}_{NUMBER}"))
+    path = f"/subjects/{subject}/versions"
+    templates = [
+        post_schema(path, wide_schema(f"{run}_{NUMBER}_{'x' * more}")) for more in range(_LENGTHS)
+    ]
+    requests = (
+        request
+        for number in range(place.scale.versions)
+        for request in numbered(templates[number % _LENGTHS], [number])
+    )
     return metered(
         registry,
         lambda: load(
             registry,
-            numbered(template, range(place.scale.versions)),
+            requests,
             connections=connections,
             seconds=_PATIENCE,
         ),
@@ -54,7 +64,7 @@ _GOALS = (Goal(RATE, ahead=True), Goal(CPU, ahead=True))
 
 PROFILE = Profile(
     "registry-writes",
-    "new schemas: each in a new subject, or 1,000 versions of one subject (BACKWARD)",
+    "new schemas: each in a new subject, or 500 versions of one subject (BACKWARD)",
     tuple(
         Case(
             f"{name}, {connections} connection{'s' if connections > 1 else ''}",
