@@ -22,12 +22,16 @@ from serving.listening import CannotListen
 
 log = logging.getLogger(__name__)
 
+# A write goes from thread to thread: each waits this long, at most, for the interpreter.
+_SWITCH_INTERVAL = 0.0005
+
 CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
 
 
 def run(config: RegistryConfig) -> int:
     """Serve until a signal comes; the process's exit code."""
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     return uvloop.run(_run(config))
 
 

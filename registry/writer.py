@@ -236,6 +236,8 @@ class Writer(Generic[C]):
         outcomes: _Outcomes[C] = []
         records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
         for write in group:
+            if write.answered.done():  # whoever asked was told that it took too long
+                continue
             try:
                 decision = write.decide(ahead)
                 if not all(map(publisher.takes, decision.records)):
