@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from avro.schema import Schema
+from schemas.schema_types import Type
 
 MOST_EFFORT: Final = 250_000  # pairs, fields, symbols: at the very worst a second
 MOST_FINDINGS: Final = 1_000
@@ -55,16 +55,16 @@ class Finding(NamedTuple):
     place: Place  # where the two were first met
     steps: Steps  # what stands wrong there, from them
     detail: str
-    reader: Schema
-    writer: Schema
-    names: tuple[str, ...] = ()  # the fields or symbols it is about
+    reader: Type
+    writer: Type
+    names: tuple[str, ...] = ()  # the fields, symbols or sizes it is about
     because: "Found" = ()  # a branch is missing: what is wrong with the one that was likely meant
 
 
 class Below(NamedTuple):
     """What was found on the way to a part of the reader, or of the writer if it is a union."""
 
-    reader: Schema
+    reader: Type
     part: str  # a field's name, else ""
     steps: Steps
     found: "Found"

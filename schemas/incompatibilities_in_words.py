@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from avro.schema import Schema
-
 from schemas.findings import Below, Finding, Found, Kind, Steps
-from schemas.matching import full_name
+from schemas.schema_types import Named, Type
 from schemas.schema_words import type_in_words
 
 __all__ = ["Side", "in_words"]
@@ -53,7 +51,7 @@ class _Where:
     """`path` leads there from `top`, the record that is the whole schema."""
 
     path: str = ""
-    top: Schema | None = None
+    top: Type | None = None
     pointer: str = ""
     enum_without_source: bool = False
     branch: bool = False  # of a union that may have been written
@@ -128,7 +126,7 @@ def _names(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrase
 
 
 def _sizes(where: _Where, found: Finding, reader: Side, writer: Side) -> _Phrases:
-    size, written = found.reader.props["size"], found.writer.props["size"]
+    size, written = found.names
     return f"has {size} bytes in {reader} but {written} in {writer}", "keep the size"
 
 
@@ -174,12 +172,12 @@ _PHRASES: Final[dict[Kind, Callable[[_Where, Finding, Side, Side], _Phrases]]] =
 }
 
 
-def _words(schema: Schema) -> str:
-    return _cut(type_in_words(schema))
+def _words(type_: Type) -> str:
+    return _cut(type_in_words(type_))
 
 
-def _name(schema: Schema) -> str:
-    return _cut(full_name(schema))
+def _name(type_: Type) -> str:
+    return _cut(type_.name.full if isinstance(type_, Named) else type_.kind)
 
 
 def _end(path: str) -> str:

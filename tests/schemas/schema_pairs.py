@@ -218,7 +218,7 @@ class _Written:
             return self.defined[key]
         made = self._types[key]
         full_name = ".".join(filter(None, [made["namespace"], made["name"]]))
-        if full_name in self.defined.values():
+        if made["name"] in {each.rpartition(".")[2] for each in self.defined.values()}:
             full_name = ".".join(filter(None, [made["namespace"], key + "k"]))
         self.defined[key] = full_name
         space, _, name = full_name.rpartition(".")

@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import pytest
-from avro.schema import Schema
 
 from schemas.compatibility import Level, explain, messages
 from schemas.findings import (
@@ -27,8 +26,9 @@ from schemas.findings import (
 from schemas.incompatibilities import incompatibilities, judge
 from schemas.incompatibilities_in_words import Side, in_words
 from schemas.parsing import parse
+from schemas.schema_types import Type, Union
 
-NOTHING = parse('"null"').parsed
+NOTHING = parse('"null"').type
 
 
 def record(name: str, *fields: tuple[str, Any]) -> dict[str, Any]:
@@ -36,14 +36,14 @@ def record(name: str, *fields: tuple[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": made}
 
 
-def parsed(value: Any) -> Schema:
-    return parse(json.dumps(value)).parsed
+def read(value: Any) -> Type:
+    return parse(json.dumps(value)).type
 
 
 def effort(reader: Any, writer: Any) -> int:
     """What it takes; there is a verdict."""
     allowed = Effort()
-    found = written_out(judge(parsed(reader), parsed(writer), allowed))
+    found = written_out(judge(read(reader), read(writer), allowed))
     assert Kind.NOT_JUDGED not in [each.kind for each in found]
     return MOST_EFFORT - allowed.left
 
@@ -77,7 +77,7 @@ def test_a_thousand_branches_of_one_simple_name_are_not_compared_to_the_end() ->
 
 
 def test_the_effort_is_bounded() -> None:
-    found = judge(parsed(wide(50, "long")), parsed(wide(50, "int")), Effort(20))
+    found = judge(read(wide(50, "long")), read(wide(50, "int")), Effort(20))
     (listed,) = written_out(found)
     assert listed.kind == Kind.NOT_JUDGED
     (sentence,) = in_words(found, Side("this schema", is_new=True), Side("version 1"))
@@ -98,7 +98,7 @@ def test_a_type_that_can_be_reached_in_many_ways_is_judged_once() -> None:
 
 
 def test_what_is_found_in_many_ways_is_listed_as_often_as_anybody_can_read() -> None:
-    found = incompatibilities(parsed(doubling(60, "string")), parsed(doubling(60, "int")))
+    found = incompatibilities(read(doubling(60, "string")), read(doubling(60, "int")))
     assert len(found) == MOST_FINDINGS + 1
     assert found[-1].kind == Kind.MORE
     one, other = parse(json.dumps(doubling(60, "int"))), parse(json.dumps(doubling(60, "string")))
@@ -128,10 +128,11 @@ def long_chain(length: int, of: str) -> Any:
     return types
 
 
-def chain(length: int, of: str) -> Schema:
+def chain(length: int, of: str) -> Type:
     """Its last record, as deep below which there are others as no text may be."""
-    schemas: Any = parsed(long_chain(length, of))
-    return schemas.schemas[-1]  # type: ignore[no-any-return]
+    types = read(long_chain(length, of))
+    assert isinstance(types, Union)
+    return types.branches[-1]
 
 
 def test_nothing_calls_itself() -> None:
@@ -146,7 +147,7 @@ def test_not_all_of_many_symbols_are_listed() -> None:
     symbols = [f"Symbol{index}" for index in range(20_000)]
     old = {"type": "enum", "name": "E", "symbols": ["A", *symbols]}
     new = {"type": "enum", "name": "E", "symbols": ["A"]}
-    (found,) = incompatibilities(parsed(new), parsed(old))
+    (found,) = incompatibilities(read(new), read(old))
     assert found.detail.startswith("[Symbol0, Symbol1, Symbol10, Symbol100, Symbol1000, ")
     assert len(found.detail) == LONGEST_DETAIL
 

@@ -21,17 +21,15 @@ PAIRS = json.loads((Path(__file__).parent / "compatibility/pairs.json").read_tex
 
 
 def judged(reader: Any, writer: Any) -> list[Incompatibility]:
-    return incompatibilities(parse(json.dumps(reader)).parsed, parse(json.dumps(writer)).parsed)
+    return incompatibilities(parse(json.dumps(reader)).type, parse(json.dumps(writer)).type)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair["name"] for pair in PAIRS])
 def test_as_java_judges(pair: dict[str, Any]) -> None:
     found = judged(pair["reader"], pair["writer"])
     if "exception" in pair:
-        # Java says no more than that it failed. It quotes the record; we name it.
-        ours = found[0].detail.removesuffix("shop.Order")
-        assert pair["exception"].startswith(f"AvroRuntimeException: {ours}")
         assert [each.kind for each in found] == [Kind.AMBIGUOUS_FIELD]
+        assert pair["exception"] == f"AvroRuntimeException: {found[0].detail}"
     else:
         assert found == [Incompatibility(**each) for each in pair["incompatibilities"]]
 
@@ -52,16 +50,16 @@ def test_the_verdict_is_that_of_apaches_python_package(seed: int) -> None:
     pair = Pair(random, size=random.randint(1, 6))
     old = json.dumps(pair.text())
     pair.grow(random.randint(1, 4))
-    one, other = parse(old).parsed, parse(json.dumps(pair.text())).parsed
+    one, other = parse(old), parse(json.dumps(pair.text()))
     for reader, writer in ((one, other), (other, one)):
-        found = incompatibilities(reader, writer)
+        found = incompatibilities(reader.type, writer.type)
         if [each.kind for each in found] != [Kind.AMBIGUOUS_FIELD]:
             checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
-            theirs = checker.get_compatibility(reader, writer)
+            theirs = checker.get_compatibility(reader.parsed, writer.parsed)
             assert (theirs.compatibility.name == "compatible") == (not found)
 
 
 @given(seed=st.integers(0, 2**48))
 def test_a_schema_reads_what_it_wrote(seed: int) -> None:
     text = json.dumps(Pair(Random(seed), size=6).text())
-    assert incompatibilities(parse(text).parsed, parse(text).parsed) == []
+    assert incompatibilities(parse(text).type, parse(text).type) == []
