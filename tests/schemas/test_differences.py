@@ -1,20 +1,27 @@
 """What is different between two schemas, change by change."""
 
+import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.differences import differences
-from schemas.parsing import parse
+from schemas.errors import InvalidSchema
+from schemas.parsing import AvroSchema, parse
+from tests.schemas.avro_strategies import schemas
+
+
+def said_of(old: AvroSchema, new: AvroSchema) -> list[str]:
+    signs = {"added": "+", "removed": "-", "changed": "~"}
+    return [f"{signs[each.kind]} {each.path}: {each.what}" for each in differences(old, new)]
 
 
 def told(old: Any, new: Any) -> list[str]:
-    signs = {"added": "+", "removed": "-", "changed": "~"}
-    return [
-        f"{signs[each.kind]} {each.path}: {each.what}"
-        for each in differences(parse(json.dumps(old)), parse(json.dumps(new)))
-    ]
+    return said_of(parse(json.dumps(old)), parse(json.dumps(new)))
 
 
 def record(*fields: dict[str, Any], name: str = "x.Page", **more: Any) -> dict[str, Any]:
@@ -96,6 +103,33 @@ CHANGES = [
     ([f("a", "int", doc="d")], [f("a", "int", doc="é")], ['~ a: doc "d" → "é"']),
     ([f("a", "int", doc="d")], [A], ['- a: doc "d"']),
     ([A], [f("a", "int", order="ignore")], ['~ a: order "ascending" → "ignore"']),
+    (
+        [f("a", {"type": "string", "precision": 1})],
+        [f("a", {"type": "string", "logicalType": "mine"})],
+        ["~ a: string → string (mine)"],
+    ),
+    (
+        [f("a", {"type": "string", "scale": 1})],
+        [f("a", {"type": "string", "scale": 2})],
+        ["~ a: type's property scale 1 → 2"],
+    ),
+    ([A], [f("a", {**FIXED, "size": 1})], ["~ a: int → fixed x.F (1 bytes)"]),
+    (
+        [f("a", {"type": "long", "logicalType": "timestamp-nanos"})],
+        [f("a", {"type": "long", "logicalType": "local-timestamp-nanos"})],
+        ["~ a: long (timestamp-nanos) → long (local-timestamp-nanos)"],
+    ),
+    (
+        [f("a", {**FIXED, "size": 1, "doc": "d"})],
+        [f("a", {**FIXED, "size": 1})],
+        ['- a: type\'s doc "d"'],
+    ),
+    ([A], [f("a", "int", pii=None)], ["+ a: property pii null"]),
+    (
+        [f("a", {"type": "array", "items": "int", "x": 1})],
+        [f("a", {"type": "array", "items": "int", "x": 2})],
+        ["~ a: type's property x 1 → 2"],
+    ),
     ([A], [f("a", "int", pii=False)], ["+ a: property pii false"]),
     ([f("a", "int", pii=1)], [f("a", "int", pii=True)], ["~ a: property pii 1 → true"]),
     (
@@ -141,15 +175,15 @@ def test_a_type_may_change_its_name_and_all_else() -> None:
     ]
     assert told(record(A), "string") == ["~ : record x.Page → string"]
     assert told(record(A), record(A, aliases=["x.Old"], doc="d", pii=[1])) == [
-        '+ : type\'s aliases ["x.Old"]',
-        '+ : type\'s doc "d"',
         "+ : type's property pii [1]",
+        '+ : type\'s doc "d"',
+        '+ : type\'s aliases ["x.Old"]',
     ]
 
 
 def test_how_it_is_written_is_no_difference() -> None:
     inner = {"type": "record", "name": "B", "namespace": "x", "fields": [f("t", TIME)]}
-    one = record(f("b", inner), f("c", {"type": "int"}), doc="", aliases=[])
+    one = record(f("b", inner), f("c", {"type": "int"}), aliases=[])
     other = {
         "fields": [f("b", {**inner, "name": "x.B"}, order="ascending"), f("c", "int")],
         "namespace": "x",
@@ -176,3 +210,40 @@ def test_as_deep_as_schemas_may_be() -> None:
         return deep
 
     assert told(nested("int"), nested("long")) == [f"~ {'[]' * 190}: int → long"]
+
+
+def places(document: Any, *way: str | int) -> Iterator[tuple[str | int, ...]]:
+    """The ways to all that stands in a JSON document."""
+    if way:
+        yield way
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from places(value, *way, key)
+    elif isinstance(document, list):
+        for index, value in enumerate(document):
+            yield from places(value, *way, index)
+
+
+@given(st.data())
+def test_whatever_changes_is_told(data: st.DataObject) -> None:
+    """One thing in a schema is replaced or removed; what a registry would keep shows whether it
+    made a difference."""
+    old = data.draw(schemas())
+    before = parse(json.dumps(old), strict=False)
+    assert differences(before, before) == []
+    ways = list(places(old))
+    if not ways:
+        return
+    new = copy.deepcopy(old)
+    *way, last = data.draw(st.sampled_from(ways))
+    inner = new
+    for step in way:
+        inner = inner[step]
+    inner[last] = data.draw(st.sampled_from(["int", "long", None, 0, 1, True, "x", [], {}]))
+    if data.draw(st.booleans()):
+        del inner[last]
+    try:
+        after = parse(json.dumps(new), strict=False)
+    except InvalidSchema:
+        return
+    assert (said_of(before, after) == []) == (before.text == after.text)
