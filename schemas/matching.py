@@ -72,7 +72,7 @@ class Lookups:
         if not isinstance(writer, Named):
             return list(by_name[_UNNAMED].values())
         found = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
-        return [found[index] for index in sorted(found) if found[index].kind == writer.kind]
+        return [found[index] for index in sorted(found)]
 
     def _fields_by_name(self, record: Record) -> dict[str, Field]:
         known = self._fields.get(id(record))
