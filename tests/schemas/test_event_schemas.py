@@ -150,7 +150,7 @@ def test_old_and_new_programs_read_each_others_ledger() -> None:
     new = parse(json.dumps(text))
     check_event_schema(new)
     for reader, writer in ((new, old), (old, new)):
-        assert incompatibilities(reader.parsed, writer.parsed) == []
+        assert incompatibilities(reader.type, writer.type) == []
 
     entry = copy.deepcopy(EVENTS["Ledger"])
     read = Decoder(lambda _: old, new).decode(Encoder(old, 1).encode(entry))
