@@ -13,6 +13,7 @@ with a union of many records, would otherwise keep a processor busy for hours.
 
 import math
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Final
 
 from schemas.errors import InvalidSchema
@@ -33,7 +34,7 @@ from schemas.schema_types import (
 
 __all__ = ["check_defaults"]
 
-MAX_STEPS: Final = 1_000_000
+MAX_STEPS: Final = 300_000
 INT = range(-(2**31), 2**31)
 LONG = range(-(2**63), 2**63)
 
@@ -44,10 +45,12 @@ def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
     for record, field in fields:
         if field.type.kind in {"float", "double"} and isinstance(field.default, float):
             continue  # be it NaN or infinite, as it can be read again only here
-        checking.incomplete = []
+        checking.leaves_out = set()
         if not checking.fits(field.type, field.default):
             raise InvalidSchema(checking.explained(field), _where(record, field))
-        checking.fills[id(field)] = checking.incomplete
+        if checking.leaves_out:
+            checking.left_out[id(field)] = checking.leaves_out
+            checking.where[id(field)] = _where(record, field)
     checking.refuse_circles()
 
 
@@ -56,57 +59,48 @@ def _where(record: Record, field: Field) -> str:
 
 
 class _Checking:
-    """`incomplete` are the records that the default at hand leaves fields out of."""
+    """`leaves_out`: the fields (their ids) that the default at hand relies on the defaults of."""
 
     def __init__(self) -> None:
-        self.fills: dict[int, list[Record]] = {}  # by field
-        self.incomplete: list[Record] = []
+        self.leaves_out: set[int] = set()
+        self.left_out: dict[int, set[int]] = {}  # by field
+        self.where: dict[int, str] = {}
         self.steps = 0
         self._seen: dict[tuple[int, int], bool] = {}
 
     def fits(self, type_: Type, value: Json) -> bool:
+        """Whether it is a value of the type; no, too, once it took too many steps to say.
+
+        One frame for each level, and each pair once: unions in unions of records would multiply.
+        """
         self.steps += 1
-        if self.steps > MAX_STEPS:
-            return False
-        match type_:
-            case Primitive():
+        key = (id(type_), id(value))
+        if self.steps > MAX_STEPS or key in self._seen:
+            return self._seen.get(key, False)
+        match type_, value:
+            case Primitive(), _:
                 return _fits_primitive(type_.kind, value)
-            case Enum() | Fixed():
+            case Enum() | Fixed(), _:
                 return isinstance(value, str)
-            case Array():
-                return isinstance(value, list) and all(self.fits(type_.items, v) for v in value)
-            case Map():
-                return isinstance(value, dict) and all(
-                    self.fits(type_.values, v) for v in value.values()
+            case Union(), _:
+                return any(map(self.fits, type_.branches, repeat(value)))
+            case Array(), list():
+                answer = all(map(self.fits, repeat(type_.items), value))
+            case Map(), dict():
+                answer = all(map(self.fits, repeat(type_.values), value.values()))
+            case Record(), dict():
+                there = [field for field in type_.fields if field.name in value]
+                missing = [field for field in type_.fields if field.name not in value]
+                self.steps += len(type_.fields)
+                # Other defaults than these hold no record that could leave out something.
+                self.leaves_out.update(id(f) for f in missing if isinstance(f.default, dict | list))
+                answer = all(f.has_default for f in missing) and all(
+                    map(self.fits, [f.type for f in there], [value[f.name] for f in there])
                 )
-            case Union():
-                return any(self._fits_branch(branch, value) for branch in type_.branches)
-            case Record():
-                return self._fits_record(type_, value)
-
-    def _fits_branch(self, branch: Type, value: Json) -> bool:
-        """Looked up if it has been asked before: unions in unions of records would multiply."""
-        key = (id(branch), id(value))
-        if key not in self._seen:
-            before = len(self.incomplete)
-            self._seen[key] = self.fits(branch, value)
-            if not self._seen[key]:
-                del self.incomplete[before:]
-        return self._seen[key]
-
-    def _fits_record(self, record: Record, value: Json) -> bool:
-        if not isinstance(value, dict):
-            return False
-        for field in record.fields:
-            self.steps += 1
-            if field.name in value:
-                if not self.fits(field.type, value[field.name]):
-                    return False
-            elif not field.has_default:
+            case _:
                 return False
-        if not all(field.name in value for field in record.fields):
-            self.incomplete.append(record)
-        return True
+        self._seen[key] = answer
+        return answer
 
     def explained(self, field: Field) -> str:
         """What is wrong with a default that does not fit, as far inside as can be told."""
@@ -136,28 +130,23 @@ class _Checking:
     def refuse_circles(self) -> None:
         """A default that leaves out a field whose default leaves out … itself never ends."""
         done: set[int] = set()
-        for begin in {id(r): r for records in self.fills.values() for r in records}.values():
+        for first in self.left_out:
             open_: set[int] = set()
-            stack: list[tuple[Record, bool]] = [(begin, False)]
-            while stack:
-                record, left = stack.pop()
-                if left:
-                    open_.discard(id(record))
-                    done.add(id(record))
-                    continue
-                if id(record) in done:
-                    continue
-                open_.add(id(record))
-                stack.append((record, True))
-                for field in record.fields:
-                    for inner in self.fills.get(id(field), ()):
-                        if id(inner) in open_:
-                            raise InvalidSchema(
-                                "its default never ends: it contains itself, by other defaults",
-                                _where(record, field),
-                            )
-                        if id(inner) not in done:
-                            stack.append((inner, False))
+            waiting = [(first, False)]
+            while waiting:
+                field, followed = waiting.pop()
+                if followed:
+                    open_.discard(field)
+                    done.add(field)
+                elif field in open_:
+                    raise InvalidSchema(
+                        "its default never ends: what it leaves out has defaults that contain it",
+                        self.where[field],
+                    )
+                elif field not in done:
+                    open_.add(field)
+                    waiting.append((field, True))
+                    waiting.extend((inner, False) for inner in self.left_out.get(field, ()))
 
 
 def _fits_primitive(kind: str, value: Json) -> bool:

@@ -47,12 +47,12 @@ def _is_lax(name: str) -> bool:
 
 def check_definition(name: Name, *, strict: bool) -> None:
     """A type may be defined under this name."""
+    if len(name.full) > MAX_NAME:
+        raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
     check_name(name.simple, "the name", strict=strict)
     if strict and name.namespace is not None:
         for part in name.namespace.split("."):
             check_name(part, f"in the namespace {shown(name.namespace)}, the part", strict=True)
-    if len(name.full) > MAX_NAME:
-        raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
     if name.full in PRIMITIVES:
         raise InvalidSchema(f'a type cannot be named "{name.full}", as a primitive type is')
 

@@ -113,15 +113,15 @@ def _sorted(values: Mapping[str, Json]) -> dict[str, Json]:
 
 def _plain(value: Json) -> Json:
     if isinstance(value, dict):
-        return _sorted(value)
+        return {key: _plain(value[key]) for key in sorted(value, key=_as_java)}
     return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
-def _default(type_: Type, value: Json) -> Json:
-    """As the type has it; what is no value of it is only sorted."""
+def _default(type_: Type | None, value: Json) -> Json:
+    """As the type has it, or a union's first; what is no value of it is only sorted."""
+    if isinstance(type_, Union) and type_.branches:
+        type_ = type_.branches[0]
     match type_, value:
-        case Union(), _ if type_.branches:
-            return _default(type_.branches[0], value)
         case Array(), list():
             return [_default(type_.items, each) for each in value]
         case Map(), dict():
@@ -129,8 +129,7 @@ def _default(type_: Type, value: Json) -> Json:
         case Record(), dict():
             types = {field.name: field.type for field in type_.fields if field.name in value}
             return {
-                key: _default(types[key], value[key]) if key in types else _plain(value[key])
-                for key in sorted(value, key=_as_java)
+                key: _default(types.get(key), value[key]) for key in sorted(value, key=_as_java)
             }
         case Fixed() | Primitive(kind="bytes"), str():
             return value.encode("latin-1", "replace").decode("latin-1")

@@ -42,6 +42,7 @@ from schemas.schema_types import (
 __all__ = ["Reading"]
 
 Object = dict[str, Json]
+Where = tuple[str, str, str]  # kind and full name of a definition, and a field of it
 
 RESERVED = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
@@ -50,15 +51,16 @@ RESERVED_OF_ENUM = RESERVED | {"default"}
 RESERVED_OF_FIELD = frozenset(("default", "doc", "name", "order", "type", "aliases"))
 ORDERS = frozenset(("ascending", "descending", "ignore"))
 MAX_SIZE = 2**31 - 9  # of fixed: what Java can allocate
+MAX_ALIASES = 10_000  # each takes up the namespace of its type again
 LONG = range(-(2**63), 2**63)
 BARE = {kind: Primitive(kind, {}) for kind in PRIMITIVES}
 
 # As Java's Double.parseDouble, of which Python's float knows all but the suffix and hexadecimals.
 _NUMBER = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?P<digits>\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII
+    r"[+-]?(?:NaN|Infinity|(?P<digits>\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?[fFdD]?)", re.ASCII
 )
 _HEXADECIMAL = re.compile(
-    r"([+-]?0x[0-9a-f]*\.?[0-9a-f]*p[+-]?\d{1,6})[fd]?", re.IGNORECASE | re.ASCII
+    r"([+-]?0x[0-9a-f]*+(?:\.[0-9a-f]*+)?p[+-]?\d{1,6})[fd]?", re.IGNORECASE | re.ASCII
 )
 
 
@@ -77,13 +79,14 @@ class Reading:
         self.known: dict[str, Definition] = {}
         self.defaults: list[tuple[Record, Field]] = []
         self._strict = strict
-        self._unfinished: list[tuple[Array | Map | Field | Union, str]] = []
-        self._where = ""  # the type or field that is being read
+        self._count_aliases = 0
+        self._unfinished: list[tuple[Array | Map | Field | Union, Where]] = []
+        self._where: Where = ("", "", "")  # the type and the field that are being read
         self.looked_ahead = False  # whether a name was used before it was defined
 
     def read(self, value: Json) -> Type:
         """The type that one text says, with every name in it resolved."""
-        self._where = ""
+        self._where = ("", "", "")
         self._unfinished.clear()
         try:
             root = self._type(value, None)
@@ -91,9 +94,9 @@ class Reading:
                 self._where = where
                 self._finish(holder)
         except InvalidSchema as wrong:
-            if wrong.where or not self._where:
+            if wrong.where:
                 raise
-            raise InvalidSchema(wrong.why, self._where) from None
+            raise InvalidSchema(wrong.why, _told(self._where)) from None
         root = self._resolved(root)
         # What is defined here again is what was defined first.
         return self.known[root.name.full] if isinstance(root, Named) else root
@@ -179,17 +182,16 @@ class Reading:
             raise InvalidSchema(f'{_a(kind)} needs a "name"')
         own = value.get("namespace")
         name = name_of(value["name"], own if isinstance(own, str) else namespace)
-        self._where = f"{kind} {shown(name.full)[1:-1]}"
+        self._where = (kind, name.full, "")
         check_definition(name, strict=self._strict)
-        aliases = {
-            alias.full: alias
-            for each in _aliases(value)
-            for alias in [name_of(each, name.namespace)]
-        }
+        aliases = tuple(dict.fromkeys(name_of(each, name.namespace) for each in _aliases(value)))
+        self._count_aliases += len(aliases)
+        if self._count_aliases > MAX_ALIASES:
+            raise InvalidSchema(f"there are more than {MAX_ALIASES:,} aliases")
         if self._strict:
-            for alias in aliases.values():
+            for alias in aliases:
                 check_name(alias.simple, "an alias", strict=True)
-        return name, _text(value, "doc"), tuple(aliases.values()), _others(value, reserved)
+        return name, _text(value, "doc"), aliases, _others(value, reserved)
 
     def _record(self, value: Object, namespace: str | None, kind: str) -> Record:
         name, doc, aliases, props = self._named(value, namespace)
@@ -218,7 +220,7 @@ class Reading:
             raise InvalidSchema(f"a field is an object, not {shown(value)}")
         if not isinstance(value.get("name"), str):
             raise InvalidSchema('a field without a "name"')
-        here = self._where = f"{self._where}, field {shown(value['name'])[1:-1]}"
+        here = self._where = (*self._where[:2], value["name"])
         name = check_name(value["name"], "the name", strict=self._strict)
         if "type" not in value:
             raise InvalidSchema('a field needs a "type"')
@@ -296,6 +298,11 @@ class Reading:
         union = Union(tuple(branches.values()))
         self._await(union, *union.branches)
         return union
+
+
+def _told(where: Where) -> str:
+    kind, name, field = (shown(part)[1:-1] for part in where)
+    return f"{kind} {name}, field {field}" if field else f"{kind} {name}".strip()
 
 
 def _union_key(branch: Type | Later) -> str:

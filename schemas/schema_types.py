@@ -8,7 +8,7 @@ Rules:
 3. JSON values are Python's: an object keeps its order, `1` is no `1.0`, and neither is `true`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 __all__ = [
@@ -44,11 +44,10 @@ TYPES = PRIMITIVES | {"record", "enum", "fixed", "array", "map", "union"}
 class Name:
     simple: str
     namespace: str | None
-    full: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        full = f"{self.namespace}.{self.simple}" if self.namespace else self.simple
-        object.__setattr__(self, "full", full)
+    @property
+    def full(self) -> str:
+        return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
     def seen_from(self, namespace: str | None) -> str:
         """As short as the same name can be written inside that namespace."""

@@ -24,11 +24,9 @@ LONG = st.integers(-(2**63), 2**63 - 1)
 DOUBLE = st.floats(allow_nan=False, allow_infinity=False)
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
-json_values = st.recursive(
-    st.none() | st.booleans() | LONG | DOUBLE | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=6,
-)
+scalars = st.none() | st.booleans() | LONG | DOUBLE | TEXT
+flat = scalars | st.lists(scalars, max_size=2) | st.dictionaries(TEXT, scalars, max_size=2)
+json_values = flat | st.lists(flat, max_size=2) | st.dictionaries(TEXT, flat, max_size=2)
 
 # Reserved for attributes of some type, or looked at by implementations where they do not belong.
 TAKEN = {
@@ -36,7 +34,23 @@ TAKEN = {
     *("aliases", "default", "order", "logicalType", "precision", "scale", "__fastavro_parsed__"),
     *("__named_schemas", "_named_schemas", "declared_errors", "_schema"),
 }
-PROPERTIES = st.dictionaries(TEXT.filter(lambda key: key not in TAKEN), json_values, max_size=2)
+KEYS = TEXT.filter(lambda key: key not in TAKEN)
+NOTHING: st.SearchStrategy[dict[str, Json]] = st.just({})
+PROPERTIES = NOTHING | NOTHING | st.dictionaries(KEYS, json_values, max_size=2)
+
+# Made once, as making a strategy takes longer than drawing from it.
+LEAVES = st.sampled_from(["primitive", "primitive", "name"])
+INNER = st.sampled_from(
+    ["primitive", "primitive", "name", "record", "enum", "fixed", "array", "map", "union"]
+)
+BRANCHES = st.sampled_from(["primitive", "primitive", "name", "record", "enum", "array"])
+PRIMITIVE = st.sampled_from(PRIMITIVES)
+COIN = st.booleans()
+UP_TO_3 = st.integers(0, 3)
+SEVERAL_NAMES = st.lists(names, max_size=4, unique=True)
+ALIASES = st.lists(names, max_size=2)
+SYMBOLS = st.lists(names, min_size=1, max_size=4, unique=True)
+OLD_NAMES = st.lists(names | names.map("old.{}".format), max_size=2)
 
 LOGICAL: dict[str, tuple[str, ...]] = {
     "int": ("date", "time-millis"),
@@ -74,10 +88,7 @@ def schemas(*, logical: bool = True, records: bool = False) -> st.SearchStrategy
 
 @st.composite
 def _type(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> Json:
-    kinds = ["primitive", "primitive", "name"]
-    if depth > 0:
-        kinds += ["record", "enum", "fixed", "array", "map", "union"]
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(INNER if depth > 0 else LEAVES)
     if kind == "union":
         return draw(_union(scope, namespace, depth))
     return draw(_branch(scope, namespace, depth, kind))
@@ -103,7 +114,7 @@ def _branch(
         if usable:
             full = draw(st.sampled_from(usable))
             space, _, simple = full.rpartition(".")
-            if space == (namespace or "") and simple not in PRIMITIVES and draw(st.booleans()):
+            if space == (namespace or "") and simple not in PRIMITIVES and draw(COIN):
                 return simple
             return full
         kind = "primitive"
@@ -133,11 +144,11 @@ def _may(scope: Scope, full: str, loops: bool) -> bool:
 
 @st.composite
 def _primitive(draw: st.DrawFn, scope: Scope) -> Json:
-    name = draw(st.sampled_from(PRIMITIVES))
-    if draw(st.integers(0, 3)):
+    name = draw(PRIMITIVE)
+    if draw(UP_TO_3):
         return name
     made: Json = {"type": name}
-    if scope.logical and name in LOGICAL and draw(st.booleans()):
+    if scope.logical and name in LOGICAL and draw(COIN):
         made["logicalType"] = draw(st.sampled_from(LOGICAL[name]))
         if made["logicalType"] == "decimal":
             made |= draw(_precision(20))
@@ -156,8 +167,8 @@ def _union(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> 
     # An enclosing record may be named behind something that ends.
     taken: set[str] = set()
     union: list[Json] = []
-    for place in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["primitive", "primitive", "name", "record", "enum", "array"]))
+    for place in range(1 + draw(UP_TO_3)):
+        kind = draw(BRANCHES)
         if kind not in {"primitive", "name"} and depth < 1:
             kind = "primitive"
         branch = draw(_branch(scope, namespace, depth - 1, kind, loops=place > 0))
@@ -181,7 +192,7 @@ def _named(draw: st.DrawFn, scope: Scope, namespace: str | None, kind: str) -> J
     """The beginning of a definition, under a name that is free."""
 
     def spelled(simple: str, space: str | None) -> Json:
-        if space and draw(st.booleans()):
+        if space and draw(COIN):
             return {"name": f"{space}.{simple}"}
         return {"name": simple} | ({} if space is None else {"namespace": space})
 
@@ -195,18 +206,18 @@ def _named(draw: st.DrawFn, scope: Scope, namespace: str | None, kind: str) -> J
         full = made["name"]
     scope.defined[full] = made
     made = {"type": kind} | made
-    if draw(st.integers(0, 3)) == 0:
+    if draw(UP_TO_3) == 0:
         made["doc"] = draw(TEXT)
-    if draw(st.integers(0, 3)) == 0:
-        made["aliases"] = draw(st.lists(names | names.map("old.{}".format), max_size=2))
+    if draw(UP_TO_3) == 0:
+        made["aliases"] = draw(OLD_NAMES)
     return made
 
 
 @st.composite
 def _enum(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> Json:
     made = draw(_named(scope, namespace, "enum"))
-    made["symbols"] = draw(st.lists(names, min_size=1, max_size=4, unique=True))
-    if draw(st.booleans()):
+    made["symbols"] = draw(SYMBOLS)
+    if draw(COIN):
         made["default"] = draw(st.sampled_from(made["symbols"]))
     return _define(scope, namespace, made | draw(PROPERTIES))
 
@@ -215,7 +226,7 @@ def _enum(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> J
 def _fixed(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> Json:
     made = draw(_named(scope, namespace, "fixed"))
     made["size"] = draw(st.integers(1, 9))
-    if scope.logical and draw(st.booleans()):
+    if scope.logical and draw(COIN):
         kind = draw(st.sampled_from(["decimal", "uuid", "duration"]))
         made["logicalType"] = kind
         if kind == "decimal":
@@ -239,7 +250,7 @@ def _record(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) ->
     fields: list[Json] = []
     made["fields"] = fields
     _define(scope, namespace, made)
-    drawn = draw(st.lists(names, max_size=4, unique=True))
+    drawn = draw(SEVERAL_NAMES)
     fields.extend(draw(_field(scope, space, depth, name)) for name in drawn)
     scope.open.discard(full)
     made |= draw(PROPERTIES)
@@ -259,7 +270,7 @@ def _field(draw: st.DrawFn, scope: Scope, namespace: str, depth: int, name: str)
         made["doc"] = draw(TEXT)
         made["order"] = draw(st.sampled_from(["ascending", "descending", "ignore"]))
     if extras & 4:
-        made["aliases"] = draw(st.lists(names, max_size=2))
+        made["aliases"] = draw(ALIASES)
         made |= draw(PROPERTIES)
     return made
 
