@@ -45,5 +45,6 @@ def registry_at(urls: str) -> Iterator[RegistryClient]:
 
 
 def shortened(text: str) -> str:
-    """What a registry says may quote whole schemas."""
+    """What a registry says may quote whole schemas, and hold anything."""
+    text = "".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

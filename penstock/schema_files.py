@@ -9,8 +9,9 @@ import click
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from penstock.failures import Failed
+from penstock.schema_arguments import SUBJECT
 from schemas.errors import InvalidSchema
-from schemas.folder import ENDING, SchemaFile, needs_of, read_schema, subject_of
+from schemas.folder import ENDING, SchemaFile, needs_of, read_schema, shown_path, subject_of
 
 VALUES: Final = "-value"  # ends the subjects of topics' values, for Confluent's clients as well
 
@@ -20,7 +21,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def subject_options(command: F) -> F:
     """`--subject` and `--topic`."""
     subject = click.option(
-        "-s", "--subject", metavar="SUBJECT", help=f"Without it: the file's name before {ENDING}."
+        "-s",
+        "--subject",
+        type=SUBJECT,
+        metavar="SUBJECT",
+        help=f"Without it: the file's name before {ENDING}.",
     )
     topic = click.option(
         "-t", "--topic", metavar="TOPIC", help="The subject of this topic's values: TOPIC-value."
@@ -32,15 +37,13 @@ def schema_file(path: Path, subject: str | None, topic: str | None) -> SchemaFil
     """The file with its subject; what is wrong with it becomes the command's one line."""
     if subject is not None and topic is not None:
         raise click.UsageError("give --subject or --topic, not both")
-    if subject == "":
-        raise click.UsageError("a subject's name cannot be empty")
     if topic is not None:
         subject = subject_of_topic(topic)
     if subject is None and path.suffix != ENDING:
         raise click.UsageError(f"give --subject or --topic: {path} is not named SUBJECT{ENDING}")
     text = file_text(path)
     try:
-        return SchemaFile(str(path), subject or subject_of(path), text, needs_of(text))
+        return SchemaFile(shown_path(path), subject or subject_of(path), text, needs_of(text))
     except InvalidSchema as error:
         raise Failed(str(error)) from None
 

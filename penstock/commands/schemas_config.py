@@ -6,13 +6,14 @@ from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
+from penstock.schema_arguments import SUBJECT
 from penstock.schema_reports import say
 from schemas.compatibility import Level
 from schemas.registry_client import RegistryClient
 
 
 @click.command()
-@click.argument("subject", required=False)
+@click.argument("subject", type=SUBJECT, required=False)
 @click.option(
     "--set",
     "wanted",

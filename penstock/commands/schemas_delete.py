@@ -8,6 +8,7 @@ from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
+from penstock.schema_arguments import HIGHEST, SUBJECT
 from penstock.schema_reports import say
 from schemas.errors import RegistryRefused
 from schemas.registry_client import (
@@ -19,8 +20,8 @@ from schemas.registry_client import (
 
 
 @click.command()
-@click.argument("subject")
-@click.option("--version", type=click.IntRange(1), help="Only this version.")
+@click.argument("subject", type=SUBJECT)
+@click.option("--version", type=click.IntRange(1, HIGHEST), help="Only this version.")
 @click.option(
     "--permanent", is_flag=True, help="For good: what was written with it may be unreadable."
 )

@@ -9,9 +9,9 @@ from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
+from penstock.schema_arguments import SUBJECT, VERSION, Which
 from penstock.schema_files import schema_file, subject_options
 from penstock.schema_reports import difference_documents, say, say_differences
-from penstock.schema_versions import VERSION, Which
 from schemas.differences import Difference, differences
 from schemas.folder import ENDING, SchemaFile
 from schemas.registration import Planner
@@ -20,7 +20,7 @@ from schemas.registry_client import RegistryClient
 
 
 @click.command()
-@click.argument("what", metavar="SUBJECT|FILE")
+@click.argument("what", type=SUBJECT, metavar="SUBJECT|FILE")
 @click.argument("old", type=VERSION, required=False)
 @click.argument("new", type=VERSION, required=False)
 @subject_options

@@ -14,7 +14,7 @@ from penstock.schema_files import subject_of_topic
 from penstock.schema_reports import say
 from schemas.errors import InvalidSchema
 from schemas.event_schemas import scaffold
-from schemas.folder import ENDING
+from schemas.folder import ENDING, shown_path
 
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -74,7 +74,7 @@ def command(
     except OSError as error:
         raise Failed(f"{path}: {error.strerror or error}") from None
     if as_json:
-        print_json({"file": str(path), "subject": subject})
+        print_json({"file": shown_path(path), "subject": subject})
     else:
         say(f"wrote {path}")
 

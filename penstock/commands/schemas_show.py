@@ -7,15 +7,15 @@ import click
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.registry_connection import registry_at, registry_option
+from penstock.schema_arguments import SCHEMA_ID, SUBJECT, VERSION, Which
 from penstock.schema_reports import indented, schema_document
-from penstock.schema_versions import VERSION, Which
 from schemas.registry_client import RegistryClient
 
 
 @click.command()
-@click.argument("subject", required=False)
+@click.argument("subject", type=SUBJECT, required=False)
 @click.option("--version", type=VERSION, help="A number, deleted or not; without it, the latest.")
-@click.option("--id", "schema_id", type=click.IntRange(0), help="What this id means.")
+@click.option("--id", "schema_id", type=SCHEMA_ID, help="What this id means.")
 @registry_option
 @json_option
 def command(

@@ -38,6 +38,8 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
         (["register", "a.avsc", "-s", "s", "-t", "t"], "give --subject or --topic, not both"),
         (["register", "a.avsc", "-s", ""], "a subject's name cannot be empty"),
         (["register", "a.avsc", "-t", "../t"], "topic name '../t' has a character other than"),
+        (["show", "\udcff"], "'\\udcff' is not UTF-8"),
+        (["show", "--id", str(2**31)], "is not in the range"),
         (["register", "a.json"], "give --subject or --topic: a.json is not named SUBJECT.avsc"),
         (["diff", "s", "-t", "t"], "--subject and --topic are of a file"),
         (["diff", "s.avsc", "1", "2"], "a file is compared with one version"),
