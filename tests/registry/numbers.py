@@ -138,10 +138,15 @@ class RunningRegistry:
         return self.begin(decide, request).result(PATIENCE)
 
     def number(self, name: bytes) -> int:
-        """Gives the name a number, or finds it."""
-        number = self.write(numbered(name))
-        assert isinstance(number, int)
-        return number
+        """Gives the name a number, or finds it; whoever is told can read it in the same moment."""
+
+        async def number() -> int:
+            given = await self.registry.write(numbered(name), PUT)
+            assert isinstance(given, int)
+            assert self.registry.contents.names[name] == given
+            return given
+
+        return asyncio.run_coroutine_threadsafe(number(), self._loop).result(PATIENCE)
 
     def names(self) -> dict[bytes, int]:
         """What readers see."""

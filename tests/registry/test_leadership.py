@@ -16,6 +16,7 @@ from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
 from registry.config import Patience
 from registry.errors import Answered, RegistryFailure
+from registry.leadership import Alone
 from registry.values import Decision
 from tests.cluster.conftest import expire
 from tests.registry.conftest import both
@@ -238,6 +239,25 @@ def test_what_was_written_before_is_nobody_s_concern(
         assert running.number(b"theirs") == 7
         assert running.number(b"ours") == 8
         assert running.registry.failure == ""
+
+
+def test_one_that_is_alone_counts_its_own_epochs() -> None:
+    """Each is newer than what the last one may still have under way."""
+    ids = iter([7, 8])
+    alone = Alone("here:1", lambda: next(ids))
+    taken = []
+    for _ in range(LAST_PRODUCER_EPOCH + 2):
+        taken.append(alone.take(lambda: False))
+        assert alone.epoch == taken[-1]
+        alone.give_up()
+        assert alone.epoch is None
+    first, second, *_, last, new, newer = [epoch for epoch in taken if epoch is not None]
+    assert (first.producer_id, first.producer_epoch, first.retired_id) == (7, 0, None)
+    assert second.producer_epoch == 1
+    assert last.producer_epoch == LAST_PRODUCER_EPOCH - 1
+    assert (new.producer_id, new.producer_epoch, new.retired_id) == (8, 0, 7)
+    assert newer.producer_epoch == 1
+    assert alone.take(lambda: True) is None
 
 
 def test_two_of_one_address_are_told_apart(bootstrap: str, chroot: str, new_topic: str) -> None:
