@@ -63,9 +63,11 @@ def _double(value: float) -> str:
         return '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    digits = len(Decimal(repr(value)).normalize().as_tuple().digits)
-    mantissa, _, exponent = f"{value:.{max(1, digits - 1)}e}".partition("e")  # two digits at least
-    return f"{mantissa}E{int(exponent)}"
+    shortest = Decimal(repr(value)).normalize()
+    if len(shortest.as_tuple().digits) == 1:
+        shortest = Decimal(f"{value:.1e}")  # two digits at least, the closest
+    mantissa, _, exponent = f"{shortest:e}".partition("e")
+    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}E{int(exponent)}"
 
 
 def as_float(value: float) -> float:

@@ -171,11 +171,14 @@ def _union(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> 
         kind = draw(BRANCHES)
         if kind not in {"primitive", "name"} and depth < 1:
             kind = "primitive"
+        before = dict(scope.defined)
         branch = draw(_branch(scope, namespace, depth - 1, kind, loops=place > 0))
         key = _union_key(branch, namespace, scope)
         if key not in taken:
             taken.add(key)
             union.append(branch)
+        else:
+            scope.defined = before  # nobody can name what stood in it
     return union
 
 
