@@ -12,9 +12,11 @@ own, so that it is not lost on one that the other side has just closed for its a
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from httptools import HttpParserError, HttpResponseParser
+
+from registry.wording import REGISTERING, Texts
 
 FORWARDED: Final = "penstock-forwarded"  # of a request: a registry has passed it on
 OFFSET: Final = "penstock-offset"  # of the answer: the writer had read the topic up to here
@@ -22,22 +24,6 @@ OFFSET: Final = "penstock-offset"  # of the answer: the writer had read the topi
 _CONNECT_SECONDS: Final = 3.0
 _READ_BYTES: Final = 64 * 1024
 _BODY_BYTES: Final = 64 * 1024 * 1024
-
-
-class Texts(NamedTuple):
-    """How Confluent words it when a write of some kind could not be done."""
-
-    failed: str
-    timed_out: str
-    not_forwarded: str
-    no_leader: str = "Leader not known."
-
-
-REGISTERING: Final = Texts(
-    "Register schema operation failed while writing to the Kafka store",
-    "Register operation timed out",
-    "Error while forwarding register schema request to the leader",
-)
 
 
 @dataclass(frozen=True, slots=True)
