@@ -10,7 +10,7 @@ from client.consumer import Consumer, Message
 from client.errors import ErrorCode, Refused, UnknownTopic
 from client.fetcher import Fetcher
 from client.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
-from client.producer import Acks, Delivered, Producer
+from client.producer import Acks, Delivered, Identity, Producer, take_identity
 from wire.batch import check_batch
 from wire.records import Codec
 
@@ -212,6 +212,27 @@ def test_a_topic_is_created_by_writing_to_it(brokers: Brokers, new_topic: str) -
     producer.send(b"x")
     producer.flush()
     assert values(read(brokers, new_topic, Beginning())) == [b"x"]
+
+
+def test_a_producer_may_be_told_who_it_is_and_to_create_nothing(
+    brokers: Brokers, new_topic: str
+) -> None:
+    with pytest.raises(UnknownTopic):
+        Producer(brokers, new_topic, create=False)
+    admin.create_topic(brokers, new_topic)
+    identity = Identity(take_identity(brokers).producer_id, 7)
+    producer = Producer(brokers, new_topic, create=False, identity=identity)
+    producer.send(b"x")
+    assert producer.flush() == [Delivered(0, 0, 1)]
+    # A newer epoch begins anew and ends the older.
+    newer = Producer(brokers, new_topic, identity=identity._replace(epoch=8))
+    newer.send(b"y")
+    assert newer.flush() == [Delivered(0, 1, 1)]
+    producer.send(b"z")
+    with pytest.raises(Refused) as refused:
+        producer.flush()
+    assert refused.value.code is ErrorCode.invalid_producer_epoch
+    assert values(read(brokers, new_topic, Beginning())) == [b"x", b"y"]
 
 
 def test_large_messages_and_many_batches(brokers: Brokers, new_topic: str) -> None:
