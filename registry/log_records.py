@@ -60,7 +60,7 @@ class ClearSubjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class NoRecord:
-    """A writer's sign of life, or a kind that means nothing here.
+    """A writer's sign of life, or what means nothing here: subjects of contexts, among others.
 
     Confluent's registry does not look at the value. Ours keeps in it the highest id that was given.
     """
@@ -106,6 +106,7 @@ class _Noop(msgspec.Struct, rename="camel"):
     highest_id: int = 0
 
 
+_CONTEXT: Final = ":."  # `:.context:subject`, whose ids are counted by themselves
 _BEYOND_FIRST_PLANE: Final = re.compile("[\U00010000-\U0010ffff]")
 _NOOP_KEY: Final = b'{"keytype":"NOOP","magic":0}'
 
@@ -118,6 +119,8 @@ def read(record: LogRecord) -> Record:
     """What a record says; BadRecord if that cannot be told."""
     try:
         key = _key_decoder.decode(record.key)
+        if key.subject is not None and key.subject.startswith(_CONTEXT):
+            return NoRecord()
         match key.keytype:
             case "SCHEMA":
                 return _schema_record(key, record.value)

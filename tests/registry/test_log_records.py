@@ -27,7 +27,7 @@ def confluents_records() -> list[LogRecord]:
 def test_keys_are_byte_for_byte_confluents() -> None:
     checked = 0
     for record in confluents_records():
-        if b'"keytype":"CONTEXT"' not in record.key:
+        if b'"keytype":"CONTEXT"' not in record.key and b'"subject":":.' not in record.key:
             assert write(read(record)).key == record.key
             checked += 1
     assert checked > 300
@@ -38,6 +38,9 @@ def test_values_are_confluents() -> None:
     checked = 0
     for record in confluents_records():
         if record.value is None or b'"keytype":"CONTEXT"' in record.key:
+            continue
+        if b'"subject":":.' in record.key:
+            assert read(record) == NoRecord()
             continue
         expected = json.loads(record.value)
         if expected.get("schemaType") == "AVRO":
