@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from registry import wording
 from registry.answers import ModeAnswer, config_answer, config_change, registered
 from registry.call import Call
 from registry.contents import Contents
@@ -19,6 +20,7 @@ from registry.requests import config_request, mode_request, schema_request
 from registry.resources_judging import parse_aside
 from registry.settings import set_config, set_mode, unset_config, unset_mode
 from registry.values import Decision, Mode
+from registry.wording import Texts
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +38,23 @@ async def register_schema(call: Call) -> HttpResponse:
     if found is not None:
         return answer(registered(found))
     decide = partial(register, subject=subject, request=request, normalize=normalize)
-    return await _write(call, decide, registered)
+    return await _write(call, wording.REGISTERING, decide, registered)
 
 
 async def delete_one_version(call: Call) -> HttpResponse:
     number = version_number(call.path["version"])
     permanent = flag(call.request.query, "permanent")
     decide = partial(delete_version, subject=call.subject, number=number, permanent=permanent)
-    return await _write(call, decide, int)
+    return await _write(call, wording.DELETING_VERSION, decide, int)
 
 
 async def delete_whole_subject(call: Call) -> HttpResponse:
     permanent = flag(call.request.query, "permanent")
     return await _write(
-        call, partial(delete_subject, subject=call.subject, permanent=permanent), list
+        call,
+        wording.DELETING_SUBJECT,
+        partial(delete_subject, subject=call.subject, permanent=permanent),
+        list,
     )
 
 
@@ -67,13 +72,20 @@ def config(call: Call) -> HttpResponse:
 async def change_config(call: Call) -> HttpResponse:
     change = config_request(call.request.body)
     subject = call.new_subject_or_all
-    return await _write(call, partial(set_config, subject=subject, change=change), config_change)
+    return await _write(
+        call,
+        wording.CHANGING_CONFIG,
+        partial(set_config, subject=subject, change=change),
+        config_change,
+    )
 
 
 async def remove_config(call: Call) -> HttpResponse:
     decide = partial(unset_config, subject=call.subject_or_all)
     default = call.contents.default_level
-    return await _write(call, decide, lambda old: config_answer(old, default))
+    return await _write(
+        call, wording.REMOVING_CONFIG, decide, lambda old: config_answer(old, default)
+    )
 
 
 def mode(call: Call) -> HttpResponse:
@@ -93,23 +105,31 @@ async def change_mode(call: Call) -> HttpResponse:
     wanted = mode_request(call.request.body)
     force = flag(call.request.query, "force")
     decide = partial(set_mode, subject=subject, mode=wanted.mode, force=force)
-    return await _write(call, decide, lambda _: ModeAnswer(wanted.written))
+    return await _write(call, wording.CHANGING_MODE, decide, lambda _: ModeAnswer(wanted.written))
 
 
 async def remove_mode(call: Call) -> HttpResponse:
     decide = partial(unset_mode, subject=call.subject_or_all)
-    return await _write(call, decide, lambda old: ModeAnswer(old.value))
+    return await _write(call, wording.REMOVING_MODE, decide, lambda old: ModeAnswer(old.value))
 
 
 async def _write(
-    call: Call, decide: Callable[[Contents], Decision[T]], answered: Callable[[T], object]
+    call: Call,
+    texts: Texts,
+    decide: Callable[[Contents], Decision[T]],
+    answered: Callable[[T], object],
 ) -> HttpResponse:
     request = call.request
     if call.registry.config.read_only:
         raise read_only(call.path.get("subject"))
     headers = tuple((name, request.headers[name]) for name in _PASSED_ON if name in request.headers)
     passing = Request(
-        request.method, request.target, headers, request.body, FORWARDED in request.headers
+        request.method,
+        request.target,
+        headers,
+        request.body,
+        FORWARDED in request.headers,
+        texts,
     )
     written = await call.registry.write(decide, passing)
     if isinstance(written, Passed):
