@@ -51,7 +51,7 @@ class Contents:
         self.ids = ids
         self.highest_id = ids.start - 1
         self.default_level = default_level
-        self._subjects: dict[str, dict[int, Version]] = {}
+        self._subjects: dict[str, dict[int, Version]] = {}  # versions in the order of their numbers
         self._names: list[str] | None = None  # sorted, until a subject comes or goes
         self._subjects_of_id: dict[int, dict[str, int]] = {}
         self._id_of_content: dict[Content, int] = {}
@@ -113,11 +113,17 @@ class Contents:
             )
             return
         key = VersionKey(version.subject, version.version)
-        self._remove(key)
         self._note_id(version.id)
         if version.subject not in self._subjects:
             self._names = None
-        self._subjects.setdefault(version.subject, {})[version.version] = version
+        versions = self._subjects.setdefault(version.subject, {})
+        old = versions.get(version.version)
+        follows = old is not None or not versions or version.version > next(reversed(versions))
+        versions[version.version] = version
+        if not follows:  # an old number, imported
+            self._subjects[version.subject] = dict(sorted(versions.items()))
+        if old is not None:
+            self._unlink(key, old)
         self._subjects_of_id.setdefault(version.id, {})[version.subject] = version.version
         self._id_of_content[version.content] = version.id
         for reference in version.references:
@@ -132,12 +138,18 @@ class Contents:
         if not versions:
             del self._subjects[key.subject]
             self._names = None
+        self._unlink(key, version)
+
+    def _unlink(self, key: VersionKey, version: Version) -> None:
+        """Forget what led to a version that is gone, or is another now."""
         subjects = self._subjects_of_id[version.id]
         if subjects.get(key.subject) == key.version:
             del subjects[key.subject]
-            other = [each.version for each in versions.values() if each.id == version.id]
-            if other:
-                subjects[key.subject] = max(other)
+            versions = self._subjects.get(key.subject, {})
+            for number in reversed(versions):
+                if versions[number].id == version.id:
+                    subjects[key.subject] = number
+                    break
         if not subjects:
             del self._subjects_of_id[version.id]
             if self._id_of_content.get(version.content) == version.id:
@@ -181,20 +193,16 @@ class Contents:
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """In order; with `deleted`, also those."""
-        versions = self._subjects.get(subject, {})
-        return [
-            versions[number]
-            for number in sorted(versions)
-            if deleted or not versions[number].deleted
-        ]
+        versions = self._subjects.get(subject, {}).values()
+        return [version for version in versions if deleted or not version.deleted]
 
     def version(self, subject: str, number: int, *, deleted: bool = False) -> Version | None:
         found = self._subjects.get(subject, {}).get(number)
         return found if found is not None and (deleted or not found.deleted) else None
 
     def latest(self, subject: str) -> Version | None:
-        versions = self.versions(subject)
-        return versions[-1] if versions else None
+        versions = reversed(self._subjects.get(subject, {}).values())
+        return next((version for version in versions if not version.deleted), None)
 
     def with_id(self, schema_id: int, subject: str | None = None) -> Version | None:
         """A version that has this id, deleted or not; in this subject, if one is named."""

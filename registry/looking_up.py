@@ -1,40 +1,41 @@
 """Whether a subject has a schema already, and under which version and id."""
 
-from typing import Any
+import hashlib
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
 from registry.contents import Contents
 from registry.data_contracts import without_version
-from registry.parsed_schemas import parse_version, pinned
+from registry.parsed_schemas import SentSchema, parse_version, pinned
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Content, Version
 from schemas.errors import InvalidSchema
-from schemas.parsing import AvroSchema
+
+_REMEMBERED: Final = 50_000  # of texts that are held in the contents all the same
 
 
 def content_of(
-    contents: Contents, request: SchemaRequest, parsed: AvroSchema, previous: Version | None = None
+    contents: Contents, request: SchemaRequest, text: str, previous: Version | None = None
 ) -> Content:
     """What would be stored. Data contracts that the request leaves out are `previous`'s."""
     metadata = request.metadata.text if request.metadata is not None else ""
     rule_set = request.rule_set.text if request.rule_set is not None else ""
     if previous is not None:
         metadata, rule_set = metadata or previous.metadata, rule_set or previous.rule_set
-    return Content(
-        parsed.text, AVRO, pinned(contents, request.references or ()), metadata, rule_set
-    )
+    return Content(text, AVRO, pinned(contents, request.references or ()), metadata, rule_set)
 
 
 def look_up(
     contents: Contents,
     subject: str,
     content: Content,
-    parsed: AvroSchema,
+    sent: SentSchema,
     *,
     deleted: bool = False,
 ) -> Version | None:
-    """The version of a subject that is this content.
+    """The version of a subject that is this content, which was sent so.
 
     The last that has its very text; or else the last that means the same: with the properties of a
     type in another order, or with everything written out that the other refers to.
@@ -44,13 +45,13 @@ def look_up(
         found = contents.with_id(schema_id, subject)
         if found is not None and (deleted or not found.deleted):
             return found
-    meaning: Any = None
+    meaning = None
     for version in reversed(contents.versions(subject, deleted=deleted)):
         if not _may_mean_the_same(content, version):
             continue
         if meaning is None:
-            meaning = msgspec.json.decode(parsed.resolved_text)
-        if _meaning(contents, version) == meaning:
+            meaning = _meaning(sent.parsed().resolved_text if content.references else content.text)
+        if _meaning_of(contents, version) == meaning:
             return version
     return None
 
@@ -67,8 +68,17 @@ def _may_mean_the_same(content: Content, version: Version) -> bool:
     return not content.references
 
 
-def _meaning(contents: Contents, version: Version) -> Any:
+def _meaning_of(contents: Contents, version: Version) -> bytes | None:
+    if not version.references:
+        return _meaning(version.text)
     try:
-        return msgspec.json.decode(parse_version(contents, version).resolved_text)
+        return _meaning(parse_version(contents, version).resolved_text)
     except InvalidSchema:
         return None
+
+
+@lru_cache(_REMEMBERED)
+def _meaning(text: str) -> bytes:
+    """The same for texts that differ in nothing but the order of properties."""
+    written = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    return hashlib.blake2b(written, digest_size=16).digest()

@@ -5,12 +5,13 @@ remembered. What is remembered depends on texts alone and is safe to share betwe
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from registry.contents import Contents
 from registry.errors import Answered, invalid_schema, schema_too_large
-from registry.remembered import RememberedSchemas
+from registry.remembered import RememberedSchemas, Sent
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
 from schemas.errors import InvalidSchema
@@ -24,17 +25,34 @@ LATEST: Final = -1
 _remembered = RememberedSchemas()
 
 
-def parse_request(
-    contents: Contents, request: SchemaRequest, *, strict: bool, normalize: bool
-) -> AvroSchema:
-    """The schema that a client sent; Answered with what is wrong with it."""
-    return unparsed(contents, request, strict=strict, normalize=normalize)()
+@dataclass(frozen=True, slots=True)
+class SentSchema:
+    """A schema that a client sent. What it is found out in whichever thread asks for it.
+
+    Answered says what is wrong with it, each time.
+    """
+
+    sent: Sent
+
+    @property
+    def stored_text(self) -> str:
+        """What would stand in the registry."""
+        try:
+            return _remembered.stored_text(self.sent)
+        except InvalidSchema as error:
+            raise _invalid(error) from None
+
+    def parsed(self) -> AvroSchema:
+        try:
+            return _remembered.schema(self.sent)
+        except InvalidSchema as error:
+            raise _invalid(error) from None
 
 
-def unparsed(
+def sent_schema(
     contents: Contents, request: SchemaRequest, *, strict: bool, normalize: bool
-) -> Callable[[], AvroSchema]:
-    """The same, to be called in whichever thread: only here the contents are looked at."""
+) -> SentSchema:
+    """What the request has, with what it refers to."""
     if request.type != AVRO:
         raise invalid_schema(f"Invalid schema type {request.type:.40}")
     if len(request.text) > MAX_LENGTH:
@@ -43,14 +61,7 @@ def unparsed(
         references = _texts(contents, request.references or (), deleted=not strict)
     except InvalidSchema as error:
         raise _invalid(error) from None
-
-    def parse_it() -> AvroSchema:
-        try:
-            return _remembered.parsed(request.text, references, strict=strict, normalize=normalize)
-        except InvalidSchema as error:
-            raise _invalid(error) from None
-
-    return parse_it
+    return SentSchema(Sent(request.text, references, strict, normalize))
 
 
 def _invalid(error: InvalidSchema) -> Answered:
@@ -67,7 +78,7 @@ def unparsed_version(contents: Contents, version: Version) -> Callable[[], AvroS
     if version.type != AVRO:
         raise InvalidSchema(f"version {version.version} is of type {version.type}")
     references = _texts(contents, version.references, deleted=True)
-    return partial(_remembered.parsed, version.text, references, strict=False)
+    return partial(_remembered.schema, Sent(version.text, references, strict=False))
 
 
 def pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # A write goes from thread to thread: each waits this long, at most, for the interpreter.
 _SWITCH_INTERVAL = 0.0005
 
+_GC_THRESHOLDS = (20_000, 20, 50)
+
 CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
 
@@ -76,6 +78,8 @@ async def _serve(registry: Registry[Contents]) -> None:
         # What has been read stays: do not look through it again and again.
         gc.collect()
         gc.freeze()
+        # Parsed schemas are many objects that come and go together: look for rings less often.
+        gc.set_threshold(*_GC_THRESHOLDS)
         log.info(
             "registry ready cluster=%s host=%s port=%d topic=%s offset=%d",
             registry.config.cluster,

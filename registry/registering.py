@@ -15,7 +15,7 @@ from registry.errors import (
 from registry.judging import config_in_scope, question
 from registry.log_records import SchemaRecord, write
 from registry.looking_up import content_of, look_up
-from registry.parsed_schemas import LATEST, parse_request
+from registry.parsed_schemas import LATEST, sent_schema
 from registry.requests import SchemaRequest
 from registry.values import Content, Decision, LogRecord, Mode, Version
 
@@ -30,9 +30,9 @@ def registered_already(
     """The version that registering would only find again: no writer is needed for it."""
     if not request.text:
         return None
-    parsed = parse_request(contents, request, strict=False, normalize=normalize)
-    content = content_of(contents, request, parsed)
-    found = look_up(contents, subject, content, parsed)
+    sent = sent_schema(contents, request, strict=False, normalize=normalize)
+    content = content_of(contents, request, sent.stored_text)
+    found = look_up(contents, subject, content, sent)
     if found is None or request.wanted_id not in {None, found.id}:
         return None
     if request.version == LATEST and found != contents.latest(subject):
@@ -49,19 +49,20 @@ def register(
     live = [version for version in versions if not version.deleted]
     importing = mode is Mode.IMPORT
     request = _with_text(request, live)
-    parsed = parse_request(
+    sent = sent_schema(
         contents, request, strict=not importing, normalize=normalize and not importing
     )
-    content = content_of(contents, request, parsed, live[-1] if live and not importing else None)
+    text = sent.stored_text if importing else sent.parsed().text
+    content = content_of(contents, request, text, live[-1] if live and not importing else None)
     following = versions[-1].version + 1 if versions else 1
     if not importing and (request.version or VERSION in properties(content.metadata)):
         content = content._replace(metadata=with_version(content.metadata, following))
     if not request.version:
-        found = look_up(contents, subject, content, parsed)
+        found = look_up(contents, subject, content, sent)
         if found is not None and request.wanted_id in {None, found.id}:
             return Decision((), found)
     if not importing:
-        asked = question(contents, subject, content, lambda: parsed, live)
+        asked = question(contents, subject, content, sent.parsed, live)
         if why := asked.objections():
             raise incompatible(subject, f"[{', '.join(why)}]")
     number = request.wanted_version or following

@@ -1,56 +1,112 @@
-"""Parsed schemas, remembered: the last ones that were asked for, up to a size of their texts.
+"""Schemas that were parsed, remembered: the last ones that were asked for.
 
-Safe to share between threads, since nothing that is remembered depends on anything but its key.
+Of most it is enough to know which text a registry stores for what was sent: that takes little, and
+is remembered of many. The schemas themselves take some twenty times their texts, and are needed
+only where they are compared. Safe to share between threads, since nothing that is remembered
+depends on anything but its key.
 """
 
+import hashlib
 import threading
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
 
-# Of all texts together. A parsed schema takes some twenty times the memory of its text.
-_CHARACTERS: Final = 4 * 1024 * 1024
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+_SCHEMAS: Final = 1024 * 1024  # characters of all their texts together
+_TEXTS: Final = 16 * 1024 * 1024  # the same
 
 
-class _Key(NamedTuple):
+class Sent(NamedTuple):
+    """A schema's text as it was sent, those it refers to, and how it is to be taken."""
+
     text: str
-    references: tuple[str, ...]
-    strict: bool
-    normalize: bool
+    references: tuple[str, ...] = ()
+    strict: bool = True
+    normalize: bool = False
 
     @property
     def size(self) -> int:
         return len(self.text) + sum(map(len, self.references))
 
+    @property
+    def digest(self) -> bytes:
+        """Of all but `strict`: what is taken strictly is stored as it would be otherwise."""
+        found = hashlib.blake2b(bytes([self.normalize]), digest_size=16)
+        for text in (self.text, *self.references):
+            written = text.encode("utf-8", "surrogatepass")
+            found.update(len(written).to_bytes(8))
+            found.update(written)
+        return found.digest()
 
-class RememberedSchemas:
-    def __init__(self, characters: int = _CHARACTERS) -> None:
-        self._room = characters
-        self._schemas: OrderedDict[_Key, AvroSchema] = OrderedDict()
+
+class _Last(Generic[Key, Value]):
+    """The values that were asked for last, as many as have room; at least one."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def parsed(
-        self, text: str, references: tuple[str, ...], *, strict: bool, normalize: bool = False
-    ) -> AvroSchema:
-        """The schema; InvalidSchema each time that it is asked for and is none."""
-        key = _Key(text, references, strict, normalize)
+    def get(self, key: Key) -> Value | None:
         with self._lock:
-            found = self._schemas.get(key)
-            if found is not None:
-                self._schemas.move_to_end(key)
-                return found
-        schema = parse(text, references, strict=strict)
-        if normalize:
-            schema = schema.normalized()
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Key, value: Value, size: int) -> None:
         with self._lock:
-            if key not in self._schemas:
-                self._schemas[key] = schema
-                self._room -= key.size
-            while self._room < 0 and len(self._schemas) > 1:
-                oldest, _ = self._schemas.popitem(last=False)
-                self._room += oldest.size
-        return schema
+            if key in self._values:
+                return
+            self._values[key] = value, size
+            self._room -= size
+            while self._room < 0 and len(self._values) > 1:
+                _, (_, freed) = self._values.popitem(last=False)
+                self._room += freed
 
     def __len__(self) -> int:
-        return len(self._schemas)
+        return len(self._values)
+
+
+class RememberedSchemas:
+    def __init__(self, schemas: int = _SCHEMAS, texts: int = _TEXTS) -> None:
+        """How many characters of each are remembered."""
+        self.schemas: _Last[Sent, AvroSchema] = _Last(schemas)
+        self.texts: _Last[bytes, str] = _Last(texts)
+
+    def stored_text(self, sent: Sent) -> str:
+        """What a registry stores for it; InvalidSchema each time if it is none."""
+        digest = sent.digest
+        text = self.texts.get(digest)
+        if text is None:
+            text = self.schema(sent).text
+            self.texts.put(digest, text, len(text))
+        return text
+
+    def schema(self, sent: Sent) -> AvroSchema:
+        """The schema; InvalidSchema each time that it is asked for and is none."""
+        strictly = sent._replace(strict=True)
+        found = self.schemas.get(strictly)
+        if found is None and not sent.strict:
+            found = self.schemas.get(sent)
+        if found is not None:
+            return found
+        try:
+            return self._parsed(strictly)
+        except InvalidSchema:
+            if sent.strict:
+                raise
+        return self._parsed(sent)
+
+    def _parsed(self, sent: Sent) -> AvroSchema:
+        schema = parse(sent.text, sent.references, strict=sent.strict)
+        if sent.normalize:
+            schema = schema.normalized()
+        self.schemas.put(sent, schema, sent.size)
+        return schema

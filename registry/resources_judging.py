@@ -21,7 +21,7 @@ from registry.http_messages import HttpResponse, answer
 from registry.judging import Question, question
 from registry.looking_up import content_of, look_up
 from registry.parameters import flag, version_number
-from registry.parsed_schemas import parse_request, unparsed
+from registry.parsed_schemas import sent_schema
 from registry.registering import normalizes
 from registry.requests import SchemaRequest, schema_request
 from registry.values import Version
@@ -37,9 +37,9 @@ async def look_up_schema(call: Call) -> HttpResponse:
     await parse_aside(call, request, strict=False, normalize=normalize)
     found = None
     if request.text:
-        parsed = parse_request(call.contents, request, strict=False, normalize=normalize)
-        content = content_of(call.contents, request, parsed)
-        found = look_up(call.contents, call.subject, content, parsed, deleted=deleted)
+        sent = sent_schema(call.contents, request, strict=False, normalize=normalize)
+        content = content_of(call.contents, request, sent.stored_text)
+        found = look_up(call.contents, call.subject, content, sent, deleted=deleted)
     if found is None:
         if not call.contents.has_subject(call.subject, deleted=deleted):
             raise subject_not_found(call.subject)
@@ -84,14 +84,15 @@ def _question(
 ) -> Question:
     if not request.text:
         raise invalid_schema("Empty schema")
-    parsed = parse_request(call.contents, request, strict=True, normalize=normalize)
-    content = content_of(call.contents, request, parsed)
-    return question(call.contents, call.subject, content, lambda: parsed, previous)
+    sent = sent_schema(call.contents, request, strict=True, normalize=normalize)
+    sent.parsed()  # whatever the level: what is no schema may not follow
+    content = content_of(call.contents, request, request.text)
+    return question(call.contents, call.subject, content, sent.parsed, previous)
 
 
 async def parse_aside(call: Call, request: SchemaRequest, *, strict: bool, normalize: bool) -> None:
     """Have a large schema parsed where it keeps nobody waiting."""
     if len(request.text) > _SMALL:
-        parse = unparsed(call.contents, request, strict=strict, normalize=normalize)
+        sent = sent_schema(call.contents, request, strict=strict, normalize=normalize)
         with suppress(Answered):  # whoever asks for the schema will meet it again
-            await asyncio.to_thread(parse)
+            await asyncio.to_thread(sent.parsed)
