@@ -35,12 +35,11 @@ class BodyCheck:
         self._weights: dict[int, int] = {}
         self._skips: dict[int, Skip] = {}
         self._items = self._levels = 0
-        self._weight = self._weight_of(type_)
         self._skip = self._compiled(type_)
 
     def check(self, message: bytes, start: int) -> None:
         """Returns if the bytes from `start` on are one value, and raises BadMessage otherwise."""
-        self._items, self._levels = self._weight, 0
+        self._items = self._levels = 0
         size = len(message)
         try:
             end = self._skip(message, start)

@@ -129,6 +129,13 @@ def test_nothing_twice_as_much_at_every_level_is_counted() -> None:
         read(avro(text), b"")
 
 
+def test_each_message_is_counted_by_itself() -> None:
+    schema = avro(array("null"))
+    reading = Decoder(lambda _: schema)
+    for _ in range(2):
+        assert len(reading.decode(PREFIX + long(600_000) + b"\0")) == 600_000
+
+
 def test_items_are_counted() -> None:
     schema, body = avro(array("boolean")), long(MOST_ITEMS + 1) + bytes(MOST_ITEMS + 1) + b"\0"
     with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
@@ -160,6 +167,17 @@ def test_recursion_ends(text: Any, level: bytes, end: bytes) -> None:
     for body in (level + deepest + b"\0", level * 1_000_000):
         with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
             read(schema, body)
+
+
+def test_a_level_is_left_again() -> None:
+    """Wide is not deep; and what was refused leaves nothing behind."""
+    schema = avro(NESTED)
+    reading = Decoder(lambda _: schema)
+    wide = PREFIX + long(1_000) + b"\0" * 1_001
+    assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
+    with pytest.raises(BadMessage, match="nested over 64 deep"):
+        reading.decode(PREFIX + b"\2" * 100)
+    assert reading.decode(wide) == {"a": [{"a": []}] * 1_000}
 
 
 def test_a_value_without_end_is_refused() -> None:
