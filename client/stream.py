@@ -1,0 +1,364 @@
+"""One partition's batches, in order, from submission to what becomes of them. No I/O, no clock.
+
+Batches are numbered when they are about to be sent for the first time, not before: what waits has
+no numbers yet that an error could spoil. Those that have numbers are *open*, at most five, because
+a broker recognises the last five of a producer when they are sent again.
+
+Rule 1  What is open is sent again in its order with its numbers until its fate is known. After a
+        failure nothing is sent while answers are still to come, then the first open batch again.
+Rule 2  One batch at a time until one is acknowledged: at the beginning, under a new epoch, after a
+        failure, after a pause. A broker that does not know a producer takes any sequence from it:
+        the second of two batches would be taken though the first was not.
+Rule 3  A batch that is refused for good goes back to the caller and ends the epoch. Those open
+        behind it can be neither in the log nor taken any more, as their sequences leave a gap: each
+        is sent on until the broker has said so, and then they are numbered anew, from 0 in the next
+        epoch, as is all that comes after. No epoch and sequence are ever used for two batches, and
+        copies of the old ones that are still on their way are fenced off.
+Rule 4  What is refused, but may have been written by an earlier sending whose answer was lost, is
+        not refused: nobody knows.
+Rule 5  Where only the log can tell what is in it (Rule 4, a sequence that is not the next one, an
+        epoch that was fenced off, time that is over), the stream waits for the answers to come,
+        hands back what is open, as one event, and stands still until it is renewed.
+
+Without numbers (acks other than all) one batch is sent at a time, and may be there twice if its
+answer is lost. A stream whose identity is lent never changes its epoch: Rule 5 takes the place of
+Rule 3. After a crash nothing of this is left: callers that must know keep what they were told
+before it was sent.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import islice
+from typing import Final
+
+from client.delivery import (
+    Acknowledged,
+    Batch,
+    Event,
+    Rejected,
+    Stamped,
+    TopicPartition,
+    Unsettled,
+    unnumbered,
+)
+from client.errors import ClientError, ConnectionLost, ErrorCode, Refused
+from client.identity import Identity
+from client.patience import Pauses
+from client.stamping import stamped
+from client.verdicts import FENCED, NOTHING_WRITTEN, Verdict, verdict
+from wire.batch import next_sequence
+from wire.messages.produce import PartitionProduceResponse
+
+WINDOW: Final = 5
+PAUSE_SECONDS: Final = 60.0  # after so long the broker may have forgotten a producer
+CORRUPT_ATTEMPTS: Final = 3  # a bit may flip on the way, but not every time
+NEVER: Final = float("inf")
+
+
+class Numbering(Enum):
+    """Where a stream's identity comes from."""
+
+    NONE = auto()  # batches are sent as they are
+    OWN = auto()  # its epochs are ours to count up
+    LENT = auto()  # its epochs mean something to others
+
+
+class _State(Enum):
+    FLOWING = auto()
+    ENDING = auto()  # an epoch: nothing new is numbered until its open batches are settled
+    HALTING = auto()  # answers are still to come
+    HALTED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    batch: Batch
+    due: float
+    stamped: Stamped | None = None
+    tried: bool = False  # it was sent with these numbers
+    under_way: bool = False
+    doubtful: bool = False  # an earlier sending may have written it
+    behind_gap: bool = False  # a batch before it was refused
+    absent: bool = False  # and the broker has said that this one is not there
+    corrupt: int = 0
+
+
+class Stream:
+    """The batches for one partition. What takes an answer returns what that came to."""
+
+    def __init__(
+        self,
+        target: TopicPartition,
+        numbering: Numbering,
+        pauses: Pauses,
+        identity: Identity | None = None,
+        sequence: int = 0,
+    ) -> None:
+        """Batches are numbered from `sequence` on; an identity that is not known yet can follow."""
+        self.target = target
+        self.trouble: ClientError | None = None  # what keeps it from moving
+        self._numbering = numbering
+        self._pauses = pauses
+        self._identity = identity
+        self._sequence = sequence
+        self._spent: int | None = None  # a producer id that is of no more use
+        self._entries: deque[_Entry] = deque()
+        self._open = 0  # so many entries at the front are stamped
+        self._under_way = 0
+        self._state = _State.FLOWING
+        self._reason: ClientError | None = None  # why it halts
+        self._failed = False  # since answers were last all there
+        self._acknowledged_at = -NEVER
+        self._not_before = 0.0
+
+    def __len__(self) -> int:
+        """Batches that have not come back to the caller."""
+        return len(self._entries)
+
+    @property
+    def halted(self) -> bool:
+        return self._state is _State.HALTED
+
+    @property
+    def needs_identity(self) -> bool:
+        missing = self._numbering is not Numbering.NONE and self._identity is None
+        return missing and bool(self._entries) and not self.halted
+
+    def takes(self, identity: Identity) -> bool:
+        """Whether this is an identity that it has not used up."""
+        return identity.producer_id != self._spent
+
+    def identify(self, identity: Identity) -> None:
+        self._identity, self._sequence = identity, 0
+
+    def submit(self, batch: Batch, due: float = NEVER) -> None:
+        """Takes a batch; if it is not acknowledged by `due`, it comes back."""
+        self._entries.append(_Entry(batch, due))
+
+    def ready_at(self, now: float) -> float | None:
+        """When the next batch may be sent; None if something else must happen first."""
+        return None if self._next(now) is None else self._not_before
+
+    def next(self, now: float) -> Stamped:
+        """The batch that is to be sent next, which is open from now on."""
+        entry = self._next(now)
+        assert entry is not None
+        if entry.stamped is None:
+            entry.stamped = self._numbered(entry.batch)
+            self._open += 1
+        return entry.stamped
+
+    def is_first_sending(self, batch: Stamped) -> bool:
+        """Whether nobody can have received it with these numbers."""
+        return not self._entry(batch).tried
+
+    def sent(self, batch: Stamped) -> None:
+        """It is under way: its answer, or the loss of it, will follow."""
+        entry = self._entry(batch)
+        entry.tried = entry.under_way = True
+        self._under_way += 1
+
+    def answered(self, batch: Stamped, answer: PartitionProduceResponse, now: float) -> list[Event]:
+        entry = self._arrived(batch)
+        code = answer.error_code
+        error = Refused(str(self.target), code, answer.error_message)
+        match verdict(code):
+            case Verdict.TAKEN:
+                events = self._taken(entry, answer.base_offset, now)
+            case Verdict.AGAIN:
+                events = self._again(entry, error, now)
+            case Verdict.REFUSED:
+                events = self._refused(entry, error)
+            case Verdict.OUT_OF_ORDER:
+                events = self._out_of_order(entry, error)
+            case Verdict.OPEN:
+                events = self._halt(error)
+        return [*events, *self._calmed()]
+
+    def lost(self, batch: Stamped, error: ClientError, now: float) -> list[Event]:
+        """The connection broke, or the answer did not come in time."""
+        self._arrived(batch).doubtful = True
+        self._fail(error, now)
+        return self._calmed()
+
+    def expire(self, now: float) -> list[Event]:
+        """Hands back what is due."""
+        if self._stands() or not self._entries or now < self._entries[0].due:
+            return []
+        error = self.trouble or ConnectionLost(f"{self.target}: not acknowledged in time")
+        if self._open:
+            return [*self._halt(error), *self._calmed()]
+        late = [entry for entry in self._entries if entry.due <= now]
+        for _ in late:
+            self._entries.popleft()
+        return [Rejected(entry.batch, error) for entry in late]
+
+    def refuse_all(self, error: ClientError) -> list[Event]:
+        """Nothing can be sent, for good."""
+        if self._stands():
+            return []
+        if self._open:
+            return [*self._halt(error), *self._calmed()]
+        refused = [Rejected(entry.batch, error) for entry in self._entries]
+        self._entries.clear()
+        return list(refused)
+
+    def renew(
+        self,
+        identity: Identity | None = None,
+        sequence: int = 0,
+        first: Sequence[Batch] = (),
+        due: float = NEVER,
+    ) -> None:
+        """Begins anew, with the batches `first` before all that wait.
+
+        Under `identity`, from `sequence` on; without one, under the next epoch, or a new id where
+        that cannot be.
+        """
+        if self._open:
+            raise ValueError(f"{self.target}: {self._open} batches are open")
+        if identity is not None:
+            self._identity, self._sequence = identity, sequence
+        elif self._numbering is Numbering.LENT:
+            raise ValueError(f"{self.target}: the epoch of a lent identity is not ours to change")
+        else:
+            self._begin_epoch()
+        self._entries.extendleft(_Entry(batch, due) for batch in reversed(first))
+        self._state, self._reason, self.trouble = _State.FLOWING, None, None
+        self._acknowledged_at = -NEVER
+
+    def _stands(self) -> bool:
+        return self._state in {_State.HALTING, _State.HALTED}
+
+    def _open_entries(self) -> Iterator[_Entry]:
+        return islice(self._entries, self._open)
+
+    def _entry(self, batch: Stamped) -> _Entry:
+        return next(entry for entry in self._open_entries() if entry.stamped is batch)
+
+    def _next(self, now: float) -> _Entry | None:
+        if self._stands() or (self._failed and self._under_way):
+            return None
+        steady = now - self._acknowledged_at < PAUSE_SECONDS
+        many = steady and self._numbering is not Numbering.NONE
+        if self._under_way >= (WINDOW if many else 1):
+            return None
+        for entry in self._open_entries():
+            if not entry.under_way and not entry.absent:
+                return entry
+        nameless = self._numbering is not Numbering.NONE and self._identity is None
+        if nameless or self._state is _State.ENDING or self._open >= WINDOW:
+            return None
+        return self._entries[self._open] if self._open < len(self._entries) else None
+
+    def _numbered(self, batch: Batch) -> Stamped:
+        if self._identity is None:
+            return unnumbered(batch)
+        numbered = stamped(batch, self._identity, self._sequence)
+        self._sequence = next_sequence(self._sequence, batch.records)
+        return numbered
+
+    def _arrived(self, batch: Stamped) -> _Entry:
+        entry = self._entry(batch)
+        entry.under_way = False
+        self._under_way -= 1
+        return entry
+
+    def _taken(self, entry: _Entry, base_offset: int, now: float) -> list[Event]:
+        self._remove(entry)
+        self._acknowledged_at = now
+        self._not_before = 0.0
+        self._pauses.reset()
+        self.trouble = None
+        return [Acknowledged(entry.batch, None if base_offset < 0 else base_offset)]
+
+    def _again(self, entry: _Entry, error: Refused, now: float) -> list[Event]:
+        if error.code not in NOTHING_WRITTEN:
+            entry.doubtful = True
+        if error.code is ErrorCode.corrupt_message:
+            entry.corrupt += 1
+            if entry.corrupt >= CORRUPT_ATTEMPTS:
+                return self._refused(entry, error)
+        self._fail(error, now)
+        return []
+
+    def _fail(self, error: ClientError, now: float) -> None:
+        if not self._failed:
+            self._not_before = now + self._pauses.next()
+        self._failed = True
+        self._acknowledged_at = -NEVER
+        self.trouble = error
+
+    def _refused(self, entry: _Entry, error: ClientError) -> list[Event]:
+        if entry.doubtful:
+            return self._halt(error)
+        behind = False
+        for each in self._open_entries():
+            each.behind_gap |= behind
+            behind |= each is entry
+        self._remove(entry)
+        self._acknowledged_at = -NEVER
+        if self._numbering is Numbering.LENT:
+            self._halt(error)
+        elif self._numbering is Numbering.OWN and not self._stands():
+            self._state = _State.ENDING
+        return [Rejected(entry.batch, error)]
+
+    def _out_of_order(self, entry: _Entry, error: ClientError) -> list[Event]:
+        if entry.behind_gap:
+            entry.absent = True
+        elif entry is self._entries[0]:
+            return self._halt(error)
+        else:  # a matter of course, whoever failed before it has said why
+            self._failed = True
+        return []
+
+    def _halt(self, error: ClientError) -> list[Event]:
+        if not self._stands():
+            self._state, self._reason = _State.HALTING, error
+        return []
+
+    def _calmed(self) -> list[Event]:
+        """What follows once no answer is still to come."""
+        if self._under_way:
+            return []
+        self._failed = False
+        if self._state is _State.HALTING:
+            return [self._halted()]
+        if self._state is _State.ENDING and all(entry.absent for entry in self._open_entries()):
+            self._begin_epoch()
+            self._state = _State.FLOWING
+        return []
+
+    def _halted(self) -> Unsettled:
+        assert self._reason is not None
+        given_back = [self._entries.popleft() for _ in range(self._open)]
+        self._open = 0
+        self._state = _State.HALTED
+        self.trouble = self._reason
+        batches = tuple(entry.stamped for entry in given_back if entry.stamped is not None)
+        return Unsettled(self.target, batches, self._reason)
+
+    def _begin_epoch(self) -> None:
+        """What is open waits again, and is numbered anew: none of it is in the log."""
+        for entry in self._open_entries():
+            entry.stamped = None
+            entry.tried = entry.doubtful = entry.behind_gap = entry.absent = False
+            entry.corrupt = 0
+        self._open = 0
+        self._acknowledged_at = -NEVER
+        self._sequence = 0
+        if self._identity is None:
+            return
+        later = self._identity.next_epoch()
+        if isinstance(self._reason, Refused) and self._reason.code in FENCED:
+            later = None
+        if later is None:
+            self._spent = self._identity.producer_id
+        self._identity = later
+
+    def _remove(self, entry: _Entry) -> None:
+        self._entries.remove(entry)
+        self._open -= 1
