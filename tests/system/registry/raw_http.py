@@ -45,9 +45,16 @@ class RawHttp:
         self.socket = socket.socket()
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        try:
+            self.socket.settimeout(0.9)  # A second is what a second attempt takes.
+            self.socket.connect((host, int(port)))
+        except BaseException:
+            self.socket.close()
+            raise
         self.socket.settimeout(20)
-        self.socket.connect((host, int(port)))
         self._received = b""
+        self._poll = select.poll()  # Its numbers have no limit, unlike those of select.
+        self._poll.register(self.socket, select.POLLIN)
 
     def send(self, data: bytes) -> None:
         """All of it; raises Closed if the registry does not want it."""
@@ -92,8 +99,7 @@ class RawHttp:
     def _receive(self, deadline: float) -> None:
         left = deadline - time.monotonic()
         assert left > 0, f"nothing more came in time, after {self._received[:200]!r}"
-        readable, _, _ = select.select([self.socket], [], [], left)
-        if readable:
+        if self._poll.poll(left * 1000):
             try:
                 piece = self.socket.recv(1 << 16)
             except OSError:
