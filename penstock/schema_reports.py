@@ -13,7 +13,7 @@ from schemas.differences import Difference, Kind
 from schemas.errors import NotAnEvent
 from schemas.event_schemas import check_event_schema
 from schemas.registration import Plan
-from schemas.registry_answers import Reference, RegisteredSchema, SchemaOfId
+from schemas.remote.answers import Reference, RegisteredSchema, SchemaOfId
 
 _SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
 _COLOURS = {Kind.ADDED: "green", Kind.REMOVED: "red", Kind.CHANGED: "yellow"}

@@ -14,8 +14,8 @@ from registry.errors import Answered, invalid_schema, schema_too_large
 from registry.remembered import RememberedSchemas, Sent
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
+from schemas.definitions.json_reading import MAX_LENGTH
 from schemas.errors import InvalidSchema
-from schemas.json_reading import MAX_LENGTH
 from schemas.parsing import AvroSchema
 
 _MOST_REFERENCES: Final = 1000  # of one schema, with those that its references have

@@ -16,7 +16,7 @@ import uvloop
 from registry.config import RegistryConfig
 from registry.contents import Contents
 from registry.errors import RegistryFailure
-from registry.http_server import HttpServer
+from registry.http.server import HttpServer
 from registry.registry import Registry
 from serving.listening import CannotListen
 

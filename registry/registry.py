@@ -19,15 +19,15 @@ from cluster.errors import ClusterError
 from cluster.session import Session
 from registry.config import RegistryConfig
 from registry.errors import RegistryFailure, no_writer, not_permitted
-from registry.following import Follower
-from registry.forwarding import Passed, Request
-from registry.leadership import Alone, Elected, Leadership
-from registry.outage import Outage
-from registry.reading import LogContents, Reading
-from registry.topic import CLIENT_ID, SchemasTopic, ready_topic
+from registry.log.following import Follower
+from registry.log.forwarding import Passed, Request
+from registry.log.leadership import Alone, Elected, Leadership
+from registry.log.outage import Outage
+from registry.log.reading import LogContents, Reading
+from registry.log.topic import CLIENT_ID, SchemasTopic, ready_topic
+from registry.log.writer import Writer
+from registry.log.writing import Writing
 from registry.values import Decision
-from registry.writer import Writer
-from registry.writing import Writing
 
 A = TypeVar("A")
 T = TypeVar("T")

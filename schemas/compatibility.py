@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from schemas.compatibility_messages import old_schema, written_as_confluent
-from schemas.findings import Effort, Found
-from schemas.incompatibilities import Incompatibility, incompatibilities, judge
-from schemas.incompatibilities_in_words import Side, in_words
+from schemas.evolution.confluents_words import old_schema, written_as_confluent
+from schemas.evolution.findings import Effort, Found
+from schemas.evolution.incompatibilities import Incompatibility, incompatibilities, judge
+from schemas.evolution.plain_words import Side, in_words
 from schemas.parsing import AvroSchema
 
 __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages"]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from schemas.parsing import AvroSchema
-from schemas.same_definition import same_json
-from schemas.schema_types import (
+from schemas.definitions.same_definition import same_json
+from schemas.definitions.types import (
     ABSENT,
     Array,
     Definition,
@@ -28,7 +27,8 @@ from schemas.schema_types import (
     Type,
     Union,
 )
-from schemas.schema_words import shown_value, type_in_words
+from schemas.definitions.words import shown_value, type_in_words
+from schemas.parsing import AvroSchema
 
 __all__ = ["Difference", "Kind", "differences"]
 

@@ -18,13 +18,13 @@ from typing import Any, Final
 import fastavro
 from fastavro.read import SchemaResolutionError
 
-from schemas.body_checking import MOST_BYTES, BodyCheck
-from schemas.body_writing import REFUSALS, BodyWriter
+from schemas.bodies.checking import MOST_BYTES, BodyCheck
+from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
+from schemas.bodies.misfits import misfit
+from schemas.bodies.writing import REFUSALS, BodyWriter
+from schemas.definitions.types import Json
 from schemas.errors import BadMessage, InvalidSchema
-from schemas.fastavro_schema import FIELD, fastavro_schema
-from schemas.misfits import misfit
 from schemas.parsing import AvroSchema
-from schemas.schema_types import Json
 
 __all__ = ["MOST_ID", "PREFIX_SIZE", "Decoder", "Encoder", "Message", "split"]
 

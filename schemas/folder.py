@@ -18,8 +18,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+from schemas.definitions.type_names import TypeNames, type_names
 from schemas.errors import InvalidSchema
-from schemas.type_names import TypeNames, type_names
 
 __all__ = [
     "ENDING",

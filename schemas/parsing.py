@@ -6,15 +6,15 @@ from functools import cached_property
 
 from avro.schema import Schema
 
-from schemas.apache import as_apache
-from schemas.canonical_form import canonical_form, fingerprint
-from schemas.defaults import check_defaults
+from schemas.definitions.apache import as_apache
+from schemas.definitions.canonical_form import canonical_form, fingerprint
+from schemas.definitions.defaults import check_defaults
+from schemas.definitions.json_reading import MAX_LENGTH, TOO_DEEP, read_json
+from schemas.definitions.normal_form import normalized
+from schemas.definitions.reading import Reading
+from schemas.definitions.text import schema_text
+from schemas.definitions.types import Named, Type
 from schemas.errors import InvalidSchema
-from schemas.json_reading import MAX_LENGTH, TOO_DEEP, read_json
-from schemas.normal_form import normalized
-from schemas.schema_reading import Reading
-from schemas.schema_text import schema_text
-from schemas.schema_types import Named, Type
 
 __all__ = ["AvroSchema", "parse"]
 

@@ -16,8 +16,8 @@ from schemas.differences import Difference, differences
 from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
 from schemas.folder import Needed, SchemaFile
 from schemas.parsing import AvroSchema, parse
-from schemas.registry_answers import Reference, RegisteredSchema
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import Reference, RegisteredSchema
 
 __all__ = ["LevelChange", "Outcome", "Plan", "Planner", "in_order", "register"]
 

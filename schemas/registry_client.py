@@ -5,7 +5,7 @@ schema once a subject has it: both are asked for once and kept. So a subject tha
 while this client lives is noticed by `lookup`, and not by `register` of what it registered before.
 
 All that goes wrong is a `RegistryError`; `schema` and `resolved` raise `InvalidSchema` as well, for
-what is registered and is not Avro. schemas/registry_transport.py says which instance is asked, and
+what is registered and is not Avro. schemas/remote/transport.py says which instance is asked, and
 how often.
 """
 
@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
 from schemas.parsing import AvroSchema, parse
-from schemas.registry_answers import (
+from schemas.remote.answers import (
     AVRO,
     EffectiveLevel,
     EffectiveMode,
@@ -30,7 +30,7 @@ from schemas.registry_answers import (
     SubjectVersion,
     Verdict,
 )
-from schemas.registry_transport import Transport
+from schemas.remote.transport import Transport
 
 __all__ = [
     "REFERENCE_EXISTS",

@@ -15,8 +15,8 @@ from penstock.schema_reports import difference_documents, say, say_differences, 
 from schemas.errors import InvalidSchema, SchemaError
 from schemas.folder import SchemaFile, read_folder
 from schemas.registration import Outcome, Plan, Planner, register
-from schemas.registry_answers import RegisteredSchema
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
 
 
 @click.command()

@@ -15,8 +15,8 @@ from penstock.schema_reports import difference_documents, say, say_differences
 from schemas.differences import Difference, differences
 from schemas.folder import ENDING, SchemaFile
 from schemas.registration import Planner
-from schemas.registry_answers import RegisteredSchema
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
 
 
 @click.command()

@@ -5,8 +5,8 @@ import click
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.registry_connection import registry_at, registry_option
-from schemas.registry_answers import RegisteredSchema
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
 
 COLUMNS = ("subject", "version", "id", "type")
 

@@ -15,8 +15,8 @@ from bench.registry_requests import (
     post_schema,
     wide_schema,
 )
-from registry.http_messages import HttpRequest
-from registry.http_reading import Bodies, RequestReader
+from registry.http.messages import HttpRequest
+from registry.http.reading import Bodies, RequestReader
 from schemas.compatibility import Level, messages
 from schemas.parsing import parse
 

@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.fetcher import Batch, Fetcher
 from client.offsets import End, start_offsets
 from registry.config import Patience, RegistryConfig
-from registry.forwarding import Passed, Request
+from registry.log.forwarding import Passed, Request
 from registry.registry import Registry
 from registry.values import Decision, LogRecord
 

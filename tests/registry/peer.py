@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple, Self
 
-from registry.forwarding import OFFSET
+from registry.log.forwarding import OFFSET
 
 
 class Asked(NamedTuple):

@@ -13,7 +13,7 @@ from cluster.registry_writer import WriterOffice
 from cluster.session import Session
 from registry.config import Patience
 from registry.errors import Answered
-from registry.forwarding import FORWARDED, OFFSET, Forwarder, NotPassed, Passed, Request
+from registry.log.forwarding import FORWARDED, OFFSET, Forwarder, NotPassed, Passed, Request
 from tests.registry.numbers import DELETE, PUT, RunningRegistry, numbered
 from tests.registry.peer import BREAK, NOT_WRITER, Answer, Asked, Peer, read_up_to, slowly
 from tests.server_process import free_ports, wait_until

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from registry.http_connection import HttpConnection, Unread
-from registry.http_messages import HttpRequest, HttpResponse, answer, long_answer
-from registry.http_reading import Bodies
+from registry.http.connection import HttpConnection, Unread
+from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
+from registry.http.reading import Bodies
 
 Serve = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
 LONG = [{"number": number, "text": "x" * 1000} for number in range(20_000)]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.http_messages import HttpRequest
-from registry.http_reading import Bodies, RequestReader
+from registry.http.messages import HttpRequest
+from registry.http.reading import Bodies, RequestReader
 
 GET = b"GET /subjects?deleted=true HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
 POST = b"POST /subjects/a HTTP/1.1\r\nContent-Length: 7\r\nContent-Type: a/b\r\n\r\n{'a':1}"

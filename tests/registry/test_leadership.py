@@ -16,7 +16,7 @@ from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
 from registry.config import Patience
 from registry.errors import Answered, RegistryFailure
-from registry.leadership import Alone
+from registry.log.leadership import Alone
 from registry.values import Decision
 from tests.cluster.conftest import expire
 from tests.registry.conftest import both

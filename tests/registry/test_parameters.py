@@ -3,8 +3,8 @@
 import pytest
 
 from registry.errors import Answered
-from registry.http_messages import HttpRequest, negotiated
-from registry.parameters import (
+from registry.http.messages import HttpRequest, negotiated
+from registry.http.parameters import (
     flag,
     integer,
     new_subject_name,

@@ -23,8 +23,8 @@ from cluster.operations import Set
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from registry.errors import RegistryFailure
-from registry.following import Follower, Stretch
-from registry.topic import SchemasTopic, ready_topic
+from registry.log.following import Follower, Stretch
+from registry.log.topic import SchemasTopic, ready_topic
 from registry.values import LogRecord
 from tests.broker_process import BrokerProcess
 from tests.registry.conftest import both
@@ -201,7 +201,7 @@ def own_broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
 def test_a_broker_that_restarts_is_waited_for_and_said_once(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "registry.outage")
+    caplog.set_level(logging.INFO, "registry.log.outage")
     with own_broker(tmp_path, zookeeper) as broker:
         topic = ready(broker.bootstrap, "_schemas")
         with Followed(broker.bootstrap, topic) as followed:

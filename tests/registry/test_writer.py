@@ -14,13 +14,13 @@ from client.producer import Producer, take_identity
 from cluster.zookeeper import EmbeddedZooKeeper
 from registry.config import Limits, Patience
 from registry.errors import Answered
-from registry.following import Follower
-from registry.forwarding import Passed
-from registry.leadership import Alone
-from registry.reading import Reading
-from registry.topic import SchemasTopic
+from registry.log.following import Follower
+from registry.log.forwarding import Passed
+from registry.log.leadership import Alone
+from registry.log.reading import Reading
+from registry.log.topic import SchemasTopic
+from registry.log.writer import Writer
 from registry.values import Decision, LogRecord
-from registry.writer import Writer
 from tests.broker_process import BrokerProcess
 from tests.registry.conftest import both
 from tests.registry.numbers import (

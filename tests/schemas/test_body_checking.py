@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.body_checking import MOST_BYTES, MOST_ITEMS, MOST_LEVELS
+from schemas.bodies.checking import MOST_BYTES, MOST_ITEMS, MOST_LEVELS
 from schemas.envelope import PREFIX_SIZE, Decoder, Encoder
 from schemas.errors import BadMessage
 from schemas.parsing import AvroSchema, parse

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from schemas.definitions.json_reading import MAX_DEPTH, MAX_LENGTH
 from schemas.errors import InvalidSchema
-from schemas.json_reading import MAX_DEPTH, MAX_LENGTH
 from schemas.parsing import AvroSchema, parse
 
 

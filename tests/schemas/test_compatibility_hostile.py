@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from schemas.compatibility import Level, explain, messages
-from schemas.findings import (
+from schemas.definitions.types import Type, Union
+from schemas.evolution.findings import (
     LONGEST_DETAIL,
     MOST_CHARACTERS,
     MOST_EFFORT,
@@ -23,10 +24,9 @@ from schemas.findings import (
     Kind,
     written_out,
 )
-from schemas.incompatibilities import incompatibilities, judge
-from schemas.incompatibilities_in_words import Side, in_words
+from schemas.evolution.incompatibilities import incompatibilities, judge
+from schemas.evolution.plain_words import Side, in_words
 from schemas.parsing import parse
-from schemas.schema_types import Type, Union
 
 NOTHING = parse('"null"').type
 

@@ -13,7 +13,7 @@ from avro.compatibility import ReaderWriterCompatibilityChecker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.incompatibilities import Incompatibility, Kind, incompatibilities
+from schemas.evolution.incompatibilities import Incompatibility, Kind, incompatibilities
 from schemas.parsing import parse
 from tests.schemas.schema_pairs import Pair
 

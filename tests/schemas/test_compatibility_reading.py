@@ -19,7 +19,7 @@ from fastavro.read import SchemaResolutionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.incompatibilities import incompatibilities
+from schemas.evolution.incompatibilities import incompatibilities
 from schemas.parsing import parse
 from tests.schemas.pair_data import Endless, datum
 from tests.schemas.schema_pairs import Pair

@@ -21,7 +21,7 @@ from schemas.event_schemas import (
     check_event_schema,
     scaffold,
 )
-from schemas.incompatibilities import incompatibilities
+from schemas.evolution.incompatibilities import incompatibilities
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.events import EVENTS, header
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from schemas.body_checking import MOST_BYTES, MOST_ITEMS, MOST_LEVELS
+from schemas.bodies.checking import MOST_BYTES, MOST_ITEMS, MOST_LEVELS
+from schemas.definitions.types import Array, Enum, Field, Map, Named, Primitive, Record, Type, Union
 from schemas.envelope import Encoder
 from schemas.event_schemas import (
     DEAD_LETTER,
@@ -21,7 +22,6 @@ from schemas.event_schemas import (
     scaffold,
 )
 from schemas.parsing import parse
-from schemas.schema_types import Array, Enum, Field, Map, Named, Primitive, Record, Type, Union
 from tests.schemas.events import header
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.json_writing import as_float, quoted, written
+from schemas.definitions.json_writing import as_float, quoted, written
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from schemas.compatibility import Level
 from schemas.folder import SchemaFile, needs_of, read_folder
 from schemas.registration import LevelChange, Outcome, Plan, Planner, register
-from schemas.registry_answers import Reference, RegisteredSchema
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import Reference, RegisteredSchema
 from tests.registry_process import RegistryProcess
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
-from schemas.registry_answers import Reference, RegisteredSchema, Verdict
 from schemas.registry_client import RegistryClient
-from schemas.registry_urls import RegistryUrl, parse_urls
+from schemas.remote.answers import Reference, RegisteredSchema, Verdict
+from schemas.remote.urls import RegistryUrl, parse_urls
 from tests.schemas.answering import (
     Answer,
     answering,

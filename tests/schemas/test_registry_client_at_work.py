@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from schemas.errors import InvalidSchema, RegistryRefused
-from schemas.registry_answers import Reference, SubjectVersion
 from schemas.registry_client import RegistryClient
+from schemas.remote.answers import Reference, SubjectVersion
 from tests.registry_process import RegistryProcess
 from tests.schemas.answering import answering, says
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.definitions.json_reading import MAX_DEPTH
 from schemas.errors import InvalidSchema
-from schemas.json_reading import MAX_DEPTH
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas
 from tests.schemas.golden_schemas import cases, every_file

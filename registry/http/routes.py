@@ -1,0 +1,221 @@
+"""Which path and method is answered by what: the whole interface, in one table."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from registry.contents import Contents
+from registry.errors import (
+    Answered,
+    method_not_allowed,
+    no_such_path,
+    not_acceptable,
+    schema_too_large,
+    too_busy,
+    too_large,
+    unsupported_media_type,
+)
+from registry.http import resources_judging as judging
+from registry.http import resources_reading as reading
+from registry.http import resources_writing as writing
+from registry.http.call import Call
+from registry.http.messages import HttpRequest, HttpResponse, error_answer
+from registry.http.metrics import RegistryMetrics
+from registry.log.forwarding import FORWARDED, OFFSET
+from registry.registry import Registry
+from serving.histogram import EXPOSITION_TYPE
+
+Resource = Callable[[Call], HttpResponse | Awaitable[HttpResponse]]
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+_TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
+    "/": {"GET": reading.root},
+    "/subjects": {"GET": reading.subjects},
+    "/subjects/{subject}": {
+        "POST": judging.look_up_schema,
+        "DELETE": writing.delete_whole_subject,
+    },
+    "/subjects/{subject}/metadata": {"GET": reading.with_metadata},
+    "/subjects/{subject}/versions": {
+        "GET": reading.versions,
+        "POST": writing.register_schema,
+    },
+    "/subjects/{subject}/versions/{version}": {
+        "GET": reading.version,
+        "DELETE": writing.delete_one_version,
+    },
+    "/subjects/{subject}/versions/{version}/schema": {"GET": reading.version_text},
+    "/subjects/{subject}/versions/{version}/referencedby": {"GET": reading.referenced_by},
+    "/schemas": {"GET": reading.schemas},
+    "/schemas/types": {"GET": reading.schema_types},
+    "/schemas/ids/{id}": {"GET": reading.schema},
+    "/schemas/ids/{id}/schema": {"GET": reading.schema_text},
+    "/schemas/ids/{id}/subjects": {"GET": reading.subjects_of_schema},
+    "/schemas/ids/{id}/versions": {"GET": reading.versions_of_schema},
+    "/compatibility/subjects/{subject}/versions": {"POST": judging.check_compatibility},
+    "/compatibility/subjects/{subject}/versions/{version}": {
+        "POST": judging.check_compatibility,
+    },
+    "/config": {
+        "GET": writing.config,
+        "PUT": writing.change_config,
+        "DELETE": writing.remove_config,
+    },
+    "/config/{subject}": {
+        "GET": writing.config,
+        "PUT": writing.change_config,
+        "DELETE": writing.remove_config,
+    },
+    "/mode": {
+        "GET": writing.mode,
+        "PUT": writing.change_mode,
+        "DELETE": writing.remove_mode,
+    },
+    "/mode/{subject}": {
+        "GET": writing.mode,
+        "PUT": writing.change_mode,
+        "DELETE": writing.remove_mode,
+    },
+    "/contexts": {"GET": reading.contexts},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A path of the table and how it is answered, method by method."""
+
+    pattern: str
+    segments: tuple[str, ...]
+    resources: Mapping[str, Resource]
+
+    def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
+        """What stands where the pattern has names; None if the path is another."""
+        names = {}
+        for expected, found in zip(self.segments, segments, strict=True):
+            if expected.startswith("{"):
+                names[expected[1:-1]] = found
+            elif expected != found:
+                return None
+        return names
+
+
+def _routes() -> dict[int, list[_Route]]:
+    """By number of segments; those with fewer names first, so that `types` is no id."""
+    found: dict[int, list[_Route]] = {}
+    for pattern, resources in sorted(_TABLE.items(), key=lambda item: item[0].count("{")):
+        segments = tuple(filter(None, pattern.split("/")))
+        found.setdefault(len(segments), []).append(_Route(pattern, segments, resources))
+    return found
+
+
+_ROUTES: Final = _routes()
+_NO_ROUTE: Final = _Route("-", (), {})
+
+
+class Routes:
+    """What one registry answers, and the pages about itself."""
+
+    def __init__(
+        self,
+        registry: Registry[Contents],
+        metrics: RegistryMetrics,
+        readiness: Callable[[], str],
+    ) -> None:
+        """`readiness` says why the registry is not ready, "" when it is."""
+        self._registry = registry
+        self._metrics = metrics
+        self._readiness = readiness
+
+    def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
+        """The answer, or what will be it; never an Answered."""
+        began = time.perf_counter()
+        route = _NO_ROUTE
+        try:
+            route, names = _find(request.segments)
+            answered = self._serve(request, route, names)
+        except Answered as error:
+            answered = error_answer(error.status, error.code, error.message)
+        if isinstance(answered, HttpResponse):
+            return self._finished(request, route, answered, began)
+        return self._finish(request, route, answered, began)
+
+    async def _finish(
+        self, request: HttpRequest, route: _Route, served: Awaitable[HttpResponse], began: float
+    ) -> HttpResponse:
+        try:
+            response = await served
+        except Answered as error:
+            response = error_answer(error.status, error.code, error.message)
+        return self._finished(request, route, response, began)
+
+    def _finished(
+        self, request: HttpRequest, route: _Route, response: HttpResponse, began: float
+    ) -> HttpResponse:
+        method = request.method if request.method in _METHODS else "other"
+        seconds = time.perf_counter() - began
+        self._metrics.request(method, route.pattern, response.status, seconds)
+        if FORWARDED not in request.headers:
+            return response
+        # The registry that passed the request on reads as far before it passes the answer back.
+        return response._replace(headers=((OFFSET, str(self._registry.offset)),))
+
+    def _serve(
+        self, request: HttpRequest, route: _Route, names: Mapping[str, str]
+    ) -> HttpResponse | Awaitable[HttpResponse]:
+        if route is _NO_ROUTE:
+            return self._page(request)
+        if request.method == "OPTIONS":
+            return _options(route)
+        method = "GET" if request.method == "HEAD" else request.method
+        resource = route.resources.get(method)
+        if resource is None:
+            raise method_not_allowed()
+        _check(request)
+        return resource(Call(self._registry, request, names))
+
+    def _page(self, request: HttpRequest) -> HttpResponse:
+        """For Prometheus and for supervisors."""
+        if request.method not in {"GET", "HEAD"} or len(request.segments) != 1:
+            raise no_such_path()
+        match request.segments[0]:
+            case "metrics":
+                return HttpResponse(200, self._metrics.exposition(), EXPOSITION_TYPE)
+            case "healthz":
+                return _plain(self._registry.failure)
+            case "readyz":
+                return _plain(self._readiness())
+        raise no_such_path()
+
+
+def _find(segments: tuple[str, ...]) -> tuple[_Route, Mapping[str, str]]:
+    for route in _ROUTES.get(len(segments), ()):
+        names = route.match(segments)
+        if names is not None:
+            return route, names
+    return _NO_ROUTE, {}
+
+
+def _check(request: HttpRequest) -> None:
+    """Whether the request can be read and its answer too."""
+    if request.body and not request.has_known_body:
+        raise unsupported_media_type()
+    if request.answer_type is None:
+        raise not_acceptable()
+    if request.dropped is HTTPStatus.SERVICE_UNAVAILABLE:
+        raise too_busy()
+    if request.dropped is not None:
+        if request.target.partition("?")[0].endswith("/versions"):
+            raise schema_too_large()
+        raise too_large()
+
+
+def _options(route: _Route) -> HttpResponse:
+    allowed = {*route.resources, "OPTIONS"} | ({"HEAD"} if "GET" in route.resources else set())
+    return HttpResponse(200, b"", headers=(("Allow", ",".join(sorted(allowed))),))
+
+
+def _plain(problem: str) -> HttpResponse:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+    return HttpResponse(status, f"{problem or 'ok'}\n".encode(), "text/plain; charset=utf-8")

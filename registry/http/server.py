@@ -1,0 +1,95 @@
+"""The registry's HTTP port: its socket and its connections.
+
+What a client may hold is bounded: its connection is closed when it sends nothing for long, or
+sends or reads too slowly; beyond the most connections, new ones are told to come back.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from registry.config import RegistryConfig
+from registry.contents import Contents
+from registry.http.connection import HttpConnection, Unread
+from registry.http.metrics import Gauges, RegistryMetrics
+from registry.http.reading import Bodies
+from registry.http.routes import Routes
+from registry.registry import Registry
+from serving.listening import listen
+
+log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1024
+_LOOK_EVERY_S: Final = 1.0
+_LOOK_WHILE_STOPPING_S: Final = 0.01
+_BODIES: Final = 64 * 1024 * 1024  # of all connections together
+_UNREAD: Final = 64 * 1024 * 1024  # the same of what clients have not read
+
+
+class HttpServer:
+    """Listens from its construction on; `start` begins to answer."""
+
+    def __init__(self, registry: Registry[Contents], config: RegistryConfig) -> None:
+        self._limits = config.limits
+        self._registry = registry
+        self._serve = Routes(registry, RegistryMetrics(self._gauges), self._readiness).serve
+        self._bodies = Bodies(
+            config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
+        )
+        self._unread = Unread(_UNREAD)
+        self._connections: set[HttpConnection] = set()
+        self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
+        self.port: int = self._listener.getsockname()[1]
+        self._server: asyncio.Server | None = None
+        self._looking_after: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connection, sock=self._listener
+        )
+        self._looking_after = asyncio.create_task(self._look_after())
+
+    async def stop(self, *, within: float = 5.0) -> None:
+        """Take no more requests; answer those that are being served, as far as there is time."""
+        if self._looking_after is not None:
+            self._looking_after.cancel()
+        if self._server is not None:
+            self._server.close()
+        self._listener.close()
+        for connection in list(self._connections):
+            connection.finish()
+        for _ in range(int(within / _LOOK_WHILE_STOPPING_S)):
+            if not self._connections:
+                break
+            await asyncio.sleep(_LOOK_WHILE_STOPPING_S)
+        for connection in list(self._connections):
+            connection.abort()
+
+    def _gauges(self) -> Gauges:
+        contents = self._registry.contents
+        return Gauges(
+            versions=len(contents),
+            offset=self._registry.offset,
+            connections=len(self._connections),
+            highest_id=contents.highest_id,
+            is_writer=self._registry.is_writer,
+        )
+
+    def _readiness(self) -> str:
+        """Ready is who can answer reads; a registry that cannot write at the moment still is."""
+        return self._registry.failure
+
+    def _connection(self) -> HttpConnection:
+        full = len(self._connections) >= self._limits.connections
+        return HttpConnection(self._serve, self._bodies, self._unread, self._connections, full=full)
+
+    async def _look_after(self) -> None:
+        limits = self._limits
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            for connection in list(self._connections):
+                if connection.overdue(
+                    idle_s=limits.idle_connection_seconds,
+                    stalled_s=limits.stalled_request_seconds,
+                ):
+                    connection.abort()

@@ -1,0 +1,209 @@
+"""Whether this registry is the writer, and who else is.
+
+`Elected` knows through ZooKeeper, `Alone` because nobody else is there. The writer's thread takes
+an epoch and gives it up when it is of no use any more, because a write failed, say. The next one is
+newer, so that what the last one may still have under way is refused; and it may be another
+registry's, which perhaps reaches the brokers.
+
+A `Tenure` is one epoch as it looks in the topic. From the writer's first batch on there must be
+nobody else's: a newer epoch of the same producer is the successor, anything else is somebody who
+knows nothing of the election.
+"""
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Generic, Protocol, TypeVar
+
+from client.errors import ClientError
+from client.producer import Identity
+from cluster.errors import Unavailable
+from cluster.nodes import WriterNode
+from cluster.registry_writer import WriterCandidate, WriterOffice, after
+from cluster.session import Session
+from cluster.values import WriterEpoch
+from registry.log.following import Stretch
+from registry.log.reading import LogContents, Reading
+from wire.batch import NO_PRODUCER
+
+C = TypeVar("C", bound=LogContents)
+
+TakeId = Callable[[], int]
+
+
+class Leadership(Protocol):
+    """`news` is notified whenever one of these changes; the writer's thread waits for it.
+
+    `on_holder` is told the address of the writer, which is None while that is not known; on any
+    thread.
+    """
+
+    news: threading.Condition
+
+    @property
+    def epoch(self) -> WriterEpoch | None:
+        """Set while this registry is the writer and has not given it up."""
+
+    def start(self, on_holder: Callable[[str | None], None]) -> None: ...
+
+    def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
+        """Wait until this one is the writer; None if it is `stopping` before.
+
+        A ClientError says that it could be, but has no producer id. It may be called again.
+        """
+
+    def give_up(self) -> None:
+        """Be the writer no more, until `take` is called again."""
+
+    def close(self) -> None: ...
+
+
+class Alone:
+    """The only registry there is. Its producer id is its own."""
+
+    def __init__(self, address: str, new_producer_id: TakeId) -> None:
+        self.news = threading.Condition()
+        self.epoch: WriterEpoch | None = None
+        self._address = address
+        self._new_producer_id = new_producer_id
+        self._last: WriterEpoch | None = None
+
+    def start(self, on_holder: Callable[[str | None], None]) -> None:
+        on_holder(self._address)
+
+    def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
+        if stopping():
+            return None
+        if self._last is None:
+            self._last = WriterEpoch(1, self._new_producer_id(), 0, None, 0)
+        else:
+            self._last = after(self._last, self._new_producer_id)
+        self.epoch = self._last
+        return self.epoch
+
+    def give_up(self) -> None:
+        self.epoch = None
+
+    def close(self) -> None:
+        self.epoch = None
+
+
+class Elected:
+    """One of several. All that is told by the candidate comes on the candidate's thread."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        topic: str,
+        address: str,
+        cluster_id: str,
+        new_producer_id: TakeId,
+        on_double: Callable[[], None],
+    ) -> None:
+        """`on_double` is called if another registry says of itself that it is at our address."""
+        self.news = threading.Condition()
+        self.epoch: WriterEpoch | None = None
+        self._address = address
+        self._session = session
+        self._office = WriterOffice(topic, address, cluster_id, _or_unavailable(new_producer_id))
+        self._given_up: WriterEpoch | None = None
+        self._on_double = on_double
+        self._on_holder: Callable[[str | None], None] = lambda _: None
+        self._candidate = WriterCandidate(
+            session,
+            self._office,
+            on_elected=self._become,
+            on_deposed=lambda: self._become(None),
+            on_holder=self._note_holder,
+        )
+
+    def check(self) -> None:
+        """Raises a ClusterError if this registry cannot run for writer at all."""
+        self._office.current(self._session)
+
+    def start(self, on_holder: Callable[[str | None], None]) -> None:
+        self._on_holder = on_holder
+        self._candidate.start()
+
+    def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
+        with self.news:
+            # Only once the last epoch is resigned does running again lead to another.
+            self.news.wait_for(lambda: self._given_up is None or stopping())
+            self._candidate.stand()
+            self.news.wait_for(lambda: self.epoch is not None or stopping())
+            return None if stopping() else self.epoch
+
+    def give_up(self) -> None:
+        with self.news:
+            self._given_up, self.epoch = self.epoch, None
+        self._candidate.stand_back()
+
+    def close(self) -> None:
+        self._candidate.close()
+        with self.news:
+            self.epoch = None
+
+    def _become(self, epoch: WriterEpoch | None) -> None:
+        with self.news:
+            if epoch is None:
+                self._given_up = None
+            self.epoch = epoch
+            self.news.notify_all()
+
+    def _note_holder(self, holder: WriterNode | None) -> None:
+        if holder is None:
+            self._on_holder(None)
+            return
+        if holder.address == self._address and not self._office.is_own(holder):
+            self._on_double()
+        self._on_holder(holder.address)
+
+
+class Over(Enum):
+    """Why a tenure is over."""
+
+    SUCCEEDED = "a newer writer has written"
+    INTRUDED = "somebody else has written"
+
+
+class Tenure(Generic[C]):
+    """One epoch in the topic; `observe` runs on the event loop, the rest may be read anywhere."""
+
+    def __init__(self, epoch: WriterEpoch, reading: Reading[C], news: threading.Condition) -> None:
+        self.began: C | None = None  # the contents right after our first batch, to be changed
+        self.over: Over | None = None
+        self.ended_by: Stretch | None = None
+        self._identity: Final = Identity(epoch.producer_id, epoch.producer_epoch)
+        self._reading = reading
+        self._news = news
+
+    def observe(self, stretch: Stretch) -> None:
+        author = stretch.author
+        if self.over is not None:
+            return
+        if author == self._identity:
+            if self.began is not None:
+                return
+            self.began = self._reading.contents.copy()
+        elif self.began is not None:
+            newer = author.producer_id == self._identity.producer_id != NO_PRODUCER
+            newer = newer and author.epoch > self._identity.epoch
+            self.over = Over.SUCCEEDED if newer else Over.INTRUDED
+            self.ended_by = stretch
+        else:
+            return
+        with self._news:
+            self._news.notify_all()
+
+
+def _or_unavailable(take: TakeId) -> TakeId:
+    """The election tries again after errors of the cluster's, and knows no client's."""
+
+    def taken() -> int:
+        try:
+            return take()
+        except ClientError as error:
+            raise Unavailable(f"no producer id: {error}") from None
+
+    return taken

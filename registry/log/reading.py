@@ -1,0 +1,96 @@
+"""What readers see: the contents as far as the topic was read, and who waits for more of it.
+
+Belongs to the event loop. Contents change between two awaits only, and by whole batches.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final, Generic, Protocol, Self, TypeVar
+
+from registry.log.following import Stretch
+from registry.values import LogRecord
+
+_GLANCE_SECONDS: Final = 0.1
+
+
+class LogContents(Protocol):
+    """What the records of the topic come to."""
+
+    def apply(self, offset: int, record: LogRecord) -> None:
+        """Take a record in; raises nothing, whatever it is."""
+
+    def copy(self) -> Self:
+        """One that changes independently."""
+
+    def sign_of_life(self) -> LogRecord:
+        """A record that says nothing new."""
+
+
+C = TypeVar("C", bound=LogContents)
+
+
+class Reading(Generic[C]):
+    """`take` and `close` are for the follower's thread, the rest for the loop."""
+
+    def __init__(self, contents: C, offset: int) -> None:
+        self.contents = contents
+        self.offset = offset  # the next to be read
+        self._observe: Callable[[Stretch], None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Callable[[], None], int] = {}
+        self._closed = False
+
+    def take(self, stretches: Sequence[Stretch]) -> None:
+        """Have the loop apply these; called on the follower's thread, returns when it has."""
+        taken: Future[None] = Future()
+        self._loop.call_soon_threadsafe(self._apply, stretches, taken)
+        while not (taken.done() or self._closed):
+            with contextlib.suppress(TimeoutError):
+                taken.result(_GLANCE_SECONDS)
+        if taken.done():
+            taken.result()
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+        self._closed = True
+
+    def watch(self, observe: Callable[[Stretch], None] | None) -> None:
+        """From now on `observe` sees each batch right after its records were applied."""
+        self._observe = observe
+
+    def when_at(self, offset: int, act: Callable[[], None]) -> None:
+        """Call `act` once everything below `offset` is read; at once if it is."""
+        if offset <= self.offset:
+            act()
+        else:
+            self._waiting[act] = offset
+
+    async def reach(self, offset: int) -> None:
+        """Wait until everything below `offset` is read."""
+        reached = asyncio.Event()
+        self.when_at(offset, reached.set)
+        try:
+            await reached.wait()
+        finally:
+            self._waiting.pop(reached.set, None)
+
+    def _apply(self, stretches: Sequence[Stretch], taken: "Future[None]") -> None:
+        try:
+            for stretch in stretches:
+                self._apply_one(stretch)
+        except Exception as error:  # noqa: BLE001  # the follower's to report, since it ends it
+            taken.set_exception(error)
+        else:
+            taken.set_result(None)
+
+    def _apply_one(self, stretch: Stretch) -> None:
+        for offset, record in stretch.records:
+            self.contents.apply(offset, record)
+        self.offset = stretch.next_offset
+        if self._observe is not None:
+            self._observe(stretch)
+        for act in [act for act, at in self._waiting.items() if at <= self.offset]:
+            del self._waiting[act]
+            act()

@@ -1,0 +1,148 @@
+"""Who does a write: the writer here, or the registry that is writer now, or the next one.
+
+While there is no writer, after one was killed, say, writes wait for the next. What cannot be done
+in time is answered with an error that says so. A write is answered once this registry's own readers
+see it, wherever it was decided.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from registry.config import Patience
+from registry.errors import Answered, forwarding_failed, store_failed, timed_out
+from registry.log.forwarding import Forwarder, NotPassed, Passed, Request
+from registry.log.outage import Outage
+from registry.log.publishing import Fenced, NotPublished
+from registry.log.reading import LogContents, Reading
+from registry.log.writer import NotWriter, Writer
+from registry.values import Decision
+
+T = TypeVar("T")
+C = TypeVar("C", bound=LogContents)
+
+NO_LEADER: Final = 50004
+_GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
+
+
+class _NotNow(Exception):
+    """Nothing was done, or nothing that doing it again would harm. `answer` if it stays so."""
+
+    def __init__(self, answer: Answered) -> None:
+        super().__init__(answer.message)
+        self.answer = answer
+
+
+class Writing(Generic[C]):
+    """Belongs to the event loop. `address` is this registry's; `alone` if there are no others."""
+
+    def __init__(
+        self,
+        writer: Writer[C],
+        reading: Reading[C],
+        patience: Patience,
+        *,
+        connections: int,
+        address: str,
+        alone: bool,
+    ) -> None:
+        self.holder: str | None = None  # the address of the writer, as far as is known
+        self._writer = writer
+        self._reading = reading
+        self._patience = patience
+        self._forwarder = Forwarder(connections)
+        self._outage = Outage("passing writes on")
+        self._address = address
+        self._alone = alone
+        self._moved = asyncio.Event()  # replaced when the writer is another
+        self._loop = asyncio.get_running_loop()
+
+    def note_holder(self, holder: str | None) -> None:
+        if holder == self.holder:
+            return
+        self.holder = holder
+        self._moved.set()
+        self._moved = asyncio.Event()
+        self._forwarder.keep_only(holder)
+
+    def close(self) -> None:
+        self._forwarder.close()
+
+    async def write(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
+        """Have the write decided. Raises what `decide` raises, or Answered: not done, not in time,
+        not passed on, nobody there."""
+        give_up_at = self._loop.time() + self._patience.forward
+        try:
+            async with asyncio.timeout(self._patience.write):
+                while True:
+                    try:
+                        return await self._attempt(decide, request)
+                    except _NotNow as not_now:
+                        if self._loop.time() >= give_up_at or self._writer.is_stopping:
+                            raise not_now.answer from None
+                    await asyncio.sleep(_GLANCE_SECONDS)
+        except TimeoutError:
+            raise timed_out(request.texts.timed_out) from None
+
+    async def _attempt(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
+        try:
+            return await self._writer.submit(decide)
+        except NotWriter:
+            pass
+        except NotPublished as error:
+            failed = store_failed(request.texts.failed)
+            if isinstance(error, Fenced) and request.repeatable:
+                raise _NotNow(failed) from None
+            raise failed from None
+        if request.forwarded:
+            raise self._nobody(request)  # which tells whoever has passed it on to look again
+        holder = self.holder
+        if holder is None or holder == self._address:
+            raise _NotNow(self._nobody(request))
+        return await self._pass_on(holder, request)
+
+    async def _pass_on(self, holder: str, request: Request) -> Passed:
+        """The writer's answer, once our own readers see as much as it did."""
+        failed = forwarding_failed(request.texts.not_forwarded)
+        passing = asyncio.ensure_future(self._forwarder.pass_on(holder, request))
+        moved = asyncio.ensure_future(self._moved.wait())
+        try:
+            # A writer that hangs is another's predecessor before long.
+            await asyncio.wait((passing, moved), return_when=asyncio.FIRST_COMPLETED)
+            if not passing.done():
+                raise NotPassed(f"{holder} is writer no more", sent=True)
+            passed = passing.result()
+        except NotPassed as error:
+            self._outage.failed(error)
+            if error.sent and not request.repeatable:
+                raise failed from None
+            raise _NotNow(failed) from None
+        finally:
+            passing.cancel()
+            moved.cancel()
+        self._outage.over()
+        if _is_from_nobody(passed):
+            raise _NotNow(self._nobody(request))
+        await self._reading.reach(passed.offset)
+        return passed
+
+    def _nobody(self, request: Request) -> Answered:
+        if self._alone:
+            return store_failed(request.texts.failed)
+        return Answered(500, NO_LEADER, request.texts.no_leader)
+
+
+class _Error(msgspec.Struct):
+    error_code: int
+
+
+def _is_from_nobody(passed: Passed) -> bool:
+    """Whether it is the answer of a registry that is not the writer: nothing was done."""
+    if passed.status != 500:
+        return False
+    try:
+        return msgspec.json.decode(passed.body, type=_Error).error_code == NO_LEADER
+    except msgspec.MsgspecError:
+        return False

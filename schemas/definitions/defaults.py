@@ -1,0 +1,189 @@
+"""Whether the defaults of fields are values of their types, and end.
+
+Rules, as Avro's Java implementation checks them:
+
+1. The default of a union may fit any of its branches.
+2. A string stands for bytes and fixed, of any length; any string for an enum.
+3. What a default leaves out of a record must have a default of its own. Java refuses whatever might
+   go round in circles by that; here a default is refused if it really could.
+
+All defaults of one text are checked together, and within bounds: a list of many records, compared
+with a union of many records, would otherwise keep a processor busy for hours.
+"""
+
+import math
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Final
+
+from schemas.definitions.names import shown
+from schemas.definitions.types import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
+from schemas.errors import InvalidSchema
+
+__all__ = ["check_defaults"]
+
+MAX_STEPS: Final = 300_000
+INT = range(-(2**31), 2**31)
+LONG = range(-(2**63), 2**63)
+
+
+def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
+    """Raise `InvalidSchema` for the first field whose default is none."""
+    checking = _Checking()
+    for record, field in fields:
+        if field.type.kind in {"float", "double"} and isinstance(field.default, float):
+            continue  # be it NaN or infinite, as it can be read again only here
+        checking.leaves_out = set()
+        if not checking.fits(field.type, field.default):
+            raise InvalidSchema(checking.explained(field), _where(record, field))
+        if checking.leaves_out:
+            checking.left_out[id(field)] = checking.leaves_out
+            checking.where[id(field)] = _where(record, field)
+    checking.refuse_circles()
+
+
+def _where(record: Record, field: Field) -> str:
+    return f"record {shown(record.name.full)[1:-1]}, field {shown(field.name)[1:-1]}"
+
+
+class _Checking:
+    """`leaves_out`: the fields (their ids) that the default at hand relies on the defaults of."""
+
+    def __init__(self) -> None:
+        self.leaves_out: set[int] = set()
+        self.left_out: dict[int, set[int]] = {}  # by field
+        self.where: dict[int, str] = {}
+        self.steps = 0
+        self._seen: dict[tuple[int, int], bool] = {}
+
+    def fits(self, type_: Type, value: Json) -> bool:
+        """Whether it is a value of the type; no, too, once it took too many steps to say.
+
+        One frame for each level, and each pair once: unions in unions of records would multiply.
+        """
+        self.steps += 1
+        key = (id(type_), id(value))
+        if self.steps > MAX_STEPS or key in self._seen:
+            return self._seen.get(key, False)
+        match type_, value:
+            case Primitive(), _:
+                return _fits_primitive(type_.kind, value)
+            case Enum() | Fixed(), _:
+                return isinstance(value, str)
+            case Union(), _:
+                return any(map(self.fits, type_.branches, repeat(value)))
+            case Array(), list():
+                answer = all(map(self.fits, repeat(type_.items), value))
+            case Map(), dict():
+                answer = all(map(self.fits, repeat(type_.values), value.values()))
+            case Record(), dict():
+                there = [field for field in type_.fields if field.name in value]
+                missing = [field for field in type_.fields if field.name not in value]
+                self.steps += len(type_.fields)
+                # Other defaults than these hold no record that could leave out something.
+                self.leaves_out.update(id(f) for f in missing if isinstance(f.default, dict | list))
+                answer = all(f.has_default for f in missing) and all(
+                    map(self.fits, [f.type for f in there], [value[f.name] for f in there])
+                )
+            case _:
+                return False
+        self._seen[key] = answer
+        return answer
+
+    def explained(self, field: Field) -> str:
+        """What is wrong with a default that does not fit, as far inside as can be told."""
+        type_, value, place = field.type, field.default, ""
+        while (inner := self._first_wrong(type_, value)) is not None:
+            type_, value, step = inner
+            place = f"{place}{step}"[:100]
+        if self.steps > MAX_STEPS:
+            return "its default is too large for the unions it belongs to"
+        if isinstance(type_, Record) and isinstance(value, dict):
+            lacks = next(f for f in type_.fields if f.name not in value and not f.has_default)
+            return f"its default{place} lacks {shown(lacks.name)}, which has no default of its own"
+        return f"its default{place} is {shown(value)}, where {_wanted(type_)} is wanted"
+
+    def _first_wrong(self, type_: Type, value: Json) -> tuple[Type, Json, str] | None:
+        inner: Iterable[tuple[Type, Json, str]] = ()
+        match type_, value:
+            case Array(), list():
+                inner = ((type_.items, each, f"[{i}]") for i, each in enumerate(value))
+            case Map(), dict():
+                inner = ((type_.values, each, f"[{shown(key)}]") for key, each in value.items())
+            case Record(), dict():
+                present = (f for f in type_.fields if f.name in value)
+                inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present)
+        return next((each for each in inner if not self.fits(each[0], each[1])), None)
+
+    def refuse_circles(self) -> None:
+        """A default that leaves out a field whose default leaves out … itself never ends."""
+        done: set[int] = set()
+        for first in self.left_out:
+            open_: set[int] = set()
+            waiting = [(first, False)]
+            while waiting:
+                field, followed = waiting.pop()
+                if followed:
+                    open_.discard(field)
+                    done.add(field)
+                elif field in open_:
+                    raise InvalidSchema(
+                        "its default never ends: what it leaves out has defaults that contain it",
+                        self.where[field],
+                    )
+                elif field not in done:
+                    open_.add(field)
+                    waiting.append((field, True))
+                    waiting.extend((inner, False) for inner in self.left_out.get(field, ()))
+
+
+def _fits_primitive(kind: str, value: Json) -> bool:
+    match kind:
+        case "string" | "bytes":
+            return isinstance(value, str)
+        case "int":
+            return type(value) is int and value in INT
+        case "long":
+            return type(value) is int and value in LONG
+        case "float" | "double":
+            return type(value) is int or (type(value) is float and math.isfinite(value))
+        case "boolean":
+            return isinstance(value, bool)
+        case _:
+            return value is None
+
+
+_WANTED = {
+    "null": "null",
+    "boolean": "true or false",
+    "int": "a whole number of 32 bits",
+    "long": "a whole number of 64 bits",
+    "float": "a number",
+    "double": "a number",
+    "bytes": "a string, a character for each byte,",
+    "string": "a string",
+    "array": "a list",
+    "map": "an object",
+    "record": "an object",
+    "fixed": "a string, a character for each byte,",
+    "enum": "a symbol",
+}
+
+
+def _wanted(type_: Type) -> str:
+    if isinstance(type_, Union):
+        branches = [b.name.full if isinstance(b, Named) else b.kind for b in type_.branches[:6]]
+        return f"a value of the union of {', '.join(branches)[:200] or 'nothing'}"
+    return _WANTED[type_.kind]

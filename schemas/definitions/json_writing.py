@@ -1,0 +1,90 @@
+"""JSON as Avro's Java implementation writes it, character by character.
+
+No blanks; strings escape quotes, backslashes and control characters and nothing else; a double is
+written as Java spells it (1.0E10), and one that is no number as a string.
+"""
+
+import math
+import re
+import struct
+from decimal import Decimal
+
+from schemas.definitions.types import Json
+
+__all__ = ["as_float", "quoted", "written"]
+
+_ESCAPED = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+    ord(character): escape
+    for character, escape in {
+        '"': '\\"',
+        "\\": "\\\\",
+        "\b": "\\b",
+        "\t": "\\t",
+        "\n": "\\n",
+        "\f": "\\f",
+        "\r": "\\r",
+    }.items()
+}
+_NEEDS_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
+
+
+def written(value: Json) -> str:
+    """Recursive: as deep as `json_reading` allows."""
+    match value:
+        case str():
+            return quoted(value)
+        case True:
+            return "true"
+        case False:
+            return "false"
+        case None:
+            return "null"
+        case int():
+            return str(value)
+        case float():
+            return _double(value)
+        case list():
+            return f"[{','.join(map(written, value))}]"
+        case _:
+            return f"{{{','.join(f'{quoted(k)}:{written(v)}' for k, v in value.items())}}}"
+
+
+def quoted(text: str) -> str:
+    if _NEEDS_ESCAPE.search(text):
+        text = text.translate(_ESCAPED)
+    return f'"{text}"'
+
+
+def _double(value: float) -> str:
+    """As Java's Double.toString since release 19, the shortest that reads back."""
+    if math.isnan(value):
+        return '"NaN"'
+    if math.isinf(value):
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    shortest = Decimal(repr(value)).normalize()
+    if len(shortest.as_tuple().digits) == 1:
+        shortest = Decimal(f"{value:.1e}")  # two digits at least, the closest
+    mantissa, _, exponent = f"{shortest:e}".partition("e")
+    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}E{int(exponent)}"
+
+
+def as_float(value: float) -> float:
+    """The number that is left when Java keeps it in 32 bits and writes that."""
+    try:
+        kept = _in_32_bits(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if not math.isfinite(kept) or kept == 0:
+        return kept
+    for digits in range(1, 9):  # two digits at least, as above
+        shortest = float(f"{kept:.{digits}e}")
+        if _in_32_bits(shortest) == kept:
+            return shortest
+    return kept
+
+
+def _in_32_bits(value: float) -> float:
+    kept: float = struct.unpack("f", struct.pack("f", value))[0]
+    return kept

@@ -1,0 +1,81 @@
+"""What names may look like, and what a name means where it stands."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from schemas.definitions.types import PRIMITIVES, Name
+from schemas.errors import InvalidSchema
+
+__all__ = ["MAX_NAME", "check_definition", "check_name", "name_of", "nearest", "shown"]
+
+MAX_NAME: Final = 1_024  # with namespace; canonical forms repeat it, so it must be bounded
+
+_STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def name_of(text: str, namespace: str | None) -> Name:
+    """A name with a dot stands for itself, one without belongs to the namespace."""
+    if "." in text:
+        space, _, simple = text.rpartition(".")
+        return Name(simple, space or None)
+    return Name(text, namespace or None)
+
+
+def check_name(name: object, what: str, *, strict: bool) -> str:
+    """For schemas that stand in a registry already, letters and digits of all scripts will do."""
+    if not isinstance(name, str):
+        raise InvalidSchema(f"{what} is {shown(name)}: a string is wanted")
+    if _STRICT.fullmatch(name) or (not strict and _is_lax(name)):
+        return name
+    raise InvalidSchema(
+        f"{what} {shown(name)} is illegal: letters, digits and _ are allowed, no digit first"
+        if name
+        else f"{what} is empty"
+    )
+
+
+def _is_lax(name: str) -> bool:
+    """As Java's letters and digits, which know nothing beyond 16 bits."""
+    if not name or not all(
+        c == "_" or (c < "\U00010000" and (c.isalpha() or c.isdecimal())) for c in name
+    ):
+        return False
+    return not name[0].isdecimal()
+
+
+def check_definition(name: Name, *, strict: bool) -> None:
+    """A type may be defined under this name."""
+    if len(name.full) > MAX_NAME:
+        raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
+    check_name(name.simple, "the name", strict=strict)
+    if strict and name.namespace is not None:
+        for part in name.namespace.split("."):
+            check_name(part, f"in the namespace {shown(name.namespace)}, the part", strict=True)
+    if name.full in PRIMITIVES:
+        raise InvalidSchema(f'a type cannot be named "{name.full}", as a primitive type is')
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """What was probably meant, where there is not too much to choose from."""
+    if len(name) > 100 or len(known) > 500:
+        return None
+    near = get_close_matches(name, [each for each in known if len(each) <= 100], 1, 0.7)
+    return near[0] if near else None
+
+
+def shown(value: object) -> str:
+    """As it can stand in a message of one line, however long it is."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return _quoted(value) if isinstance(value, str) else repr(value)[:60]
+
+
+def _quoted(text: str) -> str:
+    shortened = text if len(text) <= 60 else f"{text[:57]}…"
+    return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shortened) + '"'

@@ -1,0 +1,364 @@
+"""A JSON value becomes types, by the rules of Avro's Java implementation.
+
+Rules, where the specification leaves room or Java does not follow it:
+
+1. A name means the type of that name in the enclosing namespace, else the one without namespace,
+   else one that is defined later in the same text. A record can be named inside itself.
+2. A name may be defined again if the definitions say the same; documentation, aliases and an enum's
+   default may differ.
+3. What is no string where a `doc`, a `namespace` or an enum's default is expected is passed over.
+4. `{"type": NAME, …}` is the type of that name; all else that stands there is lost.
+5. Unknown attributes are kept, in their order.
+
+A `Reading` takes one text after the other, the first of which depend on no other.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+from schemas.definitions.names import check_definition, check_name, name_of, nearest, shown
+from schemas.definitions.same_definition import same_definition
+from schemas.definitions.types import (
+    ABSENT,
+    PRIMITIVES,
+    Array,
+    Definition,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Name,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
+from schemas.errors import InvalidSchema
+
+__all__ = ["Reading"]
+
+Object = dict[str, Json]
+Where = tuple[str, str, str]  # kind and full name of a definition, and a field of it
+
+RESERVED = frozenset(
+    ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
+)
+RESERVED_OF_ENUM = RESERVED | {"default"}
+RESERVED_OF_FIELD = frozenset(("default", "doc", "name", "order", "type", "aliases"))
+ORDERS = frozenset(("ascending", "descending", "ignore"))
+MAX_SIZE = 2**31 - 9  # of fixed: what Java can allocate
+MAX_ALIASES = 10_000  # each takes up the namespace of its type again
+LONG = range(-(2**63), 2**63)
+BARE = {kind: Primitive(kind, {}) for kind in PRIMITIVES}
+
+# As Java's Double.parseDouble, of which Python's float knows all but the suffix and hexadecimals.
+_NUMBER = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?P<digits>\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?[fFdD]?)", re.ASCII
+)
+_HEXADECIMAL = re.compile(
+    r"([+-]?0x[0-9a-f]*+(?:\.[0-9a-f]*+)?p[+-]?\d{1,6})[fd]?", re.IGNORECASE | re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Stands for a type that is named before it is defined, until the text has been read."""
+
+    full_name: str
+    kind = "later"
+
+
+class Reading:
+    """`known` has what has been defined; `defaults` the fields whose defaults are to be checked."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.known: dict[str, Definition] = {}
+        self.defaults: list[tuple[Record, Field]] = []
+        self._strict = strict
+        self._count_aliases = 0
+        self._unfinished: list[tuple[Array | Map | Field | Union, Where]] = []
+        self._where: Where = ("", "", "")  # the type and the field that are being read
+        self.looked_ahead = False  # whether a name was used before it was defined
+
+    def read(self, value: Json) -> Type:
+        """The type that one text says, with every name in it resolved."""
+        self._where = ("", "", "")
+        self._unfinished.clear()
+        try:
+            root = self._type(value, None)
+            for holder, where in self._unfinished:
+                self._where = where
+                self._finish(holder)
+        except InvalidSchema as wrong:
+            if wrong.where:
+                raise
+            raise InvalidSchema(wrong.why, _told(self._where)) from None
+        root = self._resolved(root)
+        # What is defined here again is what was defined first.
+        return self.known[root.name.full] if isinstance(root, Named) else root
+
+    def _type(self, value: Json, namespace: str | None) -> Type:
+        if isinstance(value, str):
+            return self._find(value, namespace)
+        if isinstance(value, list):
+            return self._union(value, namespace)
+        if not isinstance(value, dict):
+            raise InvalidSchema(f"{shown(value)} is no type: a name, an object or a list is wanted")
+        kind = value.get("type")
+        if not isinstance(kind, str):
+            raise InvalidSchema(
+                f'"type" is {shown(kind)} where only a name can stand: write the inner type alone'
+                if "type" in value
+                else 'an object without "type" is no type'
+            )
+        if kind in PRIMITIVES:
+            return Primitive(kind, _others(value, RESERVED))
+        match kind:
+            case "record" | "error":
+                return self._record(value, namespace, kind)
+            case "enum":
+                return self._enum(value, namespace)
+            case "fixed":
+                return self._fixed(value, namespace)
+            case "array":
+                return self._array(value, namespace)
+            case "map":
+                return self._map(value, namespace)
+        return self._find(kind, namespace)
+
+    # --- names
+
+    def _find(self, name: str, namespace: str | None) -> Type:
+        if name in PRIMITIVES:
+            return BARE[name]
+        full = f"{namespace}.{name}" if namespace and "." not in name else name
+        found = self.known.get(full) or self.known.get(name)
+        return cast(Type, found or Later(full))
+
+    def _await(self, holder: Array | Map | Field | Union, *inner: Type) -> None:
+        if any(isinstance(each, Later) for each in inner):
+            self._unfinished.append((holder, self._where))
+            self.looked_ahead = True
+
+    def _finish(self, holder: Array | Map | Field | Union) -> None:
+        match holder:
+            case Array():
+                holder.items = self._resolved(holder.items)
+            case Map():
+                holder.values = self._resolved(holder.values)
+            case Field():
+                holder.type = self._resolved(holder.type)
+            case Union():
+                holder.branches = tuple(map(self._resolved, holder.branches))
+
+    def _resolved(self, found: Type) -> Type:
+        if not isinstance(found, Later):
+            return found
+        name = found.full_name
+        if name in self.known:
+            return self.known[name]
+        near = nearest(name, [*PRIMITIVES, *self.known])
+        raise InvalidSchema(
+            f"{shown(name)} is no type: neither a primitive one nor defined here or in a reference"
+            + (f'; is "{near}" meant?' if near else "")
+        )
+
+    def _define(self, made: Definition) -> None:
+        first = self.known.setdefault(made.name.full, made)
+        if first is not made and not same_definition(made, first):
+            raise InvalidSchema("defined twice, and differently")
+
+    # --- definitions
+
+    def _named(
+        self, value: Object, namespace: str | None, reserved: frozenset[str] = RESERVED
+    ) -> tuple[Name, str | None, tuple[Name, ...], Object]:
+        kind = value["type"]
+        if not isinstance(value.get("name"), str):
+            raise InvalidSchema(f'{_a(kind)} needs a "name"')
+        own = value.get("namespace")
+        name = name_of(value["name"], own if isinstance(own, str) else namespace)
+        self._where = (kind, name.full, "")
+        check_definition(name, strict=self._strict)
+        aliases = tuple(dict.fromkeys(name_of(each, name.namespace) for each in _aliases(value)))
+        self._count_aliases += len(aliases)
+        if self._count_aliases > MAX_ALIASES:
+            raise InvalidSchema(f"there are more than {MAX_ALIASES:,} aliases")
+        if self._strict:
+            for alias in aliases:
+                check_name(alias.simple, "an alias", strict=True)
+        return name, _text(value, "doc"), aliases, _others(value, reserved)
+
+    def _record(self, value: Object, namespace: str | None, kind: str) -> Record:
+        name, doc, aliases, props = self._named(value, namespace)
+        _check_properties(props)
+        here = self._where
+        fields = value.get("fields")
+        if not isinstance(fields, list):
+            raise InvalidSchema(f'{_a(kind)} needs "fields": a list, which may be empty')
+        record = Record(name, doc, aliases, props, (), kind == "error")
+        read: dict[str, Field] = {}
+        for each in fields:
+            self._where = here
+            field = self._field(each, name.namespace)
+            if field.name in read:
+                raise InvalidSchema("there is another field of this name")
+            read[field.name] = field
+            if field.has_default:
+                self.defaults.append((record, field))
+        self._where = here
+        record.fields = tuple(read.values())
+        self._define(record)
+        return record
+
+    def _field(self, value: Json, namespace: str | None) -> Field:
+        if not isinstance(value, dict):
+            raise InvalidSchema(f"a field is an object, not {shown(value)}")
+        if not isinstance(value.get("name"), str):
+            raise InvalidSchema('a field without a "name"')
+        here = self._where = (*self._where[:2], value["name"])
+        name = check_name(value["name"], "the name", strict=self._strict)
+        if "type" not in value:
+            raise InvalidSchema('a field needs a "type"')
+        of = self._type(value["type"], namespace)
+        self._where = here
+        order = value.get("order", "ascending")
+        if not isinstance(order, str) or order.lower() not in ORDERS:
+            raise InvalidSchema(f'"order" is {shown(order)}: ascending, descending or ignore')
+        default = value.get("default", ABSENT)
+        if isinstance(default, str) and of.kind in {"float", "double"}:
+            default = _number(default)
+        aliases = tuple(dict.fromkeys(_aliases(value)))
+        props = _others(value, RESERVED_OF_FIELD)
+        field = Field(name, of, _text(value, "doc"), default, order.lower(), aliases, props)
+        self._await(field, of)
+        return field
+
+    def _enum(self, value: Object, namespace: str | None) -> Enum:
+        name, doc, aliases, props = self._named(value, namespace, RESERVED_OF_ENUM)
+        symbols = value.get("symbols")
+        if not isinstance(symbols, list):
+            raise InvalidSchema('an enum needs "symbols": a list of names')
+        for symbol in symbols:
+            check_name(symbol, "the symbol", strict=self._strict)
+        if twice := _twice(symbols):
+            raise InvalidSchema(f"the symbol {shown(twice)} stands there twice")
+        default = _text(value, "default")
+        if default is not None and default not in symbols:
+            raise InvalidSchema(f"its default {shown(default)} is none of its symbols")
+        enum = Enum(name, doc, aliases, props, tuple(symbols), default)
+        self._define(enum)
+        return enum
+
+    def _fixed(self, value: Object, namespace: str | None) -> Fixed:
+        name, doc, aliases, props = self._named(value, namespace)
+        size = value.get("size")
+        if type(size) is not int or not 0 <= size <= MAX_SIZE:
+            raise InvalidSchema(f'"size" is {shown(size)}: a number of bytes is wanted')
+        fixed = Fixed(name, doc, aliases, props, size)
+        self._define(fixed)
+        return fixed
+
+    # --- types without names
+
+    def _array(self, value: Object, namespace: str | None) -> Array:
+        if "items" not in value:
+            raise InvalidSchema('an array needs "items": the type of its elements')
+        array = Array(self._type(value["items"], namespace), _others(value, RESERVED))
+        _check_properties(array.props)
+        self._await(array, array.items)
+        return array
+
+    def _map(self, value: Object, namespace: str | None) -> Map:
+        if "values" not in value:
+            raise InvalidSchema('a map needs "values": the type of its values')
+        map_ = Map(self._type(value["values"], namespace), _others(value, RESERVED))
+        _check_properties(map_.props)
+        self._await(map_, map_.values)
+        return map_
+
+    def _union(self, value: list[Json], namespace: str | None) -> Union:
+        branches: dict[str, Type] = {}
+        for each in value:
+            here = self._where
+            branch = self._type(each, namespace)
+            self._where = here
+            if isinstance(branch, Union):
+                raise InvalidSchema(
+                    "a union cannot hold a union: write its types into the outer one"
+                )
+            key = _union_key(branch)
+            if key in branches:
+                raise InvalidSchema(f"{shown(key)} stands twice in a union")
+            branches[key] = branch
+        union = Union(tuple(branches.values()))
+        self._await(union, *union.branches)
+        return union
+
+
+def _told(where: Where) -> str:
+    kind, name, field = (shown(part)[1:-1] for part in where)
+    return f"{kind} {name}, field {field}" if field else f"{kind} {name}".strip()
+
+
+def _union_key(branch: Type | Later) -> str:
+    if isinstance(branch, Named):
+        return branch.name.full
+    return branch.full_name if isinstance(branch, Later) else branch.kind
+
+
+def _twice(symbols: list[str]) -> str | None:
+    seen: set[str] = set()
+    for symbol in symbols:
+        if symbol in seen:
+            return symbol
+        seen.add(symbol)
+    return None
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+def _text(value: Object, key: str) -> str | None:
+    found = value.get(key)
+    return found if isinstance(found, str) else None
+
+
+def _aliases(value: Object) -> list[str]:
+    aliases = value.get("aliases", [])
+    if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
+        raise InvalidSchema(f'"aliases" is {shown(aliases)}: a list of names is wanted')
+    return aliases
+
+
+def _others(value: Object, reserved: frozenset[str]) -> Object:
+    return {key: value[key] for key in value if key not in reserved}
+
+
+def _check_properties(props: Object) -> None:
+    """Java loses larger integers here, and fails."""
+    waiting = [(key, each) for key, each in props.items()]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend((key, each) for each in value.values())
+        elif isinstance(value, list):
+            waiting.extend((key, each) for each in value)
+        elif isinstance(value, int) and value not in LONG:
+            raise InvalidSchema(f"an integer in {shown(key)} does not fit into 64 bits")
+
+
+def _number(default: str) -> float:
+    """A number may be given as a string, and NaN has no other spelling."""
+    text = default.strip("".join(map(chr, range(33))))
+    if found := _NUMBER.fullmatch(text):
+        return float(text.rstrip("fFdD") if found["digits"] else text)
+    if found := _HEXADECIMAL.fullmatch(text):
+        with suppress(ValueError, OverflowError):
+            return float.fromhex(found[1])
+    raise InvalidSchema(f"its default {shown(default)} is no number")

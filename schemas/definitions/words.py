@@ -1,0 +1,98 @@
+"""How schemas are spoken of: `null or string`, `array of long (timestamp-millis)`.
+
+The words are the same for a type as it was read and for Apache's object of it. That one knows only
+the logical types that Apache's package knows.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from avro.schema import (
+    ArraySchema,
+    FixedSchema,
+    MapSchema,
+    NamedSchema,
+    Schema,
+    UnionSchema,
+)
+
+from schemas.definitions.types import Array, Fixed, Map, Named, Type, Union
+
+__all__ = ["shown_value", "type_in_words"]
+
+_DEEPEST: Final = 4  # nobody reads an array of maps of arrays of maps of …
+_MOST_BRANCHES: Final = 20
+_LONGEST: Final = 60
+
+
+def type_in_words(schema: Schema | Type, depth: int = 0) -> str:
+    """One phrase. Named types are called by their full name."""
+    if depth > _DEEPEST:
+        return "…"
+    parts = _of_apache(schema) if isinstance(schema, Schema) else _of_type(schema)
+    inner = [type_in_words(each, depth + 1) for each in parts.inner[:_MOST_BRANCHES]]
+    if parts.kind == "union":
+        if len(parts.inner) > _MOST_BRANCHES:
+            inner.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
+        words = " or ".join(inner)
+        return f"({words})" if depth else words or "a union of nothing"
+    if inner:
+        return f"{parts.kind} of {inner[0]}"
+    name = f"{parts.kind} {parts.name}" if parts.name else parts.kind
+    details = parts.details()
+    return f"{name} ({', '.join(details)})" if details else name
+
+
+def shown_value(value: object) -> str:
+    """As JSON, shortened."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is said of a type, whoever's object it is."""
+
+    kind: str
+    name: str = ""
+    inner: list[Any] = field(default_factory=list)
+    size: int | None = None
+    props: dict[str, Any] = field(default_factory=dict)
+
+    def details(self) -> list[str]:
+        """The size of a fixed type, a logical type with its parameters."""
+        details = [] if self.size is None else [f"{self.size} bytes"]
+        logical = self.props.get("logicalType")
+        if isinstance(logical, str):
+            precision = f" {self.props.get('precision')},{self.props.get('scale') or 0}"
+            details.append(f"{logical}{precision if logical == 'decimal' else ''}")
+        return details
+
+
+def _of_type(type_: Type) -> _Parts:
+    match type_:
+        case Union():
+            return _Parts("union", inner=list(type_.branches))
+        case Array():
+            return _Parts("array", inner=[type_.items])
+        case Map():
+            return _Parts("map", inner=[type_.values])
+        case Named():
+            size = type_.size if isinstance(type_, Fixed) else None
+            return _Parts(type_.kind, type_.name.full, size=size, props=type_.props)
+    return _Parts(type_.kind, props=type_.props)
+
+
+def _of_apache(schema: Schema) -> _Parts:
+    match schema:
+        case UnionSchema():
+            return _Parts("union", inner=list(schema.schemas))
+        case ArraySchema():
+            return _Parts("array", inner=[schema.items])
+        case MapSchema():
+            return _Parts("map", inner=[schema.values])
+        case NamedSchema():
+            size = schema.size if isinstance(schema, FixedSchema) else None
+            return _Parts(schema.type, schema.fullname, size=size, props=dict(schema.props))
+    return _Parts(schema.type, props=dict(schema.props))

@@ -1,0 +1,73 @@
+"""What Confluent's registry says of schemas that do not fit: `verbose=true`, and a refused schema.
+
+Tools show these lines, some take them apart, so they are the same to the letter. They are as many
+and as long as `findings` allows; of the old schema Confluent gives the first ten thousand letters.
+"""
+
+from typing import Final
+
+from schemas.evolution.findings import Found, Incompatibility, Kind, written_out
+from schemas.parsing import AvroSchema
+
+__all__ = ["old_schema", "written_as_confluent"]
+
+_LONGEST_SCHEMA: Final = 10 * 1024
+
+# With path and detail; who reads and who writes is "new" or "old".
+_DESCRIPTIONS: Final = {
+    Kind.FIXED_SIZE_MISMATCH: (
+        "The size of FIXED type field at path '{path}' in the {reader} schema does not match with "
+        "the {writer} schema"
+    ),
+    Kind.TYPE_MISMATCH: (
+        "The type (path '{path}') of a field in the {reader} schema does not match with the "
+        "{writer} schema"
+    ),
+    Kind.NAME_MISMATCH: "The name of the schema has changed (path '{path}')",
+    Kind.MISSING_ENUM_SYMBOLS: (
+        "The {reader} schema is missing enum symbols '{detail}' at path '{path}' in the {writer} "
+        "schema"
+    ),
+    Kind.MISSING_UNION_BRANCH: (
+        "The {reader} schema is missing a type inside a union field at path '{path}' in the "
+        "{writer} schema"
+    ),
+    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: (
+        "The field '{detail}' at path '{path}' in the {reader} schema has no default value and is "
+        "missing in the {writer} schema"
+    ),
+    Kind.NOT_JUDGED: "The {reader} schema could not be compared with the {writer} schema",
+    Kind.MORE: "There is more that does not match between the {reader} and the {writer} schema",
+}
+
+
+def written_as_confluent(found: Found, *, new_reads: bool) -> list[str]:
+    """A line for each."""
+    reader, writer = ("new", "old") if new_reads else ("old", "new")
+    return [_line(each, reader, writer) for each in written_out(found)]
+
+
+def old_schema(version: int, old: AvroSchema) -> list[str]:
+    """Which schema it was compared with."""
+    text = old.text
+    shown = f"'{text}'"
+    if not text.isascii():
+        # Java counts what it needs to write a character: two beyond the first 65,536.
+        units = text.encode("utf-16-le", "surrogatepass")
+        if len(units) > 2 * _LONGEST_SCHEMA:
+            cut = units[: 2 * _LONGEST_SCHEMA].decode("utf-16-le", "ignore")
+            shown = f"<truncated> '{cut}...'"
+    elif len(text) > _LONGEST_SCHEMA:
+        shown = f"<truncated> '{text[:_LONGEST_SCHEMA]}...'"
+    return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {shown}}}"]
+
+
+def _line(each: Incompatibility, reader: str, writer: str) -> str:
+    if each.kind == Kind.AMBIGUOUS_FIELD:
+        return f"Unexpected exception during compatibility check: {each.detail}"
+    description = _DESCRIPTIONS[Kind(each.kind)].format(
+        path=each.path, detail=each.detail, reader=reader, writer=writer
+    )
+    return (
+        f"{{errorType:'{each.kind}', description:'{description}', additionalInfo:'{each.detail}'}}"
+    )

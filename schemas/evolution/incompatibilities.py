@@ -1,0 +1,278 @@
+"""What stands between data written with one schema and a reader that has another.
+
+The verdicts, their order and where they point are those of Java's `SchemaCompatibility`, which
+Confluent's registry asks and users' tools know. Rules:
+
+1. Pairs of schemas are judged, each pair of objects once. A pair that is met again while it is
+   being judged (types may contain themselves) counts as compatible until it is proven otherwise.
+2. In Java, verdicts that rested on such an assumption survive it, and may let pass what cannot be
+   read. Where the answer is to be "compatible" and an assumption has failed, we ask again, and
+   forget what rested on assumptions that fail.
+3. As in Java, logical types are not looked at, a record is compared to its end though its name is
+   wrong already, and what is found inside a union's branch counts as one thing: the branch is
+   missing. A pair that is met a second time is reported where it was met first, and inside unions
+   paths begin at the branch. What has one primitive type in it is reported where it is.
+4. Nothing here calls itself, and the work on one question is counted: schemas come from the
+   network, and may be as deep, wide and entangled as ten megabytes allow.
+"""
+
+from collections.abc import Generator
+from functools import lru_cache
+from typing import TypeAlias
+
+from schemas.definitions.types import (
+    Array,
+    Definition,
+    Enum,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
+from schemas.evolution.findings import (
+    COMPATIBLE,
+    ROOT,
+    Below,
+    Effort,
+    Finding,
+    Found,
+    Incompatibility,
+    Kind,
+    NotJudged,
+    Place,
+    Steps,
+    TooMuch,
+    written_out,
+)
+from schemas.evolution.matching import Lookups, names_agree, promoted
+
+__all__ = ["Incompatibility", "Kind", "incompatibilities", "judge"]
+
+_Question: TypeAlias = tuple[Type, Type, Place]
+_Judging: TypeAlias = Generator[_Question, Found, Found]
+_Pair: TypeAlias = tuple[int, int]
+
+
+def incompatibilities(reader: Type, writer: Type) -> list[Incompatibility]:
+    """Why data written with `writer` cannot be read with `reader`; nothing if all of it can be."""
+    return written_out(judge(reader, writer, Effort()))
+
+
+def judge(reader: Type, writer: Type, effort: Effort) -> Found:
+    """The same, as it was found: with the schemas that do not fit, and what stands behind each."""
+    question = reader, writer, ROOT
+    try:
+        check = _Check(effort)
+        found = check.run(question)
+        if not found and check.assumed_too_much:
+            return _Check(effort, forgetful=True).run(question)
+        return found
+    except NotJudged as reason:
+        return [reason.finding]
+    except TooMuch:
+        text = "the two schemas are too large, or too entangled, to be compared"
+        return [Finding(Kind.NOT_JUDGED, ROOT, (), text, reader, writer)]
+
+
+def _pair(reader: Type, writer: Type) -> _Pair | None:
+    """None for a primitive type and another: each `int` is one of its own, but one object."""
+    if isinstance(reader, Primitive) or isinstance(writer, Primitive):
+        return None
+    return id(reader), id(writer)
+
+
+class _Check:
+    """One question, and the verdicts on the pairs that it led to."""
+
+    def __init__(self, effort: Effort, *, forgetful: bool = False) -> None:
+        self.assumed_too_much = False
+        self._forgetful = forgetful
+        self._effort = effort
+        self._lookups = Lookups(effort)
+        # By identity: whoever asked holds the schemas. None: being judged.
+        self._verdicts: dict[_Pair, Found | None] = {}
+        self._assumed: set[_Pair] = set()
+        self._settled: list[_Pair] = []
+
+    def run(self, question: _Question) -> Found:
+        """A pair that leads to others is judged by a generator that asks for them, and waits."""
+        waiting: list[tuple[_Pair | None, int, _Judging]] = []
+        while True:
+            reader, writer, place = question
+            pair = _pair(reader, writer)
+            verdict = self._verdict(pair, reader, writer, place)
+            if verdict is None:
+                if pair:
+                    self._verdicts[pair] = None
+                judging = self._judging(reader, writer, place)
+                waiting.append((pair, len(self._settled), judging))
+            while waiting:
+                pair, settled_before, judging = waiting[-1]
+                try:
+                    question = next(judging) if verdict is None else judging.send(verdict)
+                    break
+                except StopIteration as done:
+                    verdict = done.value
+                    waiting.pop()
+                    self._settle(pair, settled_before, verdict)
+            else:
+                assert verdict is not None
+                return verdict
+
+    def _verdict(
+        self, pair: _Pair | None, reader: Type, writer: Type, place: Place
+    ) -> Found | None:
+        """The verdict if it is known or leads to no other pair; None if it has to be worked out."""
+        if pair in self._verdicts:
+            verdict = self._verdicts[pair]
+            if verdict is None:
+                self._assumed.add(pair)
+                return COMPATIBLE
+            return verdict
+        self._effort.spend(1)
+        verdict = self._at_once(reader, writer, place)
+        if pair and verdict is not None:
+            self._verdicts[pair] = verdict
+        return verdict
+
+    def _settle(self, pair: _Pair | None, settled_before: int, verdict: Found) -> None:
+        if not pair:
+            return
+        self._verdicts[pair] = verdict
+        if verdict and pair in self._assumed:
+            self.assumed_too_much = True
+            if self._forgetful:
+                # What was found compatible since may rest on it. What was found incompatible was so
+                # although too much was assumed.
+                for other in self._settled[settled_before:]:
+                    if not self._verdicts.get(other, True):
+                        del self._verdicts[other]
+                del self._settled[settled_before:]
+        self._settled.append(pair)
+
+    def _at_once(self, reader: Type, writer: Type, place: Place) -> Found | None:
+        match reader, writer:
+            case Primitive(), Primitive() if promoted(reader, writer):
+                return COMPATIBLE
+            case Enum(), Enum():
+                return [*_names(reader, writer, place), *self._enum(reader, writer, place)]
+            case Fixed(), Fixed():
+                return [*_names(reader, writer, place), *_fixed(reader, writer, place)]
+            case (Union(), _) | (_, Union()) | (Record(), Record()):
+                return None
+            case (Array(), Array()) | (Map(), Map()):
+                return None
+        kinds = reader.kind.upper(), writer.kind.upper()
+        text = "reader type: {} not compatible with writer type: {}".format(*kinds)
+        return [Finding(Kind.TYPE_MISMATCH, place, (), text, reader, writer)]
+
+    def _judging(self, reader: Type, writer: Type, place: Place) -> _Judging:
+        match reader, writer:
+            case Union(), Union():
+                return self._unions(reader, writer, place)
+            case _, Union():
+                return self._all_branches(reader, writer, place)
+            case Union(), _:
+                return self._any_branch(reader, writer, place)
+            case Array(), Array():
+                return self._parts(reader, (reader.items, writer.items), place, "items")
+            case Map(), Map():
+                return self._parts(reader, (reader.values, writer.values), place, "values")
+            case Record(), Record():
+                return self._records(reader, writer, place)
+        raise AssertionError(reader.kind, writer.kind)
+
+    def _parts(self, of: Type, parts: tuple[Type, Type], place: Place, name: str) -> _Judging:
+        steps = (name,)
+        verdict = yield *parts, (place, steps)
+        return [Below(of, "", steps, verdict)] if verdict else COMPATIBLE
+
+    def _unions(self, reader: Union, writer: Union, place: Place) -> _Judging:
+        found: list[Finding | Below] = []
+        for index, branch in enumerate(writer.branches):
+            verdict = yield reader, branch, ROOT
+            if verdict:
+                found.append(_lacking(reader, branch, place, (str(index),), verdict))
+        return found
+
+    def _all_branches(self, reader: Type, writer: Union, place: Place) -> _Judging:
+        found: list[Finding | Below] = []
+        for index, branch in enumerate(writer.branches):
+            steps = (str(index),)
+            verdict = yield reader, branch, (place, steps)
+            if verdict:
+                found.append(Below(reader, "", steps, verdict))
+        return found
+
+    def _any_branch(self, reader: Union, writer: Type, place: Place) -> _Judging:
+        meant = COMPATIBLE
+        for branch in self._lookups.candidates(reader, writer):
+            verdict = yield branch, writer, ROOT
+            if not verdict:
+                return COMPATIBLE
+            if not meant and _is_meant(branch, writer):
+                meant = verdict
+        return [_lacking(reader, writer, place, (), meant)]
+
+    def _records(self, reader: Record, writer: Record, place: Place) -> _Judging:
+        found: list[Finding | Below] = [*_names(reader, writer, place)]
+        for index, field in enumerate(reader.fields):
+            steps = _type_of_field(index)
+            source = self._lookups.source(reader, index, writer, place)
+            if source is not None:
+                verdict = yield field.type, source.type, (place, steps)
+                if verdict:
+                    found.append(Below(reader, field.name, steps, verdict))
+            elif field.has_default:
+                continue
+            elif isinstance(field.type, Enum) and field.type.default is not None:
+                # Java's: it would have the enum's default fill in, but compares enum and record.
+                verdict = yield field.type, writer, (place, steps)
+                found.append(Below(reader, field.name, steps, verdict, True))
+            else:
+                kind = Kind.READER_FIELD_MISSING_DEFAULT_VALUE
+                names = (field.name,)
+                found.append(Finding(kind, place, steps[:-1], field.name, reader, writer, names))
+        return found
+
+    def _enum(self, reader: Enum, writer: Enum, place: Place) -> list[Finding]:
+        missing = self._lookups.missing_symbols(reader, writer)
+        if not missing:
+            return []
+        kind, text = Kind.MISSING_ENUM_SYMBOLS, f"[{', '.join(missing)}]"
+        return [Finding(kind, place, ("symbols",), text, reader, writer, missing)]
+
+
+@lru_cache(1_000)
+def _type_of_field(index: int) -> Steps:
+    return "fields", str(index), "type"
+
+
+def _fixed(reader: Fixed, writer: Fixed, place: Place) -> list[Finding]:
+    if reader.size == writer.size:
+        return []
+    text = f"expected: {writer.size}, found: {reader.size}"
+    sizes = str(reader.size), str(writer.size)
+    return [Finding(Kind.FIXED_SIZE_MISMATCH, place, ("size",), text, reader, writer, sizes)]
+
+
+def _names(reader: Definition, writer: Definition, place: Place) -> list[Finding]:
+    if names_agree(reader, writer):
+        return []
+    text = f"expected: {writer.name.full}"
+    return [Finding(Kind.NAME_MISMATCH, place, ("name",), text, reader, writer)]
+
+
+def _is_meant(branch: Type, writer: Type) -> bool:
+    """Of the branches that do not fit, the one that people will look at."""
+    if isinstance(branch, Named) and isinstance(writer, Named):
+        return branch.kind == writer.kind and names_agree(branch, writer)
+    return branch.kind == writer.kind
+
+
+def _lacking(reader: Type, writer: Type, place: Place, steps: Steps, because: Found) -> Finding:
+    text = f"reader union lacking writer type: {writer.kind.upper()}"
+    return Finding(Kind.MISSING_UNION_BRANCH, place, steps, text, reader, writer, (), because)

@@ -1,0 +1,139 @@
+"""Which type answers to which, by name, alias and promotion: what needs no look inside.
+
+Names of types are compared without their namespaces, as Java does; aliases with them. What is
+looked up again and again (a record's fields, an enum's symbols, a large union's branches) is put in
+order once for each question, in `Lookups`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from schemas.definitions.text import schema_text
+from schemas.definitions.types import Enum, Field, Named, Primitive, Record, Type, Union
+from schemas.errors import InvalidSchema
+from schemas.evolution.findings import Effort, Finding, Kind, NotJudged, Place
+
+__all__ = ["Lookups", "names_agree", "promoted"]
+
+# What reads the key, reads what was written as one of these.
+_PROMOTED_FROM: Final = {
+    "long": frozenset({"int"}),
+    "float": frozenset({"int", "long"}),
+    "double": frozenset({"int", "long", "float"}),
+    "bytes": frozenset({"string"}),
+    "string": frozenset({"bytes"}),
+}
+# Java compares a writer's record with the records of all names in the reader's union. Nobody can
+# wait for that with a thousand on either side: beyond this size, those of its name are compared.
+# What that costs: a pair inside may be met elsewhere first, and that is the place reported.
+_LARGE_UNION: Final = 32
+_UNNAMED: Final = ""
+
+
+class Lookups:
+    """What one question looks up in its schemas, by their identity."""
+
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
+        self._fields: dict[int, dict[str, Field]] = {}
+        self._symbols: dict[int, frozenset[str]] = {}
+        self._branches: dict[int, dict[str, dict[int, Type]]] = {}
+
+    def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
+        """The writer's field that is read into the reader's: of its name, or of an alias."""
+        field = reader.fields[index]
+        self._effort.spend(1 + len(field.aliases))
+        written = self._fields_by_name(writer)
+        if not field.aliases:
+            return written.get(field.name)
+        names = [field.name, *dict.fromkeys(field.aliases)]
+        sources = [written[name] for name in names if name in written]
+        if len(sources) > 1:
+            # Java gives up on the whole question. A field that is its own alias is enough.
+            raise NotJudged(_ambiguous(reader, index, sources, writer, place))
+        return sources[0] if sources else None
+
+    def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
+        """The symbols that may be written and are not known to the reader, in Java's order."""
+        symbols, known = self._symbols_of(writer), self._symbols_of(reader)
+        self._effort.spend(len(symbols))
+        missing = symbols - known
+        if not missing or reader.default in known:
+            return ()
+        return tuple(
+            sorted(missing, key=lambda symbol: symbol.encode("utf-16-be", "surrogatepass"))
+        )
+
+    def candidates(self, union: Union, writer: Type) -> Sequence[Type]:
+        """The branches that are to be compared with what was written."""
+        if len(union.branches) <= _LARGE_UNION:
+            return union.branches
+        by_name = self._branches_by_name(union)
+        if not isinstance(writer, Named):
+            return list(by_name[_UNNAMED].values())
+        found = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
+        return [found[index] for index in sorted(found)]
+
+    def _fields_by_name(self, record: Record) -> dict[str, Field]:
+        known = self._fields.get(id(record))
+        if known is None:
+            known = {field.name: field for field in record.fields}
+            self._effort.spend(len(known))
+            self._fields[id(record)] = known
+        return known
+
+    def _symbols_of(self, enum: Enum) -> frozenset[str]:
+        known = self._symbols.get(id(enum))
+        if known is None:
+            known = frozenset(enum.symbols)
+            self._effort.spend(len(known))
+            self._symbols[id(enum)] = known
+        return known
+
+    def _branches_by_name(self, union: Union) -> dict[str, dict[int, Type]]:
+        """Branches by index: under their simple name, under "=" and an alias, or without a name."""
+        known = self._branches.get(id(union))
+        if known is None:
+            known = {_UNNAMED: {}}
+            for index, branch in enumerate(union.branches):
+                keys = [_UNNAMED]
+                if isinstance(branch, Named):
+                    keys = [branch.name.simple, *("=" + alias for alias in _aliases(branch))]
+                self._effort.spend(len(keys))
+                for key in keys:
+                    known.setdefault(key, {})[index] = branch
+            self._branches[id(union)] = known
+        return known
+
+
+def names_agree(reader: Named, writer: Named) -> bool:
+    """Whether what was written under the writer's name is read under the reader's."""
+    return reader.name.simple == writer.name.simple or writer.name.full in _aliases(reader)
+
+
+def promoted(reader: Primitive, writer: Primitive) -> bool:
+    """Whether the one type reads the other, as the same or as a larger one."""
+    return reader.kind == writer.kind or writer.kind in _PROMOTED_FROM.get(reader.kind, ())
+
+
+def _aliases(type_: Named) -> list[str]:
+    """From inside a namespace, Java does not find the alias of a type without one."""
+    bare = type_.name.namespace is None
+    return [alias.full for alias in type_.aliases if bare or alias.namespace is not None]
+
+
+def _ambiguous(
+    reader: Record, index: int, sources: list[Field], writer: Record, place: Place
+) -> Finding:
+    field = reader.fields[index]
+    try:
+        quoted = schema_text(writer)
+    except InvalidSchema:
+        quoted = writer.name.full
+    text = (
+        f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{index} matches "
+        f"multiple fields in writer record schema {quoted}"
+    )
+    names = (field.name, *(source.name for source in sources))
+    steps = ("fields", str(index))
+    return Finding(Kind.AMBIGUOUS_FIELD, place, steps, text, reader, writer, names)
