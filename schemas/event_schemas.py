@@ -9,13 +9,13 @@ So an event schema of any version passes the check of every version.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from avro.schema import Field, RecordSchema, Schema
-
+from schemas.definitions.types import Field, Record
+from schemas.definitions.words import type_in_words
 from schemas.errors import NotAnEvent
 from schemas.parsing import AvroSchema, parse
 
@@ -25,7 +25,7 @@ DEAD_LETTER: Final = "penstock.DeadLetter"
 LEDGER: Final = "penstock.Ledger"
 BUILT_IN: Final = (HEADER, LOG_LINE, DEAD_LETTER, LEDGER)
 
-Type = Any  # a type of Avro as JSON
+TypeJson = Any  # a type of Avro as JSON
 
 _EXAMPLE: Final = {
     "name": "message",
@@ -53,48 +53,41 @@ def _text(full_name: str) -> str:
 
 def check_event_schema(schema: AvroSchema) -> None:
     """Raises NotAnEvent unless the schema is a record whose first field is the header."""
-    parsed = schema.parsed
-    if not isinstance(parsed, RecordSchema) or parsed.type != "record":
-        raise NotAnEvent(f"an event is a record, and this is of type {_name(parsed)}")
-    first = parsed.fields[0].name if parsed.fields else "none there"
+    event = schema.type
+    if not isinstance(event, Record) or event.is_error:
+        raise NotAnEvent(f"an event is a record, and this is of type {type_in_words(event)}")
+    first = event.fields[0].name if event.fields else "none there"
     if first != "header":
         raise NotAnEvent(f"its first field must be header, of type {HEADER}; it is {first}")
-    header = parsed.fields[0].type
-    if not isinstance(header, RecordSchema) or header.fullname != HEADER:
-        raise NotAnEvent(f"it must be of type {HEADER}, and is {_name(header)}", "header")
+    header = event.fields[0].type
+    if not isinstance(header, Record) or header.name.full != HEADER:
+        raise NotAnEvent(f"it must be of type {HEADER}, and is {type_in_words(header)}", "header")
     _check_header(header.fields)
 
 
-def _check_header(theirs: list[Field]) -> None:
+def _check_header(theirs: Sequence[Field]) -> None:
     names = [field.name for field in theirs]
-    definition = built_in(HEADER).parsed
-    assert isinstance(definition, RecordSchema)
-    ours: list[Field] = definition.fields
-    for place, field in enumerate(ours):
+    definition = built_in(HEADER).type
+    assert isinstance(definition, Record)
+    for place, field in enumerate(definition.fields):
         where = f"header.{field.name}"
         if field.name not in names:
             raise NotAnEvent("the field is missing", where)
         if names[place] != field.name:
             raise NotAnEvent(f"{names[place]} stands in its place", where)
-        if _name(theirs[place].type) != _name(field.type):
-            wrong = f"it must be {_name(field.type)}, and is {_name(theirs[place].type)}"
-            raise NotAnEvent(wrong, where)
-    for field in theirs[len(ours) :]:
+        wanted, found = type_in_words(field.type), type_in_words(theirs[place].type)
+        if found != wanted:
+            raise NotAnEvent(f"it must be {wanted}, and is {found}", where)
+    known = len(definition.fields)
+    for field in theirs[known:]:
         if not field.has_default:
             raise NotAnEvent(
-                f"only {', '.join(names[: len(ours)])} may be there without default",
+                f"only {', '.join(names[:known])} may be there without default",
                 f"header.{field.name}",
             )
 
 
-def _name(type_: Schema) -> str:
-    """A type in words: long (timestamp-millis), penstock.LogLine, union."""
-    name = getattr(type_, "fullname", type_.type)
-    logical = getattr(type_, "logical_type", None)
-    return f"{name} ({logical})" if logical else str(name)
-
-
-def scaffold(full_name: str, fields: Mapping[str, Type] | None = None, doc: str = "") -> str:
+def scaffold(full_name: str, fields: Mapping[str, TypeJson] | None = None, doc: str = "") -> str:
     """The text of a new event schema: the header, then `fields`, or an example if there are none.
 
     `fields` are types of Avro as JSON by name. One that may be null gets null as its default.
@@ -119,7 +112,7 @@ def scaffold(full_name: str, fields: Mapping[str, Type] | None = None, doc: str 
     return text
 
 
-def _field(name: str, type_: Type) -> dict[str, Any]:
+def _field(name: str, type_: TypeJson) -> dict[str, Any]:
     field = {"name": name, "type": type_, "doc": f"What {name} is."}
     if isinstance(type_, list) and type_[:1] == ["null"]:
         field["default"] = None

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from avro.schema import Schema
-
-from schemas.definitions.apache import as_apache
 from schemas.definitions.canonical_form import canonical_form, fingerprint
 from schemas.definitions.defaults import check_defaults
 from schemas.definitions.json_reading import MAX_LENGTH, TOO_DEEP, read_json
@@ -70,11 +67,6 @@ class AvroSchema:
     def resolved_text(self) -> str:
         """The same with all it refers to: nothing else is needed to read it."""
         return schema_text(self.type) if self._known else self.text
-
-    @cached_property
-    def parsed(self) -> Schema:
-        """As an object of Apache's avro; for its canonical form and fingerprint ask ours."""
-        return as_apache(self.type)
 
     @property
     def full_name(self) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("broker", "client", "cluster", "wire")
+PROGRAMS = ("broker", "client", "cluster", "registry", "schemas", "serving", "wire")
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,8 @@ def test_it_holds_one_package(wheel: Path) -> None:
     packed = {path.removeprefix("penstock/programs/") for path in files if path.endswith(".py")}
     assert packed == sources
     assert metadata
+    built_in = ("EventHeader", "LogLine", "DeadLetter", "Ledger")
+    assert {f"penstock/programs/schemas/avro/{name}.avsc" for name in built_in} <= set(files)
 
 
 @pytest.mark.slow

@@ -78,4 +78,6 @@ def shown(value: object) -> str:
 
 def _quoted(text: str) -> str:
     shortened = text if len(text) <= 60 else f"{text[:57]}…"
+    if shortened.isprintable():
+        return f'"{shortened}"'
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shortened) + '"'

@@ -1,23 +1,10 @@
-"""How schemas are spoken of: `null or string`, `array of long (timestamp-millis)`.
-
-The words are the same for a type as it was read and for Apache's object of it. That one knows only
-the logical types that Apache's package knows.
-"""
+"""How types are spoken of: `null or string`, `array of long (timestamp-millis)`."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from avro.schema import (
-    ArraySchema,
-    FixedSchema,
-    MapSchema,
-    NamedSchema,
-    Schema,
-    UnionSchema,
-)
-
-from schemas.definitions.types import Array, Fixed, Map, Named, Type, Union
+from schemas.definitions.types import Array, Fixed, Map, Named, Record, Type, Union
 
 __all__ = ["shown_value", "type_in_words"]
 
@@ -26,11 +13,11 @@ _MOST_BRANCHES: Final = 20
 _LONGEST: Final = 60
 
 
-def type_in_words(schema: Schema | Type, depth: int = 0) -> str:
+def type_in_words(type_: Type, depth: int = 0) -> str:
     """One phrase. Named types are called by their full name."""
     if depth > _DEEPEST:
         return "…"
-    parts = _of_apache(schema) if isinstance(schema, Schema) else _of_type(schema)
+    parts = _parts(type_)
     inner = [type_in_words(each, depth + 1) for each in parts.inner[:_MOST_BRANCHES]]
     if parts.kind == "union":
         if len(parts.inner) > _MOST_BRANCHES:
@@ -52,7 +39,7 @@ def shown_value(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is said of a type, whoever's object it is."""
+    """What is said of a type."""
 
     kind: str
     name: str = ""
@@ -70,7 +57,7 @@ class _Parts:
         return details
 
 
-def _of_type(type_: Type) -> _Parts:
+def _parts(type_: Type) -> _Parts:
     match type_:
         case Union():
             return _Parts("union", inner=list(type_.branches))
@@ -78,21 +65,9 @@ def _of_type(type_: Type) -> _Parts:
             return _Parts("array", inner=[type_.items])
         case Map():
             return _Parts("map", inner=[type_.values])
+        case Record(is_error=True):
+            return _Parts("error", type_.name.full, props=type_.props)
         case Named():
             size = type_.size if isinstance(type_, Fixed) else None
             return _Parts(type_.kind, type_.name.full, size=size, props=type_.props)
     return _Parts(type_.kind, props=type_.props)
-
-
-def _of_apache(schema: Schema) -> _Parts:
-    match schema:
-        case UnionSchema():
-            return _Parts("union", inner=list(schema.schemas))
-        case ArraySchema():
-            return _Parts("array", inner=[schema.items])
-        case MapSchema():
-            return _Parts("map", inner=[schema.values])
-        case NamedSchema():
-            size = schema.size if isinstance(schema, FixedSchema) else None
-            return _Parts(schema.type, schema.fullname, size=size, props=dict(schema.props))
-    return _Parts(schema.type, props=dict(schema.props))

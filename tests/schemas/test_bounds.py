@@ -25,7 +25,6 @@ def _all_of(schema: AvroSchema) -> None:
     assert again == schema
     assert schema.normalized().text
     assert schema.fingerprint
-    assert schema.parsed is not None
 
 
 def _within(frames: int, call: Callable[[], object]) -> None:

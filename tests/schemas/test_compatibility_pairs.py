@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from schemas.evolution.incompatibilities import Incompatibility, Kind, incompatibilities
 from schemas.parsing import parse
+from tests.schemas.apaches_objects import as_apache
 from tests.schemas.schema_pairs import Pair
 
 PAIRS = json.loads((Path(__file__).parent / "compatibility/pairs.json").read_text())
@@ -55,7 +56,7 @@ def test_the_verdict_is_that_of_apaches_python_package(seed: int) -> None:
         found = incompatibilities(reader.type, writer.type)
         if [each.kind for each in found] != [Kind.AMBIGUOUS_FIELD]:
             checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
-            theirs = checker.get_compatibility(reader.parsed, writer.parsed)
+            theirs = checker.get_compatibility(as_apache(reader.type), as_apache(writer.type))
             assert (theirs.compatibility.name == "compatible") == (not found)
 
 

@@ -192,9 +192,9 @@ NOT_FIRST = "its first field must be header, of type penstock.EventHeader; it is
     ("text", "why"),
     [
         ("string", f"{NO_RECORD} string"),
-        (["null", "string"], f"{NO_RECORD} union"),
-        ({"type": "enum", "name": "a.E", "symbols": ["A"]}, f"{NO_RECORD} a.E"),
-        ({"type": "error", "name": "E", "fields": []}, f"{NO_RECORD} E"),
+        (["null", "string"], f"{NO_RECORD} null or string"),
+        ({"type": "enum", "name": "a.E", "symbols": ["A"]}, f"{NO_RECORD} enum a.E"),
+        ({"type": "error", "name": "E", "fields": []}, f"{NO_RECORD} error E"),
         ({"type": "record", "name": "R", "fields": []}, f"{NOT_FIRST} none there"),
         (HEADER_TEXT, f"{NOT_FIRST} time"),
     ],
@@ -215,10 +215,10 @@ def test_the_header_comes_first() -> None:
     ("of", "what"),
     [
         ("string", "string"),
-        (["null", HEADER_TEXT], "union"),
-        ({"type": "map", "values": HEADER_TEXT}, "map"),
-        (HEADER_TEXT | {"name": "Header"}, "penstock.Header"),
-        (HEADER_TEXT | {"namespace": "shop"}, "shop.EventHeader"),
+        (["null", HEADER_TEXT], f"null or record {HEADER}"),
+        ({"type": "map", "values": HEADER_TEXT}, f"map of record {HEADER}"),
+        (HEADER_TEXT | {"name": "Header"}, "record penstock.Header"),
+        (HEADER_TEXT | {"namespace": "shop"}, "record shop.EventHeader"),
     ],
 )
 def test_another_type_by_the_name_of_header_is_none(of: Any, what: str) -> None:
@@ -251,7 +251,7 @@ def test_the_fields_of_the_header_keep_their_order(place: int) -> None:
             {"type": "long", "logicalType": "timestamp-micros"},
             "must be long (timestamp-millis), and is long (timestamp-micros)",
         ),
-        ("host", ["null", "string"], "must be string, and is union"),
+        ("host", ["null", "string"], "must be string, and is null or string"),
         ("host", {"type": "string", "logicalType": "uuid"}, "must be string, and is string (uuid)"),
         ("seq", "int", "must be long, and is int"),
         ("position", "double", "must be long, and is double"),
