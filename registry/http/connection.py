@@ -124,6 +124,13 @@ class HttpConnection(asyncio.Protocol):
         stalled = self._reader.under_way or bool(self._unread)
         return _now() - self._since > (stalled_s if stalled else idle_s)
 
+    @property
+    def idle_since(self) -> float | None:
+        """When it has last done anything; None while it is of use to its client."""
+        if self.busy or self._unread or self._reader.under_way:
+            return None
+        return self._since
+
     def finish(self) -> None:
         """Close once nothing is being served."""
         if self.busy:
@@ -132,6 +139,7 @@ class HttpConnection(asyncio.Protocol):
             self._close()
 
     def abort(self) -> None:
+        self._connections.discard(self)
         self._transport.abort()
 
     def _serve_waiting(self) -> None:

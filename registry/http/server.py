@@ -1,11 +1,13 @@
 """The registry's HTTP port: its socket and its connections.
 
 What a client may hold is bounded: its connection is closed when it sends nothing for long, or
-sends or reads too slowly; beyond the most connections, new ones are told to come back.
+sends or reads too slowly; beyond the most connections, those that have been idle longest
+make room for new ones, and if none is idle, a new one is told to come back.
 """
 
 import asyncio
 import logging
+from operator import itemgetter
 from typing import Final
 
 from registry.config import RegistryConfig
@@ -45,7 +47,7 @@ class HttpServer:
 
     async def start(self) -> None:
         self._server = await asyncio.get_running_loop().create_server(
-            self._connection, sock=self._listener
+            self._connection, sock=self._listener, backlog=_BACKLOG
         )
         self._looking_after = asyncio.create_task(self._look_after())
 
@@ -80,8 +82,18 @@ class HttpServer:
         return self._registry.failure
 
     def _connection(self) -> HttpConnection:
-        full = len(self._connections) >= self._limits.connections
+        full = len(self._connections) >= self._limits.connections and not self._made_room()
         return HttpConnection(self._serve, self._bodies, self._unread, self._connections, full=full)
+
+    def _made_room(self) -> bool:
+        """Whether idle connections have been closed: a tenth of them, so that this is seldom."""
+        idle = [(each.idle_since, each) for each in self._connections]
+        oldest = sorted(
+            ((since, each) for since, each in idle if since is not None), key=itemgetter(0)
+        )
+        for _, connection in oldest[: len(oldest) // 10 + 1]:
+            connection.abort()
+        return bool(oldest)
 
     async def _look_after(self) -> None:
         limits = self._limits
