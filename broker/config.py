@@ -1,9 +1,10 @@
 """What a broker can be told in its configuration file. Checked when it is loaded, once."""
 
-from ipaddress import ip_address
 from typing import Any
 
 import msgspec
+
+from serving.exposure import check_exposed
 
 _BOTH_WAYS = (
     "say `zookeeper: embedded` for one that this broker starts and stops, "
@@ -80,24 +81,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
         for name in ("host", "http_host"):
-            address = getattr(self, name)
-            if not self.insecure and not _is_loopback(address):
-                raise ValueError(
-                    f"`{name}: {address}` can be reached from other machines and nobody has to "
-                    "authenticate: say `insecure: true` if that is meant"
-                )
+            check_exposed(name, getattr(self, name), insecure=self.insecure)
         if not 2.0 <= self.zookeeper_session_seconds <= 60.0:
             raise ValueError("`zookeeper_session_seconds` must be between 2 and 60")
 
     @property
     def embeds_zookeeper(self) -> bool:
         return self.zookeeper == "embedded"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

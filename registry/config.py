@@ -1,7 +1,5 @@
 """What a registry can be told in its configuration file. Checked when it is loaded, once."""
 
-from ipaddress import ip_address
-
 import msgspec
 
 from client.addresses import Address, parse_addresses
@@ -9,6 +7,7 @@ from client.errors import BadAddress
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from registry.values import Level
+from serving.exposure import check_exposed, is_everywhere
 
 _HIGHEST_ID = 2**31 - 1
 
@@ -85,12 +84,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         for name in ("port", "advertised_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
-        if not self.insecure and not _is_loopback(self.host):
-            raise ValueError(
-                f"`host: {self.host}` can be reached from other machines and nobody has to "
-                "authenticate: say `insecure: true` if that is meant"
-            )
-        if self.zookeeper and not self.advertised_host and _is_everywhere(self.host):
+        check_exposed("host", self.host, insecure=self.insecure)
+        if self.zookeeper and not self.advertised_host and is_everywhere(self.host):
             raise ValueError(
                 f"`host: {self.host}` is no address that other registries can connect to: say "
                 "`advertised_host`"
@@ -117,19 +112,3 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """The ids that this registry may give."""
         end = _HIGHEST_ID + 1 if self.id_count is None else self.id_base + self.id_count
         return range(self.id_base, end)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_everywhere(host: str) -> bool:
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False

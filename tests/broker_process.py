@@ -8,17 +8,15 @@ import http.client
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import yaml
 
-from tests.server_process import ServerFailed, ServerProcess, free_ports
+from tests.server_process import RunningServer, ServerProcess, free_ports
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-class BrokerProcess:
+class BrokerProcess(RunningServer):
     """One broker on loopback: `with BrokerProcess(directory, zookeeper=...) as broker`."""
 
     def __init__(
@@ -57,11 +55,6 @@ class BrokerProcess:
             directory=REPOSITORY,
         )
 
-    def start(self, *, within: float = 30) -> None:
-        """Returns once the broker has recovered and is registered."""
-        self.process.spawn()
-        self.process.wait_ready(self.ready, within=within)
-
     def ready(self) -> bool:
         return self.http("/readyz")[0] == 200
 
@@ -77,49 +70,11 @@ class BrokerProcess:
         finally:
             connection.close()
 
-    def kill(self) -> None:
-        self.process.kill()
-
-    def terminate(self, *, within: float = 30) -> int:
-        return self.process.terminate(within=within)
-
-    def restart(self, *, within: float = 30) -> None:
-        """SIGKILL, and a new start on the same directory and ports."""
-        self.kill()
-        self.start(within=within)
-
     def rss(self) -> int:
         return self.process.rss()
 
     def cpu_seconds(self) -> float:
         return self.process.cpu_seconds()
 
-    def log(self) -> str:
-        return self.process.log()
-
     def partition_dir(self, topic: str, partition: int = 0) -> Path:
         return self.data_dir / f"{topic}-{partition}"
-
-    def stop(self) -> None:
-        """Ends it gently, and by force if it takes too long."""
-        if self.process.alive:
-            try:
-                self.terminate()
-            except ServerFailed:
-                self.kill()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

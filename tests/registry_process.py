@@ -9,12 +9,11 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import yaml
 
-from tests.server_process import ServerFailed, ServerProcess, free_ports
+from tests.server_process import RunningServer, ServerProcess, free_ports
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -27,7 +26,7 @@ class Answer(NamedTuple):
     body: Any
 
 
-class RegistryProcess:
+class RegistryProcess(RunningServer):
     """One registry on loopback: `with RegistryProcess(directory, brokers=...) as registry`."""
 
     def __init__(
@@ -60,11 +59,6 @@ class RegistryProcess:
             directory=REPOSITORY,
         )
 
-    def start(self, *, within: float = 30) -> None:
-        """Returns once the topic is read and requests are answered."""
-        self.process.spawn()
-        self.process.wait_ready(self.ready, within=within)
-
     def ready(self) -> bool:
         return self.ask("GET", "/readyz").status == 200
 
@@ -94,41 +88,3 @@ class RegistryProcess:
     def is_writer(self) -> bool:
         metrics = self.ask("GET", "/metrics").body
         return isinstance(metrics, str) and "penstock_registry_writer 1.0" in metrics
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def terminate(self, *, within: float = 30) -> int:
-        return self.process.terminate(within=within)
-
-    def restart(self, *, within: float = 30) -> None:
-        """SIGKILL, and a new start on the same port."""
-        self.kill()
-        self.start(within=within)
-
-    def log(self) -> str:
-        return self.process.log()
-
-    def stop(self) -> None:
-        """Ends it gently, and by force if it takes too long."""
-        if self.process.alive:
-            try:
-                self.terminate()
-            except ServerFailed:
-                self.kill()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

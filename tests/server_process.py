@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -158,3 +159,56 @@ class ServerProcess:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+
+
+class RunningServer(ABC):
+    """A server of ours, run as a user runs it; ports and files stay the same over its starts."""
+
+    process: ServerProcess
+
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether it serves."""
+
+    def start(self, *, within: float = 30) -> None:
+        """Returns once it is ready."""
+        self.process.spawn()
+        self.process.wait_ready(self.ready, within=within)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def terminate(self, *, within: float = 30) -> int:
+        return self.process.terminate(within=within)
+
+    def restart(self, *, within: float = 30) -> None:
+        """SIGKILL, and a new start."""
+        self.kill()
+        self.start(within=within)
+
+    def log(self) -> str:
+        return self.process.log()
+
+    def stop(self) -> None:
+        """Ends it gently, and by force if it takes too long."""
+        if self.process.alive:
+            try:
+                self.terminate()
+            except ServerFailed:
+                self.kill()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
