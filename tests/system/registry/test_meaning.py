@@ -7,7 +7,6 @@ import copy
 import json
 import uuid
 from collections.abc import Iterator
-from io import BytesIO
 from random import Random
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.registry_process import Answer, RegistryProcess
-from tests.schemas.avro_strategies import schemas, values
+from tests.schemas.avro_strategies import schemas
 from tests.schemas.schema_pairs import Pair
 from tests.schemas.test_compatibility_reading import check_reading
 from tests.system.registry.raw_http import RawHttp, request
@@ -77,17 +76,17 @@ def _plain(schema: Any) -> Any:
     }
     for name in {"type", "items", "values"} & made.keys():
         made[name] = _plain(made[name])
+    if "aliases" in made:  # Java takes them for a set.
+        made["aliases"] = sorted(set(made["aliases"]))
     if "fields" in made:
         made["fields"] = [_plain(each) for each in made["fields"]]
     return made
 
 
-@given(batch=st.lists(schemas().flatmap(lambda s: st.tuples(st.just(s), values(s))), max_size=8))
+@given(batch=st.lists(schemas(), max_size=8))
 @settings(max_examples=FEW)
-def test_what_is_registered_comes_back_as_it_was_meant(
-    ask: Ask, batch: list[tuple[Any, Any]]
-) -> None:
-    for schema, value in batch:
+def test_what_is_registered_comes_back_as_it_was_meant(ask: Ask, batch: list[Any]) -> None:
+    for schema in batch:
         subject = ask.subject()
         registered = ask.post(f"/subjects/{subject}/versions", schema)
         assert registered.status == 200, (schema, registered)
@@ -96,14 +95,14 @@ def test_what_is_registered_comes_back_as_it_was_meant(
         assert version["id"] == registered.body["id"]
         assert json.loads(version["schema"]) == by_id
         assert meaning(by_id) == meaning(schema)
-        out = BytesIO()
-        fastavro.schemaless_writer(out, fastavro.parse_schema(copy.deepcopy(schema)), value)
-        again = BytesIO()
-        fastavro.schemaless_writer(again, fastavro.parse_schema(by_id), value)
-        assert again.getvalue() == out.getvalue()
         # As it came or as it is given back: both are this version.
-        for text in (schema, json.loads(version["schema"])):
+        for text in (schema, by_id):
             assert ask.post(f"/subjects/{subject}", text).body["version"] == version["version"]
+        # Normalizing twice is normalizing once.
+        normalizing = f"/subjects/{ask.subject()}/versions?normalize=true"
+        first = ask.post(normalizing, schema).body["id"]
+        normalized = json.loads(ask.get(f"/schemas/ids/{first}")["schema"])
+        assert ask.post(normalizing, normalized).body["id"] == first
 
 
 @given(seeds=st.lists(st.integers(0, 2**48), min_size=AT_ONCE, max_size=AT_ONCE))
