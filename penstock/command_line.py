@@ -20,7 +20,6 @@ import click
 from penstock import __version__
 from penstock.lazy_group import Lazy, LazyGroup
 
-FAILED: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 NO_READER: Final = 141

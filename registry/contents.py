@@ -54,7 +54,10 @@ class Contents:
         self._subjects: dict[str, dict[int, Version]] = {}  # versions in the order of their numbers
         self._names: list[str] | None = None  # sorted, until a subject comes or goes
         self._subjects_of_id: dict[int, dict[str, int]] = {}
-        self._id_of_content: dict[Content, int] = {}
+        self._id_of_content: dict[
+            Content, int
+        ] = {}  # the last one, if it was imported with several
+        self._other_ids: dict[Content, set[int]] = {}
         self._referrers: dict[VersionKey, set[VersionKey]] = {}
         self._configs: dict[str | None, Config] = {}
         self._modes: dict[str | None, Mode] = {}
@@ -66,6 +69,7 @@ class Contents:
         copy._subjects = {name: dict(versions) for name, versions in self._subjects.items()}
         copy._subjects_of_id = {key: dict(found) for key, found in self._subjects_of_id.items()}
         copy._id_of_content = dict(self._id_of_content)
+        copy._other_ids = {content: set(found) for content, found in self._other_ids.items()}
         copy._referrers = {key: set(found) for key, found in self._referrers.items()}
         copy._configs = dict(self._configs)
         copy._modes = dict(self._modes)
@@ -125,7 +129,10 @@ class Contents:
         if old is not None:
             self._unlink(key, old)
         self._subjects_of_id.setdefault(version.id, {})[version.subject] = version.version
+        before = self._id_of_content.get(version.content, version.id)
         self._id_of_content[version.content] = version.id
+        if before != version.id:
+            self._other_ids.setdefault(version.content, set()).add(before)
         for reference in version.references:
             target = VersionKey(reference.subject, reference.version)
             self._referrers.setdefault(target, set()).add(key)
@@ -152,11 +159,21 @@ class Contents:
                     break
         if not subjects:
             del self._subjects_of_id[version.id]
-            if self._id_of_content.get(version.content) == version.id:
-                del self._id_of_content[version.content]
+            self._forget_id(version.content, version.id)
         for reference in version.references:
             target = VersionKey(reference.subject, reference.version)
             self._referrers[target].discard(key)
+
+    def _forget_id(self, content: Content, schema_id: int) -> None:
+        others = self._other_ids.get(content, set())
+        others.discard(schema_id)
+        if self._id_of_content.get(content) == schema_id:
+            if others:
+                self._id_of_content[content] = others.pop()
+            else:
+                del self._id_of_content[content]
+        if not others:
+            self._other_ids.pop(content, None)
 
     def _delete(self, subject: str, until: int) -> None:
         versions = self._subjects.get(subject, {})

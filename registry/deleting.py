@@ -23,10 +23,8 @@ from registry.log_records import (
     SchemaRecord,
     write,
 )
-from registry.registering import read_only
-from registry.values import Decision, LogRecord, Mode, Version
-
-_READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+from registry.modes import check_writable
+from registry.values import Decision, LogRecord, Version
 
 
 def delete_version(
@@ -34,10 +32,10 @@ def delete_version(
 ) -> Decision[int]:
     """Delete one version, None being the latest; the answer is its number."""
     version = _version_to_delete(contents, subject, number, permanent=permanent)
-    _check_mode(contents, subject)
+    check_writable(contents, subject)
     key = VersionKey(subject, version.version)
     if contents.referrers(key, deleted=permanent):
-        raise _referenced(key)
+        raise referenced(key)
     if not permanent:
         gone = version.as_deleted()
         return Decision((write(SchemaRecord(*key, gone)),), version.version)
@@ -46,7 +44,7 @@ def delete_version(
     records: list[Record] = [SchemaRecord(*key, None)]
     if len(contents.versions(subject, deleted=True)) == 1:
         records += _settings(contents, subject)
-    return Decision(_for_ever(contents, records), version.version)
+    return Decision(for_ever(contents, records), version.version)
 
 
 def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Decision[list[int]]:
@@ -55,12 +53,12 @@ def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Deci
         raise subject_not_found(subject)
     if not permanent and not contents.has_subject(subject):
         raise subject_soft_deleted(subject)
-    _check_mode(contents, subject)
+    check_writable(contents, subject)
     versions = contents.versions(subject, deleted=permanent)
     for version in versions:
         key = VersionKey(subject, version.version)
         if any(by.subject != subject for by in contents.referrers(key, deleted=permanent)):
-            raise _referenced(key)
+            raise referenced(key)
         if permanent and not version.deleted:
             raise subject_not_soft_deleted(subject)
     numbers = [version.version for version in versions]
@@ -68,7 +66,7 @@ def delete_subject(contents: Contents, subject: str, *, permanent: bool) -> Deci
         return Decision((write(DeleteSubjectRecord(subject, numbers[-1])),), numbers)
     # The last first, since a later version may refer to an earlier one.
     records: list[Record] = [SchemaRecord(subject, number, None) for number in reversed(numbers)]
-    return Decision(_for_ever(contents, records + _settings(contents, subject)), numbers)
+    return Decision(for_ever(contents, records + _settings(contents, subject)), numbers)
 
 
 def _version_to_delete(
@@ -87,12 +85,7 @@ def _version_to_delete(
     return version
 
 
-def _check_mode(contents: Contents, subject: str) -> None:
-    if contents.mode_in_scope(subject) in _READ_ONLY:
-        raise read_only(subject)
-
-
-def _referenced(key: VersionKey) -> Exception:
+def referenced(key: VersionKey) -> Exception:
     return still_referenced(
         "One or more references exist to the schema "
         f"{{magic=1,keytype=SCHEMA,subject={key.subject},version={key.version}}}."
@@ -109,6 +102,6 @@ def _settings(contents: Contents, subject: str) -> list[Record]:
     return records
 
 
-def _for_ever(contents: Contents, records: list[Record]) -> tuple[LogRecord, ...]:
+def for_ever(contents: Contents, records: list[Record]) -> tuple[LogRecord, ...]:
     """With the highest id, which compaction would otherwise take away with its schema."""
     return (*map(write, records), contents.sign_of_life())

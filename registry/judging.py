@@ -8,10 +8,10 @@ import msgspec
 
 from registry.contents import Contents
 from registry.data_contracts import properties
-from registry.parsed_schemas import unparsed_version
+from registry.errors import Answered, invalid_schema
+from registry.parsed_schemas import SentSchema, stored_schema
 from registry.values import Config, Content, Level, Version
 from schemas.compatibility import messages
-from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema
 
 
@@ -51,7 +51,7 @@ class Question:
         new = self.new()
         try:
             found = messages(self.level, new, [(number, old()) for number, old in self.previous])
-        except InvalidSchema as error:
+        except Answered as error:
             found = [f"An earlier schema cannot be compared with: {error}"]
         if found:
             found.append(f"{{validateFields: 'false', compatibility: '{self.level.value}'}}")
@@ -62,10 +62,10 @@ def question(
     contents: Contents,
     subject: str,
     content: Content,
-    new: Callable[[], AvroSchema],
+    sent: SentSchema,
     previous: Sequence[Version],
 ) -> Question:
-    """Whether `new` may follow `previous`, the oldest first, by what is set for the subject."""
+    """Whether `sent` may follow `previous`, the oldest first, by what is set for the subject."""
     config = config_in_scope(contents, subject)
     level = config.compatibility_level or Level.NONE
     group = config.compatibility_group
@@ -76,18 +76,16 @@ def question(
         previous = previous[-1:]
     return Question(
         level,
-        new,
+        sent.parsed,
         tuple((each.version, _schema_of(contents, each)) for each in previous),
-        len(content.text) + sum(len(each.text) for each in previous),
+        sent.sent.size + sum(len(each.text) for each in previous),
     )
 
 
 def _schema_of(contents: Contents, version: Version) -> Callable[[], AvroSchema]:
-    try:
-        return unparsed_version(contents, version)
-    except InvalidSchema as error:
-        return partial(_raise, error)
+    found = stored_schema(contents, version)
+    return partial(_none, version.version) if found is None else found.parsed
 
 
-def _raise(error: InvalidSchema) -> AvroSchema:
-    raise error
+def _none(number: int) -> AvroSchema:
+    raise invalid_schema(f"version {number} is no Avro schema, or refers to none")

@@ -53,7 +53,7 @@ class DeleteSubjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectRecord:
-    """All versions are forgotten: the subject is about to be imported."""
+    """Deleted versions are forgotten: the subject is about to be imported."""
 
     subject: str | None
 

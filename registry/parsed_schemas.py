@@ -4,9 +4,8 @@ Parsing is the costly part of every write and of most lookups, so what has been 
 remembered. What is remembered depends on texts alone and is safe to share between threads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from registry.contents import Contents
@@ -16,7 +15,7 @@ from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
 from schemas.definitions.json_reading import MAX_LENGTH
 from schemas.errors import InvalidSchema
-from schemas.parsing import AvroSchema
+from schemas.parsing import MAX_STORED_LENGTH, AvroSchema
 
 _MOST_REFERENCES: Final = 1000  # of one schema, with those that its references have
 _DEEPEST_REFERENCE: Final = 50
@@ -27,7 +26,7 @@ _remembered = RememberedSchemas()
 
 @dataclass(frozen=True, slots=True)
 class SentSchema:
-    """A schema that a client sent. What it is found out in whichever thread asks for it.
+    """A schema that a client sent, or one that stands here: parsed in whichever thread asks for it.
 
     Answered says what is wrong with it, each time.
     """
@@ -39,6 +38,14 @@ class SentSchema:
         """What would stand in the registry."""
         try:
             return _remembered.stored_text(self.sent)
+        except InvalidSchema as error:
+            raise _invalid(error) from None
+
+    @property
+    def meaning(self) -> bytes:
+        """What it shares with those that differ from it in the order of properties alone."""
+        try:
+            return _remembered.meaning(self.sent)
         except InvalidSchema as error:
             raise _invalid(error) from None
 
@@ -68,17 +75,15 @@ def _invalid(error: InvalidSchema) -> Answered:
     return invalid_schema(f"Invalid schema of type {AVRO}, details: {error}")
 
 
-def parse_version(contents: Contents, version: Version) -> AvroSchema:
-    """A schema that stands in the registry; InvalidSchema if it came there without a check."""
-    return unparsed_version(contents, version)()
-
-
-def unparsed_version(contents: Contents, version: Version) -> Callable[[], AvroSchema]:
-    """The same, to be called in whichever thread."""
+def stored_schema(contents: Contents, version: Version) -> SentSchema | None:
+    """A version, as if it were sent now; None if what it is or refers to is not there."""
     if version.type != AVRO:
-        raise InvalidSchema(f"version {version.version} is of type {version.type}")
-    references = _texts(contents, version.references, deleted=True)
-    return partial(_remembered.schema, Sent(version.text, references, strict=False))
+        return None
+    try:
+        references = _texts(contents, version.references, deleted=True)
+    except InvalidSchema:
+        return None
+    return SentSchema(Sent(version.text, references, strict=False))
 
 
 def pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:
@@ -96,16 +101,19 @@ def _texts(
 ) -> tuple[str, ...]:
     """The texts that these stand for, each after all that it refers to itself."""
     texts: dict[str, str] = {}
+    room = MAX_STORED_LENGTH
 
     def collect(references: Sequence[Reference], path: tuple[str, ...]) -> None:
-        if len(path) > _DEEPEST_REFERENCE or len(texts) > _MOST_REFERENCES:
-            raise InvalidSchema(f"{path[0]}: it refers to too many schemas")
+        nonlocal room
+        if len(path) > _DEEPEST_REFERENCE or len(texts) > _MOST_REFERENCES or room < 0:
+            raise InvalidSchema("it refers to too many schemas, or to too large ones")
         for reference in references:
             if reference.name in texts or reference.name in path:
                 continue
             found = _find(contents, reference, deleted=deleted)
             collect(found.references, (*path, reference.name))
             texts[reference.name] = found.text
+            room -= len(found.text)
 
     collect(references, ())
     return tuple(texts.values())

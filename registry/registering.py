@@ -6,7 +6,6 @@ Pure: contents and a request go in, the records to append come out, or the error
 from registry.contents import Contents, VersionKey
 from registry.data_contracts import VERSION, properties, with_version
 from registry.errors import (
-    Answered,
     incompatible,
     invalid_schema,
     not_permitted,
@@ -14,7 +13,8 @@ from registry.errors import (
 )
 from registry.judging import config_in_scope, question
 from registry.log_records import SchemaRecord, write
-from registry.looking_up import content_of, look_up
+from registry.looking_up import Search, content_of, look_up
+from registry.modes import check_registrable
 from registry.parsed_schemas import LATEST, sent_schema
 from registry.requests import SchemaRequest
 from registry.values import Content, Decision, LogRecord, Mode, Version
@@ -24,30 +24,22 @@ def normalizes(contents: Contents, subject: str, *, asked: bool) -> bool:
     return asked or bool(config_in_scope(contents, subject).normalize)
 
 
-def registered_already(
-    contents: Contents, subject: str, request: SchemaRequest, *, normalize: bool
-) -> Version | None:
-    """The version that registering would only find again: no writer is needed for it."""
-    if not request.text:
-        return None
-    sent = sent_schema(contents, request, strict=False, normalize=normalize)
-    content = content_of(contents, request, sent.stored_text)
-    found = look_up(contents, subject, content, sent)
-    if found is None or request.wanted_id not in {None, found.id}:
-        return None
+def is_registered(contents: Contents, subject: str, request: SchemaRequest, found: Version) -> bool:
+    """Whether registering would only find this version again: no writer is needed for it."""
+    if request.wanted_id not in {None, found.id}:
+        return False
     if request.version == LATEST and found != contents.latest(subject):
-        return None
-    return found if request.wanted_version in {None, found.version} else None
+        return False
+    return request.wanted_version in {None, found.version}
 
 
 def register(
     contents: Contents, subject: str, request: SchemaRequest, *, normalize: bool
 ) -> Decision[Version]:
-    mode = contents.mode_in_scope(subject)
-    check_mode(mode, subject, importing=request.wanted_id is not None)
+    check_registrable(contents, subject, importing=request.wanted_id is not None)
     versions = contents.versions(subject, deleted=True)
     live = [version for version in versions if not version.deleted]
-    importing = mode is Mode.IMPORT
+    importing = contents.mode_in_scope(subject) is Mode.IMPORT
     request = _with_text(request, live)
     sent = sent_schema(
         contents, request, strict=not importing, normalize=normalize and not importing
@@ -58,11 +50,12 @@ def register(
     if not importing and (request.version or VERSION in properties(content.metadata)):
         content = content._replace(metadata=with_version(content.metadata, following))
     if not request.version:
-        found = look_up(contents, subject, content, sent)
+        looked_up = look_up(contents, subject, content, sent)
+        found = looked_up.found() if isinstance(looked_up, Search) else looked_up
         if found is not None and request.wanted_id in {None, found.id}:
             return Decision((), found)
     if not importing:
-        asked = question(contents, subject, content, sent.parsed, live)
+        asked = question(contents, subject, content, sent, live)
         if why := asked.objections():
             raise incompatible(subject, f"[{', '.join(why)}]")
     number = request.wanted_version or following
@@ -77,23 +70,14 @@ def register(
         metadata=content.metadata,
         rule_set=content.rule_set,
     )
-    replaced = _replaced(contents, version, versions)
-    return Decision((*replaced, write(SchemaRecord(subject, number, version))), version)
-
-
-def check_mode(mode: Mode, subject: str, *, importing: bool) -> None:
-    """Whether a schema may be registered at all: with an id only where schemas are imported."""
-    if mode in {Mode.READONLY, Mode.READONLY_OVERRIDE}:
-        raise read_only(subject)
-    if importing and mode is not Mode.IMPORT:
-        raise not_permitted(f"Subject {subject} is not in import mode")
-    if not importing and mode is not Mode.READWRITE:
-        raise not_permitted(f"Subject {subject} is not in read-write mode")
-
-
-def read_only(subject: str | None) -> Answered:
-    name = "null" if subject is None else subject
-    return not_permitted(f"Subject {name} is in read-only mode")
+    records = [
+        *_replaced(contents, version, versions),
+        write(SchemaRecord(subject, number, version)),
+    ]
+    if contents.version(subject, number, deleted=True) is not None:
+        # Compaction may take the highest id away with what is imported over.
+        records.append(contents.sign_of_life())
+    return Decision(tuple(records), version)
 
 
 def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:

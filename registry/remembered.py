@@ -11,6 +11,8 @@ import threading
 from collections import OrderedDict
 from typing import Final, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
 
@@ -19,6 +21,8 @@ Value = TypeVar("Value")
 
 _SCHEMAS: Final = 1024 * 1024  # characters of all their texts together
 _TEXTS: Final = 16 * 1024 * 1024  # the same
+_MEANINGS: Final = 16 * 1024 * 1024  # the same, for entries without any text
+_ENTRY: Final = 300  # what one takes beside its text, as characters
 
 
 class Sent(NamedTuple):
@@ -44,7 +48,7 @@ class Sent(NamedTuple):
         return found.digest()
 
 
-class _Last(Generic[Key, Value]):
+class Last(Generic[Key, Value]):
     """The values that were asked for last, as many as have room; at least one."""
 
     def __init__(self, room: int) -> None:
@@ -64,6 +68,7 @@ class _Last(Generic[Key, Value]):
         with self._lock:
             if key in self._values:
                 return
+            size += _ENTRY
             self._values[key] = value, size
             self._room -= size
             while self._room < 0 and len(self._values) > 1:
@@ -77,8 +82,9 @@ class _Last(Generic[Key, Value]):
 class RememberedSchemas:
     def __init__(self, schemas: int = _SCHEMAS, texts: int = _TEXTS) -> None:
         """How many characters of each are remembered."""
-        self.schemas: _Last[Sent, AvroSchema] = _Last(schemas)
-        self.texts: _Last[bytes, str] = _Last(texts)
+        self.schemas: Last[Sent, AvroSchema] = Last(schemas)
+        self.texts: Last[bytes, str] = Last(texts)
+        self.meanings: Last[bytes, bytes] = Last(_MEANINGS)
 
     def stored_text(self, sent: Sent) -> str:
         """What a registry stores for it; InvalidSchema each time if it is none."""
@@ -88,6 +94,17 @@ class RememberedSchemas:
             text = self.schema(sent).text
             self.texts.put(digest, text, len(text))
         return text
+
+    def meaning(self, sent: Sent) -> bytes:
+        """The same for schemas that differ in nothing but the order of properties."""
+        digest = sent.digest
+        meaning = self.meanings.get(digest)
+        if meaning is None:
+            text = self.schema(sent).resolved_text if sent.references else self.stored_text(sent)
+            written = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+            meaning = hashlib.blake2b(written, digest_size=16).digest()
+            self.meanings.put(digest, meaning, 0)
+        return meaning
 
     def schema(self, sent: Sent) -> AvroSchema:
         """The schema; InvalidSchema each time that it is asked for and is none."""

@@ -2,19 +2,25 @@
 
 import msgspec
 
-from registry.contents import Contents
+from registry.contents import Contents, VersionKey
+from registry.deleting import for_ever, referenced
 from registry.errors import not_permitted, subject_not_found
-from registry.log_records import ClearSubjectRecord, ConfigRecord, ModeRecord, write
-from registry.registering import read_only
+from registry.log_records import (
+    ClearSubjectRecord,
+    ConfigRecord,
+    ModeRecord,
+    Record,
+    SchemaRecord,
+    write,
+)
+from registry.modes import check_writable
 from registry.requests import ConfigChange
-from registry.values import Config, Decision, LogRecord, Mode
-
-_READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+from registry.values import Config, Decision, Mode
 
 
 def set_config(contents: Contents, subject: str | None, change: ConfigChange) -> Decision[Config]:
     """What is not given stays as it is; the answer is all that is set then."""
-    _check_mode(contents, subject)
+    check_writable(contents, subject)
     changed = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
     return Decision((write(ConfigRecord(subject, changed)),), changed)
 
@@ -24,19 +30,34 @@ def unset_config(contents: Contents, subject: str | None) -> Decision[Config]:
     old = contents.config(subject)
     if old is None:
         raise subject_not_found(str(subject))
-    _check_mode(contents, subject)
+    check_writable(contents, subject)
     return Decision((write(ConfigRecord(subject, None)),), old)
 
 
 def set_mode(contents: Contents, subject: str | None, mode: Mode, *, force: bool) -> Decision[Mode]:
-    """Schemas are imported into subjects that have none, unless that is forced."""
-    records: list[LogRecord] = []
+    """Schemas are imported into subjects that have none, unless that is forced.
+
+    What was deleted there softly is then removed for ever, so that its numbers are free.
+    """
+    records: list[Record] = []
     if mode is Mode.IMPORT and contents.mode_in_scope(subject) is not mode and not force:
-        names = contents.subjects() if subject is None else [subject]
-        if any(contents.has_subject(name) for name in names):
-            raise not_permitted("Cannot import since found existing subjects")
-        records.append(write(ClearSubjectRecord(subject)))
-    return Decision((*records, write(ModeRecord(subject, mode))), mode)
+        for name in contents.subjects() if subject is None else [subject]:
+            records += _removed(contents, name)
+        records.append(ClearSubjectRecord(subject))
+    records.append(ModeRecord(subject, mode))
+    return Decision(for_ever(contents, records), mode)
+
+
+def _removed(contents: Contents, subject: str) -> list[Record]:
+    if contents.has_subject(subject):
+        raise not_permitted("Cannot import since found existing subjects")
+    keys = [
+        VersionKey(subject, version.version) for version in contents.versions(subject, deleted=True)
+    ]
+    for key in keys:
+        if any(by.subject != subject for by in contents.referrers(key, deleted=True)):
+            raise referenced(key)
+    return [SchemaRecord(*key, None) for key in reversed(keys)]
 
 
 def unset_mode(contents: Contents, subject: str | None) -> Decision[Mode]:
@@ -45,8 +66,3 @@ def unset_mode(contents: Contents, subject: str | None) -> Decision[Mode]:
     if old is None:
         raise subject_not_found(str(subject))
     return Decision((write(ModeRecord(subject, None)),), old)
-
-
-def _check_mode(contents: Contents, subject: str | None) -> None:
-    if contents.mode_in_scope(subject) in _READ_ONLY:
-        raise read_only(subject)

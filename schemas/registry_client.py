@@ -49,7 +49,7 @@ SUBJECT_SOFT_DELETED: Final = 40404
 VERSION_SOFT_DELETED: Final = 40406
 REFERENCE_EXISTS: Final = 42206
 
-_PAGE: Final = 100  # schemas asked for at once: they may be large
+_PAGE: Final = 16  # schemas asked for at once: each may have a megabyte
 _MOST_KEPT: Final = 2_000
 _MOST_REFERENCES: Final = 1_000
 

@@ -144,7 +144,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _serve_waiting(self) -> None:
         self._send_pieces()
-        while self._waiting and not self._occupied:
+        while self._waiting and not self._occupied and not self._transport.is_closing():
             request = self._waiting.popleft()
             try:
                 served = self._serve(request)

@@ -38,7 +38,7 @@ class RequestReader:
         self.under_way = False  # a request has begun and is not complete
         self.broken: Answered | None = None
         self.wants_continue = False  # the client waits to be told that it may send the body
-        self._body: list[bytes] = []
+        self._body = bytearray()
         self._offers = 0
         self._begin()
 
@@ -112,7 +112,7 @@ class RequestReader:
             elif bodies.held + len(body) > bodies.most_of_all:
                 self._drop(HTTPStatus.SERVICE_UNAVAILABLE)
             else:
-                self._body.append(body)
+                self._body += body
                 bodies.held += len(body)
         self._body_bytes += len(body)
         if self._body_bytes > _DROPPED_BYTES:
@@ -124,20 +124,20 @@ class RequestReader:
                 self._parser.get_method().decode("ascii"),
                 _path(self._target.decode("latin-1")),
                 self._headers,
-                b"".join(self._body),
+                bytes(self._body),
                 self._parser.should_keep_alive(),
                 self._dropped,
                 takes_chunks=self._parser.get_http_version() == "1.1",
             )
         )
-        self._body = []
+        self._body = bytearray()
         self.under_way = False
 
     def _begin(self) -> None:
         self._target = b""
         self._headers: dict[str, str] = {}
         self._head_bytes = 0
-        self._body = []
+        self._body = bytearray()
         self._body_bytes = 0
         self._dropped: HTTPStatus | None = None
 
@@ -151,8 +151,8 @@ class RequestReader:
         self._forget_body()
 
     def _forget_body(self) -> None:
-        self._bodies.held -= sum(map(len, self._body))
-        self._body = []
+        self._bodies.held -= len(self._body)
+        self._body = bytearray()
 
 
 def _path(target: str) -> str:

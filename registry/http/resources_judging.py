@@ -1,12 +1,4 @@
-"""Schemas are looked up and judged: what needs thought, and no writer.
-
-Large schemas are parsed in a thread, so that others are answered meanwhile; what was parsed is
-remembered, so that the event loop finds it.
-"""
-
-import asyncio
-from contextlib import suppress
-from typing import Final
+"""Schemas are looked up and judged: what needs thought, and no writer."""
 
 from registry.errors import (
     Answered,
@@ -19,14 +11,13 @@ from registry.http.answers import CompatibilityAnswer, whole
 from registry.http.call import Call
 from registry.http.messages import HttpResponse, answer
 from registry.http.parameters import flag, version_number
+from registry.http.thinking import looked_up, parsed, thought
 from registry.judging import Question, question
-from registry.looking_up import content_of, look_up
+from registry.looking_up import content_of
 from registry.parsed_schemas import sent_schema
 from registry.registering import normalizes
 from registry.requests import SchemaRequest, schema_request
 from registry.values import Version
-
-_SMALL: Final = 16 * 1024
 
 
 async def look_up_schema(call: Call) -> HttpResponse:
@@ -34,12 +25,9 @@ async def look_up_schema(call: Call) -> HttpResponse:
     query = call.request.query
     deleted = flag(query, "deleted")
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
-    await parse_aside(call, request, strict=False, normalize=normalize)
-    found = None
-    if request.text:
-        sent = sent_schema(call.contents, request, strict=False, normalize=normalize)
-        content = content_of(call.contents, request, sent.stored_text)
-        found = look_up(call.contents, call.subject, content, sent, deleted=deleted)
+    found = await looked_up(
+        call.contents, call.subject, request, normalize=normalize, deleted=deleted
+    )
     if found is None:
         if not call.contents.has_subject(call.subject, deleted=deleted):
             raise subject_not_found(call.subject)
@@ -54,11 +42,9 @@ async def check_compatibility(call: Call) -> HttpResponse:
     verbose = flag(query, "verbose")
     previous = _previous(call)
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
-    await parse_aside(call, request, strict=True, normalize=normalize)
     try:
-        asked = _question(call, request, previous, normalize=normalize)
-        large = asked.size > _SMALL
-        found = await asyncio.to_thread(asked.objections) if large else asked.objections()
+        asked = await _question(call, request, previous, normalize=normalize)
+        found = await thought(asked.size, asked.objections)
     except Answered as error:
         if not verbose or error.code != invalid_schema("").code:
             raise
@@ -79,20 +65,12 @@ def _previous(call: Call) -> list[Version]:
     return [found]
 
 
-def _question(
+async def _question(
     call: Call, request: SchemaRequest, previous: list[Version], *, normalize: bool
 ) -> Question:
     if not request.text:
         raise invalid_schema("Empty schema")
     sent = sent_schema(call.contents, request, strict=True, normalize=normalize)
-    sent.parsed()  # whatever the level: what is no schema may not follow
+    await parsed(sent)  # whatever the level: what is no schema may not follow
     content = content_of(call.contents, request, request.text)
-    return question(call.contents, call.subject, content, sent.parsed, previous)
-
-
-async def parse_aside(call: Call, request: SchemaRequest, *, strict: bool, normalize: bool) -> None:
-    """Have a large schema parsed where it keeps nobody waiting."""
-    if len(request.text) > _SMALL:
-        sent = sent_schema(call.contents, request, strict=strict, normalize=normalize)
-        with suppress(Answered):  # whoever asks for the schema will meet it again
-            await asyncio.to_thread(sent.parsed)
+    return question(call.contents, call.subject, content, sent, previous)

@@ -1,12 +1,13 @@
 """Subjects, versions and ids, as they are asked for. Answered from memory at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
 from registry.contents import Contents, VersionKey
 from registry.data_contracts import properties
 from registry.errors import (
+    Answered,
     schema_id_not_found,
     schema_not_found,
     subject_not_found,
@@ -23,9 +24,9 @@ from registry.http.parameters import (
     subject_prefix,
     version_number,
 )
-from registry.parsed_schemas import parse_version
+from registry.http.thinking import thought
+from registry.parsed_schemas import stored_schema
 from registry.values import AVRO, Version
-from schemas.errors import InvalidSchema
 
 T = TypeVar("T")
 
@@ -64,14 +65,13 @@ def versions(call: Call) -> HttpResponse:
     return answer(list(_page(call, numbers, _MOST_NAMES)))
 
 
-def version(call: Call) -> HttpResponse:
+def version(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
     found = _version(call)
-    return answer(whole(found, _formatted(call, found)))
+    return _formatted(call, found, lambda text: answer(whole(found, text)))
 
 
-def version_text(call: Call) -> HttpResponse:
-    found = _version(call)
-    return HttpResponse(200, _formatted(call, found).encode())
+def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    return _formatted(call, _version(call), _bare)
 
 
 def referenced_by(call: Call) -> HttpResponse:
@@ -110,15 +110,23 @@ def schemas(call: Call) -> HttpResponse:
     return long_answer(whole(each, each.text) for each in page)
 
 
-def schema(call: Call) -> HttpResponse:
+def schema(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
     found = _with_id(call)
     highest = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
     named = "subject" in call.request.query
-    return answer(by_id(found, _formatted(call, found), named=named, highest_id=highest))
+    return _formatted(
+        call,
+        found,
+        lambda text: answer(by_id(found, text, named=named, highest_id=highest)),
+    )
 
 
-def schema_text(call: Call) -> HttpResponse:
-    return HttpResponse(200, _formatted(call, _with_id(call)).encode())
+def schema_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
+    return _formatted(call, _with_id(call), _bare)
+
+
+def _bare(text: str) -> HttpResponse:
+    return HttpResponse(200, text.encode())
 
 
 def subjects_of_schema(call: Call) -> HttpResponse:
@@ -182,14 +190,25 @@ def _versions_with_id(call: Call) -> Sequence[Version]:
     return call.contents.versions_with_id(wanted, deleted=deleted)
 
 
-def _formatted(call: Call, version: Version) -> str:
-    """The schema's text; with `format=resolved`, with what it refers to written out."""
+def _formatted(
+    call: Call, version: Version, build: Callable[[str], HttpResponse]
+) -> HttpResponse | Awaitable[HttpResponse]:
+    """Built with the schema's text; `format=resolved` writes out what it refers to."""
     if call.request.query.get("format", "").lower() != "resolved":
-        return version.text
+        return build(version.text)
+    return _resolved(call, version, build)
+
+
+async def _resolved(
+    call: Call, version: Version, build: Callable[[str], HttpResponse]
+) -> HttpResponse:
+    schema = stored_schema(call.contents, version)
+    if schema is None:
+        return build(version.text)
     try:
-        return parse_version(call.contents, version).resolved_text
-    except InvalidSchema:
-        return version.text
+        return build(await thought(schema.sent.size, lambda: schema.parsed().resolved_text))
+    except Answered:  # it stands there without a check
+        return build(version.text)
 
 
 def _page(call: Call, values: Iterator[T], most: int) -> Iterator[T]:

@@ -12,12 +12,13 @@ from registry.http.answers import ModeAnswer, config_answer, config_change, regi
 from registry.http.call import Call
 from registry.http.messages import HttpResponse, answer
 from registry.http.parameters import flag, version_number
-from registry.http.resources_judging import parse_aside
+from registry.http.thinking import looked_up
 from registry.judging import config_in_scope
 from registry.log import wording
 from registry.log.forwarding import FORWARDED, Passed, Request
 from registry.log.wording import Texts
-from registry.registering import normalizes, read_only, register, registered_already
+from registry.modes import read_only
+from registry.registering import is_registered, normalizes, register
 from registry.requests import config_request, mode_request, schema_request
 from registry.settings import set_config, set_mode, unset_config, unset_mode
 from registry.values import Decision, Mode
@@ -33,9 +34,8 @@ async def register_schema(call: Call) -> HttpResponse:
     subject = call.new_subject
     request = schema_request(call.request.body)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
-    await parse_aside(call, request, strict=False, normalize=normalize)
-    found = registered_already(call.contents, subject, request, normalize=normalize)
-    if found is not None:
+    found = await looked_up(call.contents, subject, request, normalize=normalize)
+    if found is not None and is_registered(call.contents, subject, request, found):
         return answer(registered(found))
     decide = partial(register, subject=subject, request=request, normalize=normalize)
     return await _write(call, wording.REGISTERING, decide, registered)

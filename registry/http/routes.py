@@ -90,6 +90,10 @@ class _Route:
     segments: tuple[str, ...]
     resources: Mapping[str, Resource]
 
+    @property
+    def registers(self) -> bool:
+        return self.resources.get("POST") is writing.register_schema
+
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
         """What stands where the pattern has names; None if the path is another."""
         names = {}
@@ -121,12 +125,9 @@ class Routes:
         self,
         registry: Registry[Contents],
         metrics: RegistryMetrics,
-        readiness: Callable[[], str],
     ) -> None:
-        """`readiness` says why the registry is not ready, "" when it is."""
         self._registry = registry
         self._metrics = metrics
-        self._readiness = readiness
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         """The answer, or what will be it; never an Answered."""
@@ -172,7 +173,7 @@ class Routes:
         resource = route.resources.get(method)
         if resource is None:
             raise method_not_allowed()
-        _check(request)
+        _check(request, route)
         return resource(Call(self._registry, request, names))
 
     def _page(self, request: HttpRequest) -> HttpResponse:
@@ -182,10 +183,9 @@ class Routes:
         match request.segments[0]:
             case "metrics":
                 return HttpResponse(200, self._metrics.exposition(), EXPOSITION_TYPE)
-            case "healthz":
+            case "healthz" | "readyz":
+                # Nothing is answered before the topic was read; without a writer reads still are.
                 return _plain(self._registry.failure)
-            case "readyz":
-                return _plain(self._readiness())
         raise no_such_path()
 
 
@@ -197,7 +197,7 @@ def _find(segments: tuple[str, ...]) -> tuple[_Route, Mapping[str, str]]:
     return _NO_ROUTE, {}
 
 
-def _check(request: HttpRequest) -> None:
+def _check(request: HttpRequest, route: _Route) -> None:
     """Whether the request can be read and its answer too."""
     if request.body and not request.has_known_body:
         raise unsupported_media_type()
@@ -206,9 +206,7 @@ def _check(request: HttpRequest) -> None:
     if request.dropped is HTTPStatus.SERVICE_UNAVAILABLE:
         raise too_busy()
     if request.dropped is not None:
-        if request.target.partition("?")[0].endswith("/versions"):
-            raise schema_too_large()
-        raise too_large()
+        raise schema_too_large() if route.registers else too_large()
 
 
 def _options(route: _Route) -> HttpResponse:

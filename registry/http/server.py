@@ -34,7 +34,7 @@ class HttpServer:
     def __init__(self, registry: Registry[Contents], config: RegistryConfig) -> None:
         self._limits = config.limits
         self._registry = registry
-        self._serve = Routes(registry, RegistryMetrics(self._gauges), self._readiness).serve
+        self._serve = Routes(registry, RegistryMetrics(self._gauges)).serve
         self._bodies = Bodies(
             config.limits.request_bytes, max(_BODIES, config.limits.request_bytes)
         )
@@ -76,10 +76,6 @@ class HttpServer:
             highest_id=contents.highest_id,
             is_writer=self._registry.is_writer,
         )
-
-    def _readiness(self) -> str:
-        """Ready is who can answer reads; a registry that cannot write at the moment still is."""
-        return self._registry.failure
 
     def _connection(self) -> HttpConnection:
         full = len(self._connections) >= self._limits.connections and not self._made_room()

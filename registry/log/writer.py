@@ -22,6 +22,7 @@ it was decided upon may not stand yet.
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -44,6 +45,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=LogContents)
 
 _GROUP: Final = 500
+_GROUP_SECONDS: Final = 0.1
 _STOP_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -235,7 +237,11 @@ class Writer(Generic[C]):
         """Decide and publish; the offset after what was published."""
         outcomes: _Outcomes[C] = []
         records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
-        for write in group:
+        began = time.monotonic()
+        for place, write in enumerate(group):
+            if outcomes and time.monotonic() - began > _GROUP_SECONDS:
+                self._put_back(group[place:])
+                break
             if write.answered.done():  # whoever asked was told that it took too long
                 continue
             try:
@@ -258,6 +264,11 @@ class Writer(Generic[C]):
             raise
         self._loop.call_soon_threadsafe(self._settle, outcomes, published)
         return published
+
+    def _put_back(self, writes: Sequence[_Write[C]]) -> None:
+        """These are decided with the next group: those before them have waited long enough."""
+        with self._news:
+            self._waiting.extendleft(reversed(writes))
 
     def _settle(self, outcomes: _Outcomes[C], end: int) -> None:
         def settle() -> None:

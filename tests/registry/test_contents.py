@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.contents import Contents, VersionKey
+from registry.errors import Answered
 from registry.log_records import (
     ClearSubjectRecord,
     ConfigRecord,
@@ -16,6 +17,11 @@ from registry.log_records import (
     SchemaRecord,
     write,
 )
+from registry.looking_up import Search, content_of, look_up
+from registry.parsed_schemas import sent_schema
+from registry.registering import register
+from registry.requests import SchemaRequest
+from registry.settings import set_mode
 from registry.values import Config, Level, LogRecord, Mode, Reference, Version
 from tests.registry.test_log_records import confluents_records
 
@@ -186,3 +192,57 @@ def test_a_topic_of_confluents_registry_comes_to_what_that_registry_showed(
     assert len(contents) > 100
     assert list(contents.subjects(":.")) == []
     assert caplog.messages == []
+
+
+def test_an_import_over_the_highest_id_does_not_set_it_free() -> None:
+    contents = Contents()
+    contents.take(ModeRecord("a", Mode.IMPORT))
+    contents.take(registered("a", 1, 4))
+    request = SchemaRequest(schema=TEXTS[2], id=2, version=1)
+    decision = register(contents, "a", request, normalize=False)
+    compacted = Contents()
+    for offset, record in enumerate(decision.records):
+        compacted.apply(offset, record)
+    assert compacted.next_id() == 5
+
+
+def test_equal_contents_keep_an_id_when_another_of_theirs_goes() -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 1))
+    contents.take(SchemaRecord("b", 1, Version(subject="b", version=1, id=9, text=TEXTS[1])))
+    content = a_version("a", 1, 1).content
+    assert contents.id_of(content) == 9
+    assert contents.copy().id_of(content) == 9
+    contents.take(SchemaRecord("b", 1, None))
+    assert contents.id_of(content) == 1
+    contents.take(SchemaRecord("a", 1, None))
+    assert contents.id_of(content) is None
+
+
+def test_what_is_referred_to_is_not_imported_over() -> None:
+    contents = Contents()
+    contents.take(registered("a", 1, 1, deleted=True))
+    referring = Version(
+        subject="b", version=1, id=2, text="x", references=(Reference("A", "a", 1),), deleted=True
+    )
+    contents.take(SchemaRecord("b", 1, referring))
+    with pytest.raises(Answered) as refused:
+        set_mode(contents, "a", Mode.IMPORT, force=False)
+    assert refused.value.code == 42206
+    contents.take(SchemaRecord("b", 1, None))
+    for offset, record in enumerate(set_mode(contents, "a", Mode.IMPORT, force=False).records):
+        contents.apply(offset, record)
+    assert contents.versions("a", deleted=True) == []
+    assert contents.next_id() == 3
+
+
+def test_a_version_of_another_type_is_never_what_was_sent() -> None:
+    contents = Contents()
+    text = TEXTS[1]
+    other = Version(subject="a", version=1, id=1, text="x" * len(text), type="PROTOBUF")
+    contents.take(SchemaRecord("a", 1, other))
+    request = SchemaRequest(schema=text)
+    sent = sent_schema(contents, request, strict=True, normalize=False)
+    found = look_up(contents, "a", content_of(contents, request, sent.stored_text), sent)
+    assert isinstance(found, Search)
+    assert found.found() is None

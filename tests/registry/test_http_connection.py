@@ -202,6 +202,21 @@ def test_who_expects_to_be_told_to_go_on_is_told() -> None:
     asyncio.run(scenario())
 
 
+def test_what_waits_when_a_server_stops_is_not_carried_out() -> None:
+    async def scenario() -> None:
+        async with listening() as served:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(get("/slow") * 4)
+            await asyncio.sleep(0.02)
+            (connection,) = served.connections
+            connection.finish()
+            assert len(bodies(await reader.read())) == 1
+            assert served.bodies.held == 0
+            writer.close()
+
+    asyncio.run(scenario())
+
+
 def test_head_is_get_without_a_body() -> None:
     async def scenario() -> None:
         async with listening() as served:

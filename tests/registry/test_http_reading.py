@@ -1,5 +1,6 @@
 """Bytes become requests: however they are cut, whatever they are, and within bounds."""
 
+import tracemalloc
 from http import HTTPStatus
 
 import pytest
@@ -58,6 +59,21 @@ def test_a_body_that_is_too_large_is_dropped_and_its_request_still_answered() ->
     assert dropped.dropped is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert dropped.body == b""
     assert following.dropped is None
+
+
+def test_a_body_in_small_chunks_takes_no_more_than_is_counted() -> None:
+    bodies = Bodies(1_000_000, 1_000_000)
+    reader = RequestReader(bodies)
+    reader.feed(b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    tracemalloc.start()
+    try:
+        for _ in range(1000):
+            reader.feed(b"2\r\nxx\r\n" * 100)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bodies.held == 200_000
+    assert taken < 2 * bodies.held
 
 
 def test_all_bodies_together_have_a_bound() -> None:

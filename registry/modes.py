@@ -1,0 +1,28 @@
+"""What a mode allows: writing, importing, or neither. Pure."""
+
+from registry.contents import Contents
+from registry.errors import Answered, not_permitted
+from registry.values import Mode
+
+_READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+
+
+def read_only(subject: str | None) -> Answered:
+    name = "null" if subject is None else subject
+    return not_permitted(f"Subject {name} is in read-only mode")
+
+
+def check_writable(contents: Contents, subject: str | None) -> None:
+    """Whether a subject, or with None the settings of all, may be changed."""
+    if contents.mode_in_scope(subject) in _READ_ONLY:
+        raise read_only(subject)
+
+
+def check_registrable(contents: Contents, subject: str, *, importing: bool) -> None:
+    """Whether a schema may be registered: with an id only where schemas are imported."""
+    check_writable(contents, subject)
+    mode = contents.mode_in_scope(subject)
+    if importing and mode is not Mode.IMPORT:
+        raise not_permitted(f"Subject {subject} is not in import mode")
+    if not importing and mode is not Mode.READWRITE:
+        raise not_permitted(f"Subject {subject} is not in read-write mode")
