@@ -8,6 +8,7 @@ import shutil
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
+from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
 
 
 def _java_and_zookeeper() -> str:
@@ -34,12 +35,21 @@ def _apache_kafka() -> str:
     return f"{VERSION}, by Maven"
 
 
+def _confluent() -> str:
+    try:
+        found = [jar(each) and each.version for each in (OLD, NEW)]
+    except JavaUnavailable as why:
+        return f"its tests are skipped: {why}"
+    return f"{', '.join(found)}, by Maven"
+
+
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
+    print(f"confluent     {_confluent()}")
 
 
 if __name__ == "__main__":
