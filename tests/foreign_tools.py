@@ -37,10 +37,11 @@ def _apache_kafka() -> str:
 
 def _confluent() -> str:
     try:
-        found = [jar(each) and each.version for each in (OLD, NEW)]
+        for confluent in (OLD, NEW):
+            jar(confluent)
     except JavaUnavailable as why:
         return f"its tests are skipped: {why}"
-    return f"{', '.join(found)}, by Maven"
+    return f"{OLD.version} and {NEW.version}, by Maven"
 
 
 def main() -> None:
