@@ -59,11 +59,30 @@ def test_flags_and_numbers() -> None:
         ("/subjects/a%2Fb/versions/", ("subjects", "a/b", "versions")),
         ("/subjects/%C3%A9%20x?a=/b/c", ("subjects", "é x")),
         ("/subjects/a+b", ("subjects", "a+b")),
-        ("/subjects/%", ("subjects", "%")),
+        ("/subjects/a;x=y/versions", ("subjects", "a", "versions")),
     ],
 )
 def test_a_path_is_cut_before_it_is_decoded(target: str, segments: tuple[str, ...]) -> None:
     assert a_request(target).segments == segments
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//subjects",
+        "/subjects//versions",
+        "/a/%2E%2E/b",
+        "/a/%",
+        "/a/%zz",
+        "/a/%ff",
+        "/a%5Cb",
+        "/a%0A",
+    ],
+)
+def test_paths_that_not_everybody_understands_alike_are_refused(target: str) -> None:
+    with pytest.raises(Answered) as refused:
+        _ = a_request(target).segments
+    assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\nb", "a\x7fb", ":.context:a", ":*:a"])
