@@ -1,5 +1,7 @@
 """Where brokers are: `host:port`, several of them separated by commas."""
 
+import random
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from client.errors import BadAddress
@@ -36,3 +38,8 @@ def _parse(part: str, text: str) -> Address:
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _HIGHEST_PORT):
         raise BadAddress(f"bootstrap {text!r}: {port!r} is not a port")
     return Address(host, int(port))
+
+
+def shuffled(addresses: Collection[Address]) -> list[Address]:
+    """In any order, so that clients spread over the brokers."""
+    return random.sample(list(addresses), len(addresses))

@@ -12,13 +12,18 @@ raises, so does `pump`, and they will be given to it again.
 What the numbers promise, and when a caller must decide, stands in `client.stream`.
 """
 
+import threading
+import time
+from collections import deque
 from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
 
 from client.addresses import Address
-from client.delivery import Acks, Batch, Event, TopicPartition
+from client.delivery import Acks, Batch, Event, TopicPartition, Unsettled
 from client.errors import ClientError
 from client.identity import Identity
-from client.shipping import Journal, Limits
+from client.shipping import Journal, Limits, Shipping
 
 
 class BatchProducer:
@@ -36,28 +41,87 @@ class BatchProducer:
     ) -> None:
         """With acks=ALL batches are numbered: under a new producer id, or `identity`, which is lent
         and must be new in its epoch."""
-        raise NotImplementedError
+        self._limits = limits or Limits()
+        self._shipping = Shipping(
+            bootstrap,
+            client_id=client_id,
+            acks=acks,
+            identity=identity,
+            limits=self._limits,
+            journal=journal,
+            happened=self._happened,
+            clock=time.monotonic,
+        )
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self._news = threading.Condition(self._lock)
+        self._submitted: deque[Batch] = deque()
+        self._events: deque[Event] = deque()
+        self._held_bytes = 0
+        self._outstanding = 0
+        self._pump_sleeps = False
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def submit(self, batch: Batch, *, within: float = 0.0) -> bool:
         """Takes a batch, unless it does not fit within the bound even after so many seconds.
 
-        Any thread; to wait makes sense only where another one pumps.
+        A batch that is larger than the bound is taken alone. Any thread; to wait makes sense only
+        where another one pumps.
         """
-        raise NotImplementedError
+        with self._lock:
+            fits = self._room.wait_for(lambda: self._closed or self._has_room(batch), within)
+            if self._closed or not fits:
+                return False
+            self._hold(batch)
+            self._submitted.append(batch)
+            wake, self._pump_sleeps = self._pump_sleeps, False
+            if wake:
+                self._shipping.links.wake()
+        return True
 
     def collect(self, *, within: float = 0.0) -> list[Event]:
         """What became of batches, oldest first; waits so long for the first. Any thread."""
-        raise NotImplementedError
+        with self._lock:
+            self._news.wait_for(lambda: self._closed or self._events, within)
+            events = list(self._events)
+            self._events.clear()
+            for batch in (batch for event in events for batch in _batches(event)):
+                self._held_bytes -= batch.size
+                self._outstanding -= 1
+            self._room.notify_all()
+        return events
 
     @property
     def outstanding(self) -> int:
         """Batches that were submitted and have not been collected. Any thread."""
-        raise NotImplementedError
+        return self._outstanding
+
+    @property
+    def held_bytes(self) -> int:
+        """Their size. Any thread."""
+        return self._held_bytes
 
     def pump(self, seconds: float) -> None:
         """Works for so long, or until there is something to collect. One thread, always the same
         one."""
-        raise NotImplementedError
+        until = time.monotonic() + seconds
+        while True:
+            now = self._work()
+            self._wait(min(until, self._shipping.next_time(now)) - now)
+            if self._events or time.monotonic() >= until:
+                self._work()
+                return
 
     def renew(
         self,
@@ -69,16 +133,60 @@ class BatchProducer:
     ) -> None:
         """Lets a partition go on that is `Unsettled`, or begins one that nothing is open of.
 
-        The batches `first` go before all that wait. They are numbered under `identity` from
-        `sequence` on, which sends what was sent before byte for byte; without an identity, under
-        the next epoch, or a new producer id where that would not help. The pumping thread.
+        The batches `first` go before all that wait, whatever the bound. They are numbered under
+        `identity` from `sequence` on, which sends what was sent before byte for byte; without an
+        identity, under the next epoch, or a new producer id where that would not help. The pumping
+        thread.
         """
-        raise NotImplementedError
+        self._shipping.renew(target, identity, sequence, first, time.monotonic())
+        with self._lock:
+            for batch in first:
+                self._hold(batch)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """What keeps partitions from moving that have something to send. The pumping thread."""
-        raise NotImplementedError
+        return self._shipping.troubles()
 
     def close(self) -> None:
-        """The pumping thread, or none any more."""
-        raise NotImplementedError
+        """The pumping thread, or another when that has ended."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._room.notify_all()
+            self._news.notify_all()
+        self._shipping.links.close()
+
+    def _has_room(self, batch: Batch) -> bool:
+        free = self._limits.memory_bytes - self._held_bytes
+        return batch.size <= free or not self._outstanding
+
+    def _hold(self, batch: Batch) -> None:
+        self._held_bytes += batch.size
+        self._outstanding += 1
+
+    def _happened(self, event: Event) -> None:
+        with self._lock:
+            self._events.append(event)
+            self._news.notify_all()
+
+    def _work(self) -> float:
+        now = time.monotonic()
+        while self._submitted:
+            self._shipping.submit(self._submitted.popleft(), now)
+        self._shipping.work(now)
+        return now
+
+    def _wait(self, seconds: float) -> None:
+        with self._lock:
+            idle = not (self._submitted or self._events)
+            self._pump_sleeps = idle
+        self._shipping.links.serve(max(0.0, seconds) if idle else 0.0)
+        with self._lock:
+            self._pump_sleeps = False
+
+
+def _batches(event: Event) -> Sequence[Batch]:
+    if isinstance(event, Unsettled):
+        return [each.batch for each in event.batches]
+    return [event.batch]

@@ -5,13 +5,12 @@ One connection to each broker is kept and shared, opened when it is first needed
 time.
 """
 
-import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from client.addresses import Address
+from client.addresses import Address, shuffled
 from client.connection import REQUEST_SECONDS, Connection
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.metadata import Metadata, Topic, metadata_of
@@ -38,9 +37,10 @@ class Brokers:
         """Connects to one of them; raises the last error if none can be reached."""
         self.bootstrap = tuple(bootstrap)
         self.patience_seconds = patience_seconds
+        self.client_id = client_id
         self.known = Metadata()
-        self._client_id = client_id
         self._connections: dict[Address, Connection] = {}
+        self._closed_with: list[Callable[[], None]] = []
         self._any()
 
     def __enter__(self) -> Self:
@@ -55,9 +55,20 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
+        for close in self._closed_with:
+            close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def closes(self, close: Callable[[], None]) -> None:
+        """Something is to be closed when this is."""
+        self._closed_with.append(close)
+
+    def addresses(self) -> list[Address]:
+        """Where some broker may be reached."""
+        known = [broker.address for broker in self.known.brokers.values()]
+        return list(dict.fromkeys([*known, *self.bootstrap]))
 
     def patience(self) -> Patience:
         return Patience(self.patience_seconds)
@@ -123,7 +134,7 @@ class Brokers:
 
     def connect(self, broker_id: int) -> Connection:
         """A connection of the caller's own, on which a request may wait without others waiting."""
-        return Connection(self._address(broker_id), self._client_id)
+        return Connection(self._address(broker_id), self.client_id)
 
     def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
         """The partitions by the broker that leads them."""
@@ -146,7 +157,7 @@ class Brokers:
                 return connection
         known = [broker.address for broker in self.known.brokers.values()]
         failure: ClientError = NotReachable("no broker to connect to")
-        for address in [*_shuffled(known), *_shuffled(self.bootstrap)]:
+        for address in [*shuffled(known), *shuffled(self.bootstrap)]:
             try:
                 return self._shared(address)
             except ClientError as error:
@@ -156,10 +167,5 @@ class Brokers:
     def _shared(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = self._connections[address] = Connection(address, self._client_id)
+            connection = self._connections[address] = Connection(address, self.client_id)
         return connection
-
-
-def _shuffled(addresses: Collection[Address]) -> list[Address]:
-    """In any order, so that clients spread over the brokers."""
-    return random.sample(list(addresses), len(addresses))

@@ -4,14 +4,22 @@ Rule 1: a request takes the highest version that both sides speak.
 Rule 2: answers come in the order of the requests, of which any number may be under way.
 Rule 3: what cannot be an answer to the oldest request is `NotKafka`, and the end of it.
 
-Bytes are received where `wanted` says, and a long answer right into its own memory.
+Bytes are received where `wanted` says, and a long answer right into memory of its own.
 """
 
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from client.errors import ErrorCode
+from client.errors import NotKafka, Unsupported
 from wire.codec import Api
+from wire.errors import ProtocolError
+from wire.requests import has_tagged_header, read_response, request_frame
+
+MAX_RESPONSE: Final = 256 * 1024 * 1024
+_SMALLEST_RESPONSE: Final = 4
+_SIZE: Final = 4
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -28,14 +36,27 @@ class Pending(Generic[Response]):
 
 
 class Conversation:
-    """One connection's, from its first byte."""
+    """One connection's, from its first byte. `peer` is whom messages name."""
 
     def __init__(self, peer: str, client_id: str) -> None:
-        raise NotImplementedError
+        self.peer = peer
+        self.served: Mapping[int, range] = {}  # versions, by the keys of APIs
+        self.under_way: deque[Pending[Any]] = deque()
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._begin_frame()
 
     def version(self, api: Api[Any, Any]) -> int:
         """The highest version of an API that both sides speak."""
-        raise NotImplementedError
+        theirs, ours = self.served.get(api.key, range(0)), api.versions
+        highest = min(theirs.stop, ours.stop) - 1
+        if highest < max(theirs.start, ours.start):
+            spoken = f"versions {theirs.start} to {theirs.stop - 1}" if theirs else "no version"
+            raise Unsupported(
+                f"{self.peer} speaks {spoken} of {api.name}, "
+                f"Penstock {ours.start} to {ours.stop - 1}"
+            )
+        return highest
 
     def ask(
         self,
@@ -47,20 +68,63 @@ class Conversation:
         answered: bool = True,
     ) -> tuple[Pending[Response], bytes]:
         """A request under its number, and its bytes."""
-        raise NotImplementedError
+        if version is None:
+            version = self.version(api)
+        body = bytes(api.encode_request(version, request))
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        pending = Pending(api, version, self._correlation_id, deadline)
+        if answered:
+            self.under_way.append(pending)
+        frame = request_frame(api, version, pending.correlation_id, self._client_id, body)
+        return pending, frame
 
     def wanted(self) -> memoryview:
         """Where the next bytes go."""
-        raise NotImplementedError
+        return self._buffer[self._filled :]
 
     def received(self, count: int) -> tuple[Pending[Any], memoryview] | None:
         """So many bytes came; the body of an answer if that completes it."""
-        raise NotImplementedError
+        self._filled += count
+        if self._filled < len(self._buffer):
+            return None
+        if self._buffer_is_size:
+            self._begin_body(int.from_bytes(self._buffer, "big", signed=True))
+            return None
+        frame = self._buffer.toreadonly()
+        self._begin_frame()
+        return self._answer(frame)
 
-    def overdue(self, now: float) -> bool:
-        raise NotImplementedError
+    def decode(self, pending: Pending[Response], body: memoryview) -> Response:
+        try:
+            return pending.api.decode_response(pending.version, body)
+        except ProtocolError as error:
+            raise self._not_kafka(f"{pending.api.name} response: {error}") from None
 
+    def _begin_frame(self) -> None:
+        self._expect(_SIZE, is_size=True)
 
-def is_unsupported(body: memoryview) -> bool:
-    """Whether an answer to ApiVersions begins with that error."""
-    return bytes(body[:2]) == ErrorCode.unsupported_version.to_bytes(2, "big")
+    def _begin_body(self, size: int) -> None:
+        if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
+            raise self._not_kafka(f"a response of {size} bytes")
+        self._expect(size, is_size=False)
+
+    def _expect(self, size: int, *, is_size: bool) -> None:
+        self._buffer = memoryview(bytearray(size))
+        self._buffer_is_size = is_size
+        self._filled = 0
+
+    def _answer(self, frame: memoryview) -> tuple[Pending[Any], memoryview]:
+        if not self.under_way:
+            raise self._not_kafka("an answer that nobody asked for")
+        oldest = self.under_way.popleft()
+        try:
+            tagged = has_tagged_header(oldest.api, oldest.version)
+            correlation_id, body = read_response(frame, tagged_header=tagged)
+        except ProtocolError as error:
+            raise self._not_kafka(f"{oldest.api.name} response: {error}") from None
+        if correlation_id != oldest.correlation_id:
+            raise self._not_kafka(f"answer {correlation_id} to {oldest.correlation_id}")
+        return oldest, body
+
+    def _not_kafka(self, what: str) -> NotKafka:
+        return NotKafka(f"{self.peer}: {what}")

@@ -17,7 +17,8 @@ from typing import Final
 from crc32c import crc32c
 
 from client.brokers import Brokers
-from client.connection import REQUEST_SECONDS, Connection, Pending
+from client.connection import REQUEST_SECONDS, Connection
+from client.conversation import Pending
 from client.errors import ClientError, ConnectionLost, Corrupt, ErrorCode, Refused, check
 from wire.batch import CRC_START, MAGIC, BatchHeader, headers
 from wire.messages import fetch

@@ -1,4 +1,4 @@
-"""Channels to brokers: opened when they are asked for, closed when they fail, served together.
+"""Channels to brokers: opened when they are asked for, ended when they fail, served together.
 
 A connection is opened by a thread of its own, which ends with it: looking up a name, connecting,
 and all that is said before the first request (versions; TLS and SASL, once they are there) may
@@ -8,39 +8,169 @@ or breaks connections, is tried again after a pause.
 One thread at a time, but for `wake`.
 """
 
-from collections.abc import Callable, Iterable
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from client.addresses import Address
 from client.channel import Channel
-from client.errors import ClientError
+from client.connection import Connection
+from client.errors import ClientError, ConnectionLost
+from client.patience import NEVER, Pauses
+
+
+@dataclass(slots=True)
+class _Link:
+    """One broker's: an open channel, one that is being opened, or a pause before the next try."""
+
+    channel: Channel | None = None
+    opening: bool = False
+    not_before: float = 0.0
+    pauses: Pauses = field(default_factory=Pauses)
 
 
 class Links:
     """The channels of one producer."""
 
-    def __init__(
-        self,
-        client_id: str,
-        *,
-        opened: Callable[[Address], None],
-        failed: Callable[[Address, ClientError], None],
-    ) -> None:
-        raise NotImplementedError
+    def __init__(self, client_id: str, *, failed: Callable[[Address, ClientError], None]) -> None:
+        """`failed` is called by `serve`, which alone lets things happen."""
+        self._client_id = client_id
+        self._failed = failed
+        self._links: dict[Address, _Link] = {}
+        self._selector = selectors.DefaultSelector()
+        self._waking, self._woken = socket.socketpair()
+        self._waking.setblocking(False)
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._arrivals = _Arrivals(self.wake)
 
     def channel(self, address: Address, now: float) -> Channel | None:
         """The channel to this broker; without one, it is opened as soon as the pauses allow."""
-        raise NotImplementedError
+        link = self._links.setdefault(address, _Link())
+        if link.channel is None and not link.opening and link.not_before <= now:
+            link.opening = True
+            self._arrivals.open(address, self._client_id)
+        return link.channel
 
-    def open_channels(self) -> Iterable[Channel]:
-        raise NotImplementedError
+    def channels(self) -> list[Channel]:
+        """Those that are open."""
+        return [link.channel for link in self._links.values() if link.channel is not None]
+
+    def next_time(self, now: float) -> float:
+        """When the next pause is over or the next answer overdue; `NEVER` if neither is."""
+        pauses = [link.not_before for link in self._links.values() if link.not_before > now]
+        answers = [now if each.failure else each.deadline for each in self.channels()]
+        return min([*pauses, *answers], default=NEVER)
 
     def wake(self) -> None:
         """Ends `serve` in another thread."""
-        raise NotImplementedError
+        with suppress(BlockingIOError):  # it has been woken often enough
+            self._waking.send(b"\0")
 
     def serve(self, seconds: float) -> None:
-        """Waits so long for something to happen, and lets everything happen that can."""
-        raise NotImplementedError
+        """Waits so long for something to happen, and lets happen what can."""
+        for channel in self.channels():
+            self._watch(channel)
+        for key, ready in self._selector.select(seconds):
+            if key.data is None:
+                self._woken.recv(4096)
+            else:
+                self._serve(key.data, ready)
+        for address, arrived in self._arrivals.take():
+            self._arrived(address, arrived)
+        now = time.monotonic()
+        for channel in self.channels():
+            if channel.failure is not None:
+                self._end(channel, channel.failure)
+            elif channel.deadline < now:
+                self._end(channel, ConnectionLost(f"{channel.address}: no answer in time"))
 
     def close(self) -> None:
-        raise NotImplementedError
+        for channel in self.channels():
+            channel.close()
+        self._links.clear()
+        self._arrivals.close()
+        self._selector.close()
+        self._waking.close()
+        self._woken.close()
+
+    def _watch(self, channel: Channel) -> None:
+        wanted = selectors.EVENT_READ
+        if channel.wants_to_write:
+            wanted |= selectors.EVENT_WRITE
+        if self._selector.get_key(channel).events != wanted:
+            self._selector.modify(channel, wanted, channel)
+
+    def _serve(self, channel: Channel, ready: int) -> None:
+        try:
+            if ready & selectors.EVENT_WRITE:
+                channel.write()
+            if ready & selectors.EVENT_READ and channel.read():
+                self._links[channel.address].pauses.reset()
+        except ClientError as error:
+            self._end(channel, error)
+
+    def _arrived(self, address: Address, arrived: Connection | ClientError) -> None:
+        link = self._links[address]
+        link.opening = False
+        if isinstance(arrived, Connection):
+            link.channel = Channel(arrived)
+            self._selector.register(link.channel, selectors.EVENT_READ, link.channel)
+        else:
+            link.not_before = time.monotonic() + link.pauses.next()
+            self._failed(address, arrived)
+
+    def _end(self, channel: Channel, error: ClientError) -> None:
+        self._selector.unregister(channel)
+        link = self._links[channel.address]
+        link.channel = None
+        if channel.under_way:  # else it was just closed for idleness
+            link.not_before = time.monotonic() + link.pauses.next()
+        channel.end(error)
+        self._failed(channel.address, error)
+
+
+class _Arrivals:
+    """Connections that threads have opened, or why they could not."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._closed = False
+        self._arrived: list[tuple[Address, Connection | ClientError]] = []
+
+    def open(self, address: Address, client_id: str) -> None:
+        name = f"open {address}"
+        threading.Thread(
+            target=self._open, args=(address, client_id), name=name, daemon=True
+        ).start()
+
+    def take(self) -> list[tuple[Address, Connection | ClientError]]:
+        with self._lock:
+            taken, self._arrived = self._arrived, []
+        return taken
+
+    def close(self) -> None:
+        """Threads that are at it still close what they open."""
+        with self._lock:
+            self._closed = True
+            for _, arrived in self._arrived:
+                if isinstance(arrived, Connection):
+                    arrived.close()
+
+    def _open(self, address: Address, client_id: str) -> None:
+        arrived: Connection | ClientError
+        try:
+            arrived = Connection(address, client_id)
+        except ClientError as error:
+            arrived = error
+        with self._lock:
+            if not self._closed:
+                self._arrived.append((address, arrived))
+                self._wake()
+            elif isinstance(arrived, Connection):
+                arrived.close()

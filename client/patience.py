@@ -11,6 +11,7 @@ from client.errors import ClientError
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
+NEVER = float("inf")
 
 
 class Pauses:

@@ -1,54 +1,33 @@
-"""Messages into a topic: collected into batches, sent to the leaders, acknowledged.
+"""Messages into a topic: collected into batches, which `client.batch_producer` sends.
 
-A batch is built once. If its fate is unknown (the connection broke, the leader moved) the same
-bytes are sent again; with acks=all the batch carries a producer id and a sequence, so that the
-broker answers a second arrival with the first one's offset. One batch of a partition is under way
-at a time, so that nothing overtakes; the leaders work at the same time.
+Several batches are under way while the next is collected. With acks=all they are numbered, so that
+each is there once, and in order, whatever breaks on the way; a batch that cannot be delivered ends
+the producer.
 
-One thread. What was not flushed when the process ends was not sent.
+One thread. What was not flushed when the process ends was perhaps not sent.
 """
 
 import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from aiokafka.partitioner import murmur2
 
+from client.batch_producer import BatchProducer
 from client.brokers import Brokers
-from client.connection import REQUEST_SECONDS, Connection, Pending
-from client.errors import ClientError, ErrorCode, check
-from wire.batch import NO_PRODUCER, NO_SEQUENCE, next_sequence
-from wire.messages import init_producer_id, produce
-from wire.messages.init_producer_id import InitProducerIdRequest
-from wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from client.connection import REQUEST_SECONDS
+from client.delivery import Acknowledged, Acks, Batch, TopicPartition
+from client.identity import Identity, take_identity
+from client.shipping import Limits
 from wire.records import Codec, Record, build_batch
 
+__all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_identity"]
+
 BATCH_BYTES: Final = 256 * 1024
-_TIMEOUT_MS: Final = 25_000
+_UNDER_WAY_BYTES: Final = 8 * 1024 * 1024
 _RECORD_OVERHEAD: Final = 24  # lengths, deltas and attributes of a record, roughly
-
-
-class Acks(IntEnum):
-    """Whose word a producer waits for."""
-
-    NONE = 0
-    LEADER = 1
-    ALL = -1
-
-
-class Identity(NamedTuple):
-    """Under which a producer numbers its batches. A newer epoch of the same id fences it off."""
-
-    producer_id: int
-    epoch: int
 
 
 class Delivered(NamedTuple):
@@ -57,9 +36,6 @@ class Delivered(NamedTuple):
     partition: int
     base_offset: int | None
     messages: int
-
-
-_NOBODY: Final = Identity(NO_PRODUCER, -1)
 
 
 @dataclass(slots=True)
@@ -90,23 +66,32 @@ class Producer:
     ) -> None:
         """With acks=ALL it takes a new producer id, or `identity`, which must be new in its epoch.
 
-        No answer within `request_seconds`: the batch is sent again.
+        No answer within `request_seconds`: the batch is sent again. Its connections are closed with
+        those of `brokers`.
         """
         self.topic = topic
-        self._brokers = brokers
-        self._acks = acks
         self._codec = codec
         self._batch_bytes = batch_bytes
-        self._request_seconds = request_seconds
         self._found = brokers.topic(topic, create=create)
         self._partitions = len(self._found.partitions)
         self._collecting: dict[int, _Collecting] = {}
         self._unkeyed = itertools.cycle(range(self._partitions))
         self._current = next(self._unkeyed)
-        self._sequences = dict.fromkeys(range(self._partitions), 0)
-        self._identity = _NOBODY
-        if acks is Acks.ALL:
-            self._identity = identity or take_identity(brokers)
+        if acks is Acks.ALL and identity is None:
+            identity = take_identity(brokers)
+        limits = Limits(
+            memory_bytes=_UNDER_WAY_BYTES,
+            request_seconds=request_seconds,
+            delivery_seconds=brokers.patience_seconds,
+        )
+        self._shipper = BatchProducer(
+            brokers.addresses(),
+            client_id=brokers.client_id,
+            acks=acks,
+            identity=identity,
+            limits=limits,
+        )
+        brokers.closes(self._shipper.close)
 
     def send(
         self,
@@ -117,36 +102,29 @@ class Producer:
         timestamp: int | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> list[Delivered]:
-        """Adds a message; when its batch is full, everything collected is sent."""
+        """Adds a message; a batch that is full is sent. What was delivered meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
-        self._found.partition(partition)  # raises unless the topic has it
-        collecting = self._collecting.setdefault(partition, _Collecting())
+        collecting = self._collecting.get(partition)
+        if collecting is None:
+            self._found.partition(partition)  # raises unless the topic has it
+            collecting = self._collecting[partition] = _Collecting()
         now = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         record = Record(len(collecting.records), now, key, value, tuple(headers))
         collecting.records.append(record)
         collecting.size += len(value or b"") + len(key or b"") + _RECORD_OVERHEAD
         if collecting.size < self._batch_bytes:
             return []
-        return self.flush()
+        return self._ship(partition) + self._work(0.0)
 
     def flush(self) -> list[Delivered]:
-        """Sends what was collected and waits for the acknowledgements that were asked for."""
-        collected = {
-            partition: collecting.records for partition, collecting in self._collecting.items()
-        }
-        self._collecting.clear()
-        self._current = next(self._unkeyed)
-        batches = {
-            partition: self._build(partition, messages) for partition, messages in collected.items()
-        }
-        offsets = self._deliver(batches) if batches else {}
-        for partition, messages in collected.items():
-            self._sequences[partition] = next_sequence(self._sequences[partition], len(messages))
-        return [
-            Delivered(partition, offsets[partition], len(messages))
-            for partition, messages in collected.items()
-        ]
+        """Sends what was collected, and waits until nothing is under way any more."""
+        delivered: list[Delivered] = []
+        for partition in list(self._collecting):
+            delivered += self._ship(partition)
+        while self._shipper.outstanding:
+            delivered += self._work(1.0)
+        return delivered
 
     def _partition_of(self, key: bytes | None) -> int:
         """By the key, as all of Kafka's clients do it; without one, a batch's worth to each."""
@@ -155,89 +133,25 @@ class Producer:
         hashed: int = murmur2(key)
         return (hashed & 0x7FFFFFFF) % self._partitions
 
-    def _build(self, partition: int, messages: Sequence[Record]) -> bytes:
-        return build_batch(
-            messages,
-            codec=self._codec,
-            leader_epoch=-1,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
-            base_sequence=(self._sequences[partition] if self._acks is Acks.ALL else NO_SEQUENCE),
-        )
+    def _ship(self, partition: int) -> list[Delivered]:
+        """Puts a batch on its way, as soon as there is room for it."""
+        records = self._collecting.pop(partition).records
+        if partition == self._current:
+            self._current = next(self._unkeyed)
+        data = build_batch(records, codec=self._codec, leader_epoch=-1)
+        batch = Batch(TopicPartition(self.topic, partition), data)
+        delivered: list[Delivered] = []
+        while not self._shipper.submit(batch):
+            delivered += self._work(1.0)
+        return delivered
 
-    def _deliver(self, batches: dict[int, bytes]) -> dict[int, int | None]:
-        """The base offset of each batch, once all are acknowledged."""
-        offsets: dict[int, int | None] = {}
-        stale = False
-
-        def attempt() -> dict[int, int | None]:
-            nonlocal stale
-            if stale:
-                self._brokers.refresh([self.topic])
-            stale = True
-            missing = [partition for partition in batches if partition not in offsets]
-            answers: list[tuple[Connection, Pending[ProduceResponse]]] = []
-            failures: list[ClientError] = []
-            for leader, led in self._brokers.leaders(self.topic, missing).items():
-                request = self._request({partition: batches[partition] for partition in led})
-                try:
-                    connection = self._brokers.broker(leader)
-                    if self._acks is Acks.NONE:
-                        connection.send_unanswered(produce.API, request)
-                        offsets.update(dict.fromkeys(led))
-                    else:
-                        answers.append((connection, self._send(connection, request)))
-                except ClientError as error:
-                    failures.append(error)
-            for connection, pending in answers:
-                try:
-                    _take(connection.receive(pending), offsets, failures)
-                except ClientError as error:
-                    failures.append(error)
-            # A failure that trying again cannot cure comes first.
-            for failure in sorted(failures, key=lambda error: error.retriable):
-                raise failure
-            return offsets
-
-        return self._brokers.persist(attempt)
-
-    def _send(self, connection: Connection, request: ProduceRequest) -> Pending[ProduceResponse]:
-        return connection.send(produce.API, request, within=self._request_seconds)
-
-    def _request(self, batches: dict[int, bytes]) -> ProduceRequest:
-        partitions = tuple(
-            PartitionProduceData(index=partition, records=memoryview(batch))
-            for partition, batch in batches.items()
-        )
-        return ProduceRequest(
-            acks=self._acks,
-            timeout=_TIMEOUT_MS,
-            topic_data=(TopicProduceData(name=self.topic, partition_data=partitions),),
-        )
-
-
-def take_identity(brokers: Brokers) -> Identity:
-    """A producer id that nobody had before."""
-
-    def attempt() -> Identity:
-        answer = brokers.call_any(init_producer_id.API, InitProducerIdRequest())
-        check(answer.error_code, "producer id")
-        return Identity(answer.producer_id, answer.producer_epoch)
-
-    return brokers.persist(attempt)
-
-
-def _take(
-    answer: ProduceResponse, offsets: dict[int, int | None], failures: list[ClientError]
-) -> None:
-    """Notes what became of each batch."""
-    for topic in answer.responses:
-        for each in topic.partition_responses:
-            if each.error_code is ErrorCode.duplicate_sequence_number:
-                offsets[each.index] = None  # it is there, and its offset forgotten
-                continue
-            try:
-                check(each.error_code, f"{topic.name}-{each.index}", each.error_message)
-                offsets[each.index] = each.base_offset
-            except ClientError as error:
-                failures.append(error)
+    def _work(self, seconds: float) -> list[Delivered]:
+        """What is delivered within this time; raises why something is not, and never will be."""
+        self._shipper.pump(seconds)
+        delivered = []
+        for event in self._shipper.collect():
+            if not isinstance(event, Acknowledged):
+                raise event.error
+            batch = event.batch
+            delivered.append(Delivered(batch.target.partition, event.base_offset, batch.records))
+        return delivered

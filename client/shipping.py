@@ -8,16 +8,39 @@ A partition that must wait (for its leader to be known, for its broker, for a pa
 waits alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Final
 
-from client.addresses import Address
+from client.addresses import Address, shuffled
+from client.channel import Channel
 from client.delivery import Acks, Batch, Event, Stamped, TopicPartition
-from client.errors import ClientError
+from client.errors import ClientError, NotKafka, Unsupported
 from client.identity import Identity
+from client.inquiries import Inquiries
 from client.links import Links
+from client.patience import NEVER, Pauses
+from client.routes import Routes
+from client.stream import Numbering, Stream
+from client.verdicts import MOVED
+from wire.messages import produce
+from wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+REQUESTS: Final = 5
+_BROKERS_SHARE: Final = 0.8  # of the time for a request, for the broker's own waiting
+_LONGEST_SWEEP: Final = 1.0
 
 Journal = Callable[[Sequence[Stamped]], None]
+Shipment = Sequence[tuple[Stream, Stamped]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +50,7 @@ class Limits:
     memory_bytes: int = 32 * 1024 * 1024
     request_bytes: int = 4 * 1024 * 1024
     request_seconds: float = 30.0
-    delivery_seconds: float = float("inf")
+    delivery_seconds: float = NEVER
 
 
 class Shipping:
@@ -35,19 +58,45 @@ class Shipping:
 
     def __init__(
         self,
-        links: Links,
         bootstrap: Sequence[Address],
         *,
+        client_id: str,
         acks: Acks,
         identity: Identity | None,
         limits: Limits,
         journal: Journal | None,
         happened: Callable[[Event], None],
+        clock: Callable[[], float],
     ) -> None:
-        raise NotImplementedError
+        self.links = Links(client_id, failed=self._link_failed)
+        self._acks = acks
+        self._identity = identity
+        self._is_lent = identity is not None
+        self._limits = limits
+        self._journal = journal
+        self._happened = happened
+        self._clock = clock
+        self._routes = Routes(bootstrap, Pauses(), shuffled)
+        self._inquiries = Inquiries(
+            self.links,
+            self._routes,
+            clock,
+            limits.request_seconds,
+            learned=self._leaders_learned,
+            identified=self._identified,
+        )
+        self._streams: dict[TopicPartition, Stream] = {}
+        # Where each stream is that has something to send; `_ready` is a hint that is checked again.
+        self._ready: dict[Address, dict[TopicPartition, Stream]] = defaultdict(dict)
+        self._later: dict[TopicPartition, float] = {}
+        self._leaderless: set[TopicPartition] = set()
+        self._nameless: set[TopicPartition] = set()
+        self._sweep_at = NEVER if limits.delivery_seconds == NEVER else 0.0
 
     def submit(self, batch: Batch, now: float) -> None:
-        raise NotImplementedError
+        stream = self._stream(batch.target)
+        stream.submit(batch, now + self._limits.delivery_seconds)
+        self._place(stream, now)
 
     def renew(
         self,
@@ -57,16 +106,218 @@ class Shipping:
         first: Sequence[Batch],
         now: float,
     ) -> None:
-        raise NotImplementedError
+        stream = self._stream(target)
+        stream.renew(identity, sequence, first, now + self._limits.delivery_seconds)
+        self._place(stream, now)
 
     def work(self, now: float) -> None:
         """Asks and sends all that can be asked and sent now."""
-        raise NotImplementedError
+        for target in [target for target, at in self._later.items() if at <= now]:
+            self._place(self._streams[target], now)
+        if self._sweep_at <= now:
+            self._sweep_at = now + min(_LONGEST_SWEEP, self._limits.delivery_seconds / 10)
+            for stream in self._streams.values():
+                self._follow(stream, stream.expire(now), now)
+        self._inquiries.work(now)
+        for address, ready in list(self._ready.items()):
+            self._ship(address, ready, now)
 
     def next_time(self, now: float) -> float:
         """When there is work again even if nothing happens."""
-        raise NotImplementedError
+        times = chain(self._later.values(), (self._sweep_at, self._inquiries.next_time()))
+        return min(*times, self.links.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """What keeps partitions from moving that have something to send."""
-        raise NotImplementedError
+        return {
+            target: stream.trouble
+            for target, stream in self._streams.items()
+            if stream.trouble is not None and len(stream)
+        }
+
+    def _stream(self, target: TopicPartition) -> Stream:
+        found = self._streams.get(target)
+        if found is None:
+            numbering = Numbering.LENT if self._is_lent else Numbering.OWN
+            if self._acks is not Acks.ALL:
+                numbering = Numbering.NONE
+            lent = self._identity if self._is_lent else None
+            found = self._streams[target] = Stream(target, numbering, Pauses(), lent)
+        return found
+
+    def _place(self, stream: Stream, now: float) -> None:
+        """Puts it where it belongs now; nowhere if it has nothing to send until it is answered."""
+        target = stream.target
+        self._later.pop(target, None)
+        if stream.needs_identity and not self._identify(stream):
+            self._nameless.add(target)
+            return
+        at = stream.ready_at(now)
+        if at is None:
+            return
+        if at > now:
+            self._later[target] = at
+        elif leader := self._routes.leader(target):
+            self._ready[leader][target] = stream
+        else:
+            self._leaderless.add(target)
+
+    def _identify(self, stream: Stream) -> bool:
+        if self._identity is None or not stream.takes(self._identity):
+            self._identity = None
+            self._inquiries.want_identity()
+            return False
+        stream.identify(self._identity)
+        return True
+
+    def _follow(self, stream: Stream, events: Iterable[Event], now: float) -> None:
+        """After something happened to a stream."""
+        for event in events:
+            self._happened(event)
+        self._place(stream, now)
+
+    def _ship(self, address: Address, ready: dict[TopicPartition, Stream], now: float) -> None:
+        """Sends as much of what is ready as its leader takes."""
+        while ready:
+            channel = self.links.channel(address, now)
+            if channel is None or channel.failure or channel.wants_to_write:
+                return
+            if channel.under_way >= REQUESTS:
+                return
+            try:
+                channel.version(produce.API)
+            except Unsupported as error:
+                for stream in [ready.popitem()[1] for _ in range(len(ready))]:
+                    self._follow(stream, stream.refuse_all(error), now)
+                return
+            self._send(channel, self._gather(address, ready, now), now)
+
+    def _gather(self, leader: Address, ready: dict[TopicPartition, Stream], now: float) -> Shipment:
+        """The batches of one request, of those partitions first that have waited longest."""
+        gathered: list[tuple[Stream, Stamped]] = []
+        size = 0
+        for target, stream in list(ready.items()):
+            at = stream.ready_at(now)
+            if at is None or at > now or self._routes.leader(target) != leader:
+                del ready[target]
+                self._place(stream, now)
+                continue
+            batch = stream.next(now)
+            size += batch.batch.size
+            if gathered and size > self._limits.request_bytes:
+                break
+            del ready[target]
+            gathered.append((stream, batch))
+        return gathered
+
+    def _send(self, channel: Channel, shipment: Shipment, now: float) -> None:
+        try:
+            self._write_down(shipment)
+            for stream, batch in shipment:
+                stream.sent(batch)
+            if shipment:
+                self._ask(channel, shipment, now)
+        finally:
+            for stream, _ in shipment:
+                self._place(stream, now)
+
+    def _write_down(self, shipment: Shipment) -> None:
+        if self._journal is not None:
+            new = [batch for stream, batch in shipment if stream.is_first_sending(batch)]
+            if new:
+                self._journal(new)
+
+    def _ask(self, channel: Channel, shipment: Shipment, now: float) -> None:
+        deadline = now + self._limits.request_seconds
+        request = ProduceRequest(
+            acks=self._acks,
+            timeout=int(self._limits.request_seconds * 1000 * _BROKERS_SHARE),
+            topic_data=_by_topic(batch for _, batch in shipment),
+        )
+        if self._acks is Acks.NONE:
+            channel.tell(produce.API, request, partial(self._told, shipment), deadline=deadline)
+        else:
+            channel.ask(produce.API, request, partial(self._answered, shipment), deadline=deadline)
+
+    def _told(self, shipment: Shipment, failure: ClientError | None) -> None:
+        if failure is None:
+            parts = {batch.batch.target: _TOLD for _, batch in shipment}
+            self._settle(shipment, parts)
+        else:
+            self._lose(shipment, failure)
+
+    def _answered(self, shipment: Shipment, answer: ProduceResponse | ClientError) -> None:
+        if isinstance(answer, ClientError):
+            self._lose(shipment, answer)
+            return
+        parts = {
+            TopicPartition(topic.name, part.index): part
+            for topic in answer.responses
+            for part in topic.partition_responses
+        }
+        self._settle(shipment, parts)
+
+    def _settle(
+        self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
+    ) -> None:
+        now = self._clock()
+        for stream, batch in shipment:
+            part = parts.get(stream.target)
+            if part is None:
+                error = NotKafka(f"{stream.target}: the answer does not say what became of it")
+                self._follow(stream, stream.lost(batch, error, now), now)
+                continue
+            if part.error_code in MOVED:
+                self._routes.doubt(stream.target)
+            self._follow(stream, stream.answered(batch, part, now), now)
+
+    def _lose(self, shipment: Shipment, error: ClientError) -> None:
+        now = self._clock()
+        for stream, batch in shipment:
+            self._follow(stream, stream.lost(batch, error, now), now)
+
+    def _link_failed(self, address: Address, error: ClientError) -> None:
+        """Somebody else may lead what this broker led."""
+        self._routes.doubt_broker(address)
+        now = self._clock()
+        waiting, self._ready[address] = self._ready[address], {}
+        for stream in waiting.values():
+            stream.trouble = error
+            self._place(stream, now)
+
+    def _leaders_learned(self, missing: dict[TopicPartition, ClientError], now: float) -> None:
+        waiting, self._leaderless = self._leaderless, set()
+        for target in waiting:
+            stream = self._streams[target]
+            events: list[Event] = []
+            if error := missing.get(target):
+                stream.trouble = error
+                if not error.retriable:
+                    events = stream.refuse_all(error)
+            self._follow(stream, events, now)
+            if target not in self._leaderless:
+                self._routes.give_up(target)
+
+    def _identified(self, answer: Identity | ClientError, now: float) -> None:
+        waiting, self._nameless = self._nameless, set()
+        if isinstance(answer, Identity):
+            self._identity = answer
+        for target in waiting:
+            stream = self._streams[target]
+            if isinstance(answer, ClientError):
+                stream.trouble = answer
+            self._place(stream, now)
+
+
+_TOLD: Final = PartitionProduceResponse(index=0)
+
+
+def _by_topic(batches: Iterable[Stamped]) -> tuple[TopicProduceData, ...]:
+    topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
+    for batch in batches:
+        target = batch.batch.target
+        data = PartitionProduceData(index=target.partition, records=memoryview(batch.data))
+        topics[target.topic].append(data)
+    return tuple(
+        TopicProduceData(name=name, partition_data=tuple(data)) for name, data in topics.items()
+    )

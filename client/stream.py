@@ -45,7 +45,7 @@ from client.delivery import (
 )
 from client.errors import ClientError, ConnectionLost, ErrorCode, Refused
 from client.identity import Identity
-from client.patience import Pauses
+from client.patience import NEVER, Pauses
 from client.stamping import stamped
 from client.verdicts import FENCED, NOTHING_WRITTEN, Verdict, verdict
 from wire.batch import next_sequence
@@ -54,7 +54,6 @@ from wire.messages.produce import PartitionProduceResponse
 WINDOW: Final = 5
 PAUSE_SECONDS: Final = 60.0  # after so long the broker may have forgotten a producer
 CORRUPT_ATTEMPTS: Final = 3  # a bit may flip on the way, but not every time
-NEVER: Final = float("inf")
 
 
 class Numbering(Enum):

@@ -1,0 +1,97 @@
+"""A partition and the way to it, as a model: the broker's rules, and a network that does its worst.
+
+The rules of sequences are the broker's own (`broker.storage.producers`), which are Kafka's.
+Requests of a connection arrive in order, and so do their answers. When a connection breaks, answers
+are lost, and requests that the broker has not served yet may still be served, at any later time.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from broker.storage.errors import SequenceError
+from broker.storage.producers import ProducerStates
+from client.delivery import Batch, Stamped, TopicPartition
+from wire.batch import BatchHeader, read_header
+from wire.errors import ErrorCode
+from wire.messages.produce import PartitionProduceResponse
+from wire.records import Record, build_batch
+
+TARGET = TopicPartition("t", 0)
+
+
+def batch_of(number: int, records: int = 1) -> Batch:
+    """A batch that can be told from others by its bytes."""
+    messages = [Record(offset, number, None, b"%d" % number) for offset in range(records)]
+    return Batch(TARGET, build_batch(messages, leader_epoch=-1))
+
+
+def answer(code: ErrorCode, base_offset: int = -1) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=0, error_code=code, base_offset=base_offset)
+
+
+@dataclass(slots=True)
+class PartitionModel:
+    """One partition: what is in its log, and what it knows of producers."""
+
+    offsets: dict[Batch, int] = field(default_factory=dict)
+    twice: list[Batch] = field(default_factory=list)
+    end: int = 0
+    producers: ProducerStates = field(default_factory=ProducerStates)
+    newest: dict[int, tuple[BatchHeader, int]] = field(default_factory=dict)  # by producer id
+
+    def append(self, batch: Stamped) -> PartitionProduceResponse:
+        header = read_header(batch.data)
+        try:
+            known = self.producers.check(header)
+        except SequenceError as error:
+            return answer(error.code)
+        if known is not None:
+            return answer(ErrorCode.none, known)
+        if batch.batch in self.offsets:
+            self.twice.append(batch.batch)
+        self.offsets[batch.batch] = self.end
+        self._remember(header)
+        return answer(ErrorCode.none, self.offsets[batch.batch])
+
+    def append_and_fail(self, batch: Stamped, code: ErrorCode) -> PartitionProduceResponse:
+        """It is written, and then something goes wrong."""
+        written = self.append(batch)
+        return answer(code) if written.error_code is ErrorCode.none else written
+
+    def restart(self) -> None:
+        """As Apache Kafka's broker: its snapshots hold only the last batch of each producer."""
+        self.producers.clear()
+        for header, offset in self.newest.values():
+            self.producers.record(header, offset, 0)
+
+    def forget(self) -> None:
+        """Producers expire."""
+        self.producers.clear()
+        self.newest.clear()
+
+    def rival(self) -> None:
+        """Somebody else writes under a newer epoch of every id there is."""
+        for header, _ in list(self.newest.values()):
+            epoch = header.producer_epoch + 1
+            self._remember(header._replace(producer_epoch=epoch, base_sequence=0))
+
+    def _remember(self, header: BatchHeader) -> None:
+        self.producers.record(header, self.end, 0)
+        self.newest[header.producer_id] = header, self.end
+        self.end += header.record_count
+
+
+@dataclass(slots=True)
+class Network:
+    """The connection there is, and what is left of those there were."""
+
+    requests: deque[Stamped] = field(default_factory=deque)
+    answers: deque[tuple[Stamped, PartitionProduceResponse]] = field(default_factory=deque)
+    stale: deque[Stamped] = field(default_factory=deque)
+
+    def breaks(self) -> list[Stamped]:
+        """All that is under way, oldest first, which is lost for the client."""
+        lost = [batch for batch, _ in self.answers] + list(self.requests)
+        self.stale.extend(self.requests)
+        self.requests, self.answers = deque(), deque()
+        return lost
