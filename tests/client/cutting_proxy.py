@@ -1,0 +1,132 @@
+"""A proxy between a client and a broker that cuts connections in the middle of anything.
+
+The broker's answers to Metadata name the broker; here they name the proxy, so that clients stay
+behind it. Each connection passes a random number of bytes, counted over both directions, then it
+breaks; the rest of what was written is lost.
+"""
+
+import contextlib
+import random
+import socket
+import threading
+from collections import deque
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from client.addresses import Address
+from wire.messages import metadata
+from wire.requests import has_tagged_header, read_header, read_response
+
+
+class CuttingProxy:
+    """`with CuttingProxy(broker, random.Random(1), most=100_000) as proxy: proxy.address`."""
+
+    def __init__(self, broker: Address, chance: random.Random, *, most: int) -> None:
+        """A connection breaks after 1 to `most` bytes, until `cutting` is set to False."""
+        self.cutting = True
+        self.cuts = 0
+        self._broker = broker
+        self._chance = chance
+        self._most = most
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = Address("127.0.0.1", self._listener.getsockname()[1])
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listener.close()
+        for each in self._sockets:
+            _end(each)
+        for thread in self._threads[1:]:
+            thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                broker = socket.create_connection(self._broker, timeout=10)
+            except OSError:
+                client.close()
+                continue
+            broker.settimeout(None)
+            self._sockets += [client, broker]
+            passing = _Passing(self, client, broker, self._chance.randint(1, self._most))
+            for run in (passing.requests, passing.answers):
+                self._threads.append(threading.Thread(target=run))
+                self._threads[-1].start()
+
+
+class _Passing:
+    """One connection."""
+
+    def __init__(
+        self, proxy: CuttingProxy, client: socket.socket, broker: socket.socket, left: int
+    ) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._broker = broker
+        self._left = left
+        self._lock = threading.Lock()
+        self._asked: deque[tuple[int, int]] = deque()  # keys and versions
+
+    def requests(self) -> None:
+        self._pass(self._client, self._broker, is_answer=False)
+
+    def answers(self) -> None:
+        self._pass(self._broker, self._client, is_answer=True)
+
+    def _pass(self, source: socket.socket, sink: socket.socket, *, is_answer: bool) -> None:
+        with source, source.makefile("rb") as stream, contextlib.suppress(OSError):
+            while size := stream.read(4):
+                frame = stream.read(int.from_bytes(size, "big"))
+                if is_answer:
+                    frame = self._renamed(frame)
+                else:
+                    header = read_header(memoryview(frame))
+                    self._asked.append((header.api_key, header.api_version))
+                if not self._forward(sink, len(frame).to_bytes(4, "big") + frame):
+                    break
+            _end(self._client)
+            _end(self._broker)
+
+    def _forward(self, sink: socket.socket, data: bytes) -> bool:
+        with self._lock:
+            allowed = min(self._left, len(data)) if self._proxy.cutting else len(data)
+            self._left -= allowed
+        sink.sendall(data[:allowed])
+        if allowed == len(data):
+            return True
+        self._proxy.cuts += 1
+        return False
+
+    def _renamed(self, frame: bytes) -> bytes:
+        key, version = self._asked.popleft()
+        if key != metadata.API.key:
+            return frame
+        tagged = has_tagged_header(metadata.API, version)
+        _, body = read_response(memoryview(frame), tagged_header=tagged)
+        answer = metadata.API.decode_response(version, body)
+        host, port = self._proxy.address
+        named = tuple(replace(broker, host=host, port=port) for broker in answer.brokers)
+        answer = replace(answer, brokers=named)
+        return frame[: len(frame) - len(body)] + metadata.API.encode_response(version, answer)
+
+
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,152 @@
+"""A caller of the producer of batches, as an agent is one, and what must be true afterwards.
+
+It knows each batch by the number in its records. What is unsettled it looks for in the log, and
+sends again what is not there.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from client.addresses import Address
+from client.batch_producer import BatchProducer
+from client.brokers import Brokers
+from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, TopicPartition, Unsettled
+from client.fetcher import Fetcher
+from client.offsets import End, start_offsets
+from client.shipping import Limits
+from wire.batch import BatchHeader
+from wire.records import Record, build_batch, records
+
+RECORDS = 3
+PATIENCE = 60.0
+
+
+def numbered_batch(target: TopicPartition, number: int, *, padding: int = 0) -> Batch:
+    """Three records, each of which says the number."""
+    value = b"%d " % number + b"x" * padding
+    now = time.time_ns() // 1_000_000
+    messages = [Record(at, now, None, value) for at in range(RECORDS)]
+    return Batch(target, build_batch(messages, leader_epoch=-1))
+
+
+def read_log(
+    brokers: Brokers, target: TopicPartition
+) -> list[tuple[BatchHeader, Sequence[Record]]]:
+    """All batches of a partition."""
+    (end,) = start_offsets(brokers, target.topic, [target.partition], End()).values()
+    fetcher = Fetcher(brokers, target.topic, {target.partition: 0})
+    found: list[tuple[BatchHeader, Sequence[Record]]] = []
+    try:
+        while fetcher.positions[target.partition] < end:
+            found += [(batch.header, list(records(batch.data))) for batch in fetcher.poll(1)]
+    finally:
+        fetcher.close()
+    return found
+
+
+def numbers_in_log(brokers: Brokers, target: TopicPartition) -> list[int]:
+    """The number of each batch in the log, all of whose records are there."""
+    numbers: list[int] = []
+    for _, found in read_log(brokers, target):
+        said = {int((record.value or b"").split()[0]) for record in found}
+        assert len(said) == 1
+        assert len(found) == RECORDS
+        numbers += said
+    return numbers
+
+
+class Shipper:
+    """Ships numbered batches to all partitions of a topic, in turn."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], brokers: Brokers, topic: str, limits: Limits
+    ) -> None:
+        """Ships by way of `bootstrap`, and looks by way of `brokers`."""
+        self.targets = [
+            TopicPartition(topic, each.index) for each in brokers.topic(topic).partitions
+        ]
+        self.submitted = 0
+        self.acknowledged: set[Batch] = set()
+        self.unsettled: list[Unsettled] = []
+        self.found = 0
+        self.most_open = 0
+        self._brokers = brokers
+        self._open: dict[Batch, Stamped] = {}
+        self._producer = BatchProducer(bootstrap, limits=limits, journal=self._write_down)
+
+    def close(self) -> None:
+        self._producer.close()
+
+    def submit(self, count: int, *, padding: int = 0) -> None:
+        """So many for each partition."""
+        for _ in range(count):
+            for target in self.targets:
+                batch = numbered_batch(target, self.submitted, padding=padding)
+                while not self._producer.submit(batch):
+                    self.pump()
+            self.submitted += 1
+
+    def settle(self) -> None:
+        """Until all has come back."""
+        deadline = time.monotonic() + PATIENCE
+        while self._producer.outstanding:
+            assert time.monotonic() < deadline, self._producer.troubles()
+            self.pump()
+
+    def pump(self) -> None:
+        self._producer.pump(0.5)
+        for event in self._producer.collect():
+            self._happened(event)
+
+    def check(self) -> None:
+        """Everything is there, once, in order."""
+        for target in self.targets:
+            assert numbers_in_log(self._brokers, target) == list(range(self.submitted)), target
+        assert len(self.acknowledged) + self.found == self.submitted * len(self.targets)
+
+    def _write_down(self, batches: Sequence[Stamped]) -> None:
+        for batch in batches:
+            self._open[batch.batch] = batch
+        for target in self.targets:
+            still_open = [each for each in self._open if each.target == target]
+            self.most_open = max(self.most_open, len(still_open))
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case Acknowledged(batch):
+                del self._open[batch]
+                assert batch not in self.acknowledged
+                self.acknowledged.add(batch)
+            case Rejected(batch, error):
+                raise AssertionError(f"{batch.target}: {error}")
+            case Unsettled(target, batches):
+                self.unsettled.append(event)
+                log = {_numbers(header) for header, _ in read_log(self._brokers, target)}
+                for each in batches:
+                    assert self._open.pop(each.batch) is each
+                absent = [each.batch for each in batches if _stamped_numbers(each) not in log]
+                self.found += len(batches) - len(absent)
+                self._producer.renew(target, first=absent)
+
+
+@contextmanager
+def shipping(
+    bootstrap: Sequence[Address], brokers: Brokers, topic: str, *, request_seconds: float = 10.0
+) -> Iterator[Shipper]:
+    """A shipper, closed at the end; what it shipped is checked if nothing failed."""
+    shipper = Shipper(bootstrap, brokers, topic, Limits(request_seconds=request_seconds))
+    try:
+        yield shipper
+        shipper.settle()
+        shipper.check()
+    finally:
+        shipper.close()
+
+
+def _numbers(header: BatchHeader) -> tuple[int, int, int]:
+    return header.producer_id, header.producer_epoch, header.base_sequence
+
+
+def _stamped_numbers(batch: Stamped) -> tuple[int, int, int]:
+    return *batch.identity, batch.base_sequence

@@ -1,0 +1,107 @@
+"""Batches through brokers that are killed, paused and cut off: each there once, in order.
+
+Against Penstock's broker and against Apache Kafka; five batches of each of several partitions are
+under way when it happens.
+"""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from client.addresses import parse_addresses
+from client.admin import create_topic
+from client.brokers import Brokers
+from tests.apache_kafka import ApacheKafka
+from tests.broker_process import BrokerProcess
+from tests.client.cutting_proxy import CuttingProxy
+from tests.client.shipper import shipping
+
+PARTITIONS = 4
+
+
+@pytest.fixture(params=["running_broker", "running_kafka"])
+def broker(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
+    found: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def brokers(broker: BrokerProcess | ApacheKafka) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as connected:
+        yield connected
+
+
+@contextmanager
+def running(thread: threading.Thread) -> Iterator[None]:
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_connections_cut_in_the_middle_of_anything(brokers: Brokers, new_topic: str) -> None:
+    create_topic(brokers, new_topic, partitions=PARTITIONS)
+    chance = random.Random(1)
+    with (
+        CuttingProxy(brokers.bootstrap[0], chance, most=150_000) as proxy,
+        shipping([proxy.address], brokers, new_topic) as shipper,
+    ):
+        while proxy.cuts < 25:
+            shipper.submit(5, padding=chance.randrange(3_000))
+            shipper.pump()
+        proxy.cutting = False
+        shipper.settle()
+        assert shipper.most_open >= 5
+        assert not shipper.unsettled
+
+
+def test_a_broker_that_is_paused_for_longer_than_a_request_may_take(
+    broker: BrokerProcess | ApacheKafka, brokers: Brokers, new_topic: str
+) -> None:
+    create_topic(brokers, new_topic, partitions=PARTITIONS)
+
+    def pause() -> None:
+        os.kill(broker.process.pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(broker.process.pid, signal.SIGCONT)
+
+    with shipping(brokers.bootstrap, brokers, new_topic, request_seconds=0.5) as shipper:
+        shipper.submit(20)
+        shipper.settle()
+        with running(threading.Thread(target=pause)):
+            time.sleep(0.05)
+            shipper.submit(200)
+            shipper.settle()
+        assert not shipper.unsettled
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_killed(
+    broker: BrokerProcess | ApacheKafka, brokers: Brokers, new_topic: str
+) -> None:
+    create_topic(brokers, new_topic, partitions=PARTITIONS)
+    chance = random.Random(2)
+    kills = 4 if isinstance(broker, BrokerProcess) else 1
+
+    def kill() -> None:
+        for _ in range(kills):
+            time.sleep(chance.uniform(0.1, 0.4))
+            broker.process.kill()
+            broker.start(within=60)
+
+    with shipping(brokers.bootstrap, brokers, new_topic) as shipper:
+        killing = threading.Thread(target=kill)
+        with running(killing):
+            while killing.is_alive():
+                shipper.submit(5, padding=chance.randrange(2_000))
+                shipper.pump()
+        shipper.settle()
+        assert shipper.most_open >= 5
+        assert not shipper.unsettled
