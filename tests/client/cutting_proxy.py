@@ -9,7 +9,7 @@ import contextlib
 import random
 import socket
 import threading
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -22,12 +22,17 @@ from wire.requests import has_tagged_header, read_header, read_response
 class CuttingProxy:
     """`with CuttingProxy(broker, random.Random(1), most=100_000) as proxy: proxy.address`."""
 
-    def __init__(self, broker: Address, chance: random.Random, *, most: int) -> None:
-        """A connection breaks after 1 to `most` bytes, until `cutting` is set to False."""
-        self.cutting = True
+    def __init__(
+        self, broker: Address, chance: random.Random | None = None, *, most: int = 1
+    ) -> None:
+        """A connection breaks after 1 to `most` bytes while `cutting`; never without a chance."""
+        self.cutting = chance is not None
         self.cuts = 0
+        self.asked: Counter[int] = Counter()  # requests, by the keys of their APIs
+        self._swallowing: int | None = None
+        self._swallowed = threading.Event()
         self._broker = broker
-        self._chance = chance
+        self._chance = chance or random.Random(0)
         self._most = most
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = Address("127.0.0.1", self._listener.getsockname()[1])
@@ -51,6 +56,22 @@ class CuttingProxy:
             _end(each)
         for thread in self._threads[1:]:
             thread.join()
+
+    def swallow_next(self, api_key: int) -> None:
+        """The next answer to this API is lost, and its connection with it."""
+        self._swallowed.clear()
+        self._swallowing = api_key
+
+    def swallowed(self) -> bool:
+        """Whether that has happened."""
+        return self._swallowed.is_set()
+
+    def swallows(self, api_key: int) -> bool:
+        if self._swallowing != api_key:
+            return False
+        self._swallowing = None
+        self._swallowed.set()
+        return True
 
     def _accept(self) -> None:
         while True:
@@ -95,10 +116,15 @@ class _Passing:
             while size := stream.read(4):
                 frame = stream.read(int.from_bytes(size, "big"))
                 if is_answer:
-                    frame = self._renamed(frame)
+                    key, version = self._asked.popleft()
+                    if self._proxy.swallows(key):
+                        break
+                    if key == metadata.API.key:
+                        frame = self._renamed(frame, version)
                 else:
                     header = read_header(memoryview(frame))
                     self._asked.append((header.api_key, header.api_version))
+                    self._proxy.asked[header.api_key] += 1
                 if not self._forward(sink, len(frame).to_bytes(4, "big") + frame):
                     break
             _end(self._client)
@@ -114,10 +140,7 @@ class _Passing:
         self._proxy.cuts += 1
         return False
 
-    def _renamed(self, frame: bytes) -> bytes:
-        key, version = self._asked.popleft()
-        if key != metadata.API.key:
-            return frame
+    def _renamed(self, frame: bytes, version: int) -> bytes:
         tagged = has_tagged_header(metadata.API, version)
         _, body = read_response(memoryview(frame), tagged_header=tagged)
         answer = metadata.API.decode_response(version, body)
