@@ -284,6 +284,8 @@ class Shipping:
         for stream in waiting.values():
             stream.trouble = error
             self._place(stream, now)
+        for target in self._leaderless | self._nameless:  # it could have been asked
+            self._streams[target].trouble = error
 
     def _leaders_learned(self, missing: dict[TopicPartition, ClientError], now: float) -> None:
         waiting, self._leaderless = self._leaderless, set()

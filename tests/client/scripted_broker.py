@@ -62,13 +62,17 @@ class ScriptedBroker:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._threads[0].join()
+        self.hang_up()
+        for thread in self._threads[1:]:
+            thread.join()
+
+    def hang_up(self) -> None:
+        """Breaks the connections there are."""
         for connection in self._connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue  # closed already
-        for thread in self._threads[1:]:
-            thread.join()
 
     def _accept(self) -> None:
         while True:

@@ -1,0 +1,271 @@
+"""Channels to brokers that do not behave, and to none at all: nobody else waits, nothing spins."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from client.addresses import Address
+from client.batch_producer import BatchProducer
+from client.channel import Channel
+from client.connection import CONNECT_SECONDS
+from client.delivery import Rejected, TopicPartition
+from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable
+from client.links import Links
+from client.patience import NEVER
+from client.shipping import Limits
+from tests.broker_process import BrokerProcess
+from tests.client.scripted_broker import ScriptedBroker, frame, greeting
+from tests.client.shipper import numbered_batch
+from tests.server_process import free_ports
+from wire.messages import fetch, metadata, produce
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from wire.requests import read_header
+
+LARGE = 32 * 1024 * 1024
+"""More than the buffers of two sockets take."""
+
+
+class Called:
+    """What `Links` says, and what comes back from requests."""
+
+    def __init__(self) -> None:
+        self.failed: list[ClientError] = []
+        self.answers: list[object] = []
+
+    def link_failed(self, _: Address, error: ClientError) -> None:
+        self.failed.append(error)
+
+
+@contextmanager
+def linked(address: Address) -> Iterator[tuple[Links, Channel, Called]]:
+    called = Called()
+    links = Links("test", failed=called.link_failed)
+    try:
+        yield links, opened(links, address), called
+    finally:
+        links.close()
+
+
+def opened(links: Links, address: Address) -> Channel:
+    while (channel := links.channel(address, time.monotonic())) is None:
+        links.serve(5)
+    return channel
+
+
+def serve_until(links: Links, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        links.serve(0.5)
+
+
+def greet(request: memoryview) -> bytes:
+    return greeting(request, {0: (3, 8), 1: (4, 11), 3: (0, 8), 18: (0, 3)})
+
+
+def answered(request: memoryview, body: bytes) -> bytes:
+    return frame(read_header(request).correlation_id, body)
+
+
+def a_lot(request: memoryview) -> bytes:
+    data = PartitionData(partition_index=0, records=bytes(LARGE))
+    topic = FetchableTopicResponse(topic="t", partitions=(data,))
+    version = read_header(request).api_version
+    answer = fetch.API.encode_response(version, FetchResponse(responses=(topic,)))
+    return answered(request, bytes(answer))
+
+
+def taken(request: memoryview) -> bytes:
+    version = read_header(request).api_version
+    return answered(
+        request, bytes(produce.API.encode_response(version, ProduceResponse(responses=())))
+    )
+
+
+def nothing_known(request: memoryview) -> bytes:
+    version = read_header(request).api_version
+    answer = metadata.API.encode_response(version, MetadataResponse(brokers=(), topics=()))
+    return answered(request, bytes(answer))
+
+
+def hang_up(request: memoryview) -> None:
+    return None
+
+
+def garbage(request: memoryview) -> bytes:
+    return answered(request, b"\xff" * 20)
+
+
+def ask(channel: Channel, called: Called, *, within: float = 30.0) -> None:
+    request = MetadataRequest(topics=())
+    deadline = time.monotonic() + within
+    channel.ask(metadata.API, request, called.answers.append, deadline=deadline)
+
+
+def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None:
+    """The broker reads the next request only when its last answer has been taken."""
+    part = PartitionProduceData(index=0, records=memoryview(bytes(LARGE)))
+    large = ProduceRequest(
+        acks=1, timeout=1, topic_data=(TopicProduceData(name="t", partition_data=(part,)),)
+    )
+    small = FetchRequest(max_wait=0, min_bytes=0, topics=())
+    with (
+        ScriptedBroker([greet, a_lot, taken]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        deadline = time.monotonic() + 30
+        channel.ask(fetch.API, small, called.answers.append, deadline=deadline)
+        channel.ask(produce.API, large, called.answers.append, deadline=deadline)
+        assert channel.wants_to_write
+        serve_until(links, lambda: len(called.answers) == 2)
+        assert not channel.wants_to_write
+    assert [type(each) for each in called.answers] == [FetchResponse, ProduceResponse]
+    assert called.failed == []
+
+
+def test_answers_come_in_the_order_of_the_requests() -> None:
+    with (
+        ScriptedBroker([greet, nothing_known, nothing_known, hang_up]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        for _ in range(4):
+            ask(channel, called)
+        assert channel.under_way == 4
+        serve_until(links, lambda: len(called.answers) == 4)
+        lost = called.answers[2:]
+        assert [type(each) for each in called.answers[:2]] == [MetadataResponse] * 2
+        assert lost == called.failed * 2
+        assert isinstance(lost[0], ConnectionLost)
+        assert links.channels() == []
+
+
+def test_garbage_ends_a_channel() -> None:
+    with (
+        ScriptedBroker([greet, garbage]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        ask(channel, called)
+        serve_until(links, lambda: bool(called.answers))
+    assert isinstance(called.answers[0], NotKafka)
+    assert called.failed == called.answers
+
+
+def test_no_answer_in_time_ends_a_channel() -> None:
+    with (
+        ScriptedBroker([greet]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        ask(channel, called, within=0.1)
+        ask(channel, called, within=30)
+        began = time.monotonic()
+        while not called.answers:
+            links.serve(links.next_time(time.monotonic()) - time.monotonic() + 0.01)
+        assert 0.1 <= time.monotonic() - began < 5
+    assert called.answers == called.failed * 2
+    assert "no answer in time" in str(called.failed[0])
+
+
+def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() -> None:
+    with (
+        ScriptedBroker([greet, nothing_known]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        ask(channel, called)
+        serve_until(links, lambda: bool(called.answers))
+        broker.hang_up()
+        serve_until(links, lambda: bool(called.failed))
+        assert links.next_time(time.monotonic()) == NEVER
+        assert opened(links, broker.address) is not channel
+
+
+def test_who_breaks_connections_is_left_alone_for_longer_and_longer() -> None:
+    with ScriptedBroker([greet, hang_up]) as broker, linked(broker.address) as (links, _, called):
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            if channel := links.channel(broker.address, time.monotonic()):
+                ask(channel, called)
+            links.serve(0.05)
+        assert 3 <= len(called.failed) <= 7
+
+
+def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> None:
+    nobody = Address("127.0.0.1", free_ports(1)[0])
+    host, port = running_broker.bootstrap.split(":")
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        silent = Address("127.0.0.1", mute.getsockname()[1])
+        called = Called()
+        links = Links("test", failed=called.link_failed)
+        began = time.monotonic()
+        links.channel(nobody, began)
+        links.channel(silent, began)
+        channel = opened(links, Address(host, int(port)))
+        ask(channel, called)
+        serve_until(links, lambda: bool(called.answers) and bool(called.failed))
+        assert time.monotonic() - began < CONNECT_SECONDS / 2
+        links.close()
+    assert isinstance(called.answers[0], MetadataResponse)
+    assert isinstance(called.failed[0], NotReachable)
+
+
+def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
+    nobody = Address("127.0.0.1", free_ports(1)[0])
+    target = TopicPartition("t", 0)
+    batches = [numbered_batch(target, number) for number in range(100, 120)]
+    limits = Limits(memory_bytes=10 * batches[0].size, delivery_seconds=1)
+    with BatchProducer([nobody], limits=limits) as producer:
+        assert [producer.submit(batch) for batch in batches] == [True] * 10 + [False] * 10
+        assert producer.held_bytes == limits.memory_bytes
+        began, used = time.monotonic(), time.process_time()
+        while not (events := producer.collect()):
+            producer.pump(5)
+        assert 0.9 < time.monotonic() - began < 3
+        assert time.process_time() - used < 0.3
+        for event, batch in zip(events, batches, strict=False):
+            assert isinstance(event, Rejected)
+            assert event.batch is batch
+            assert isinstance(event.error, NotReachable)
+        assert producer.submit(batches[10])
+
+
+def test_what_is_larger_than_the_bound_goes_alone() -> None:
+    nobody = Address("127.0.0.1", free_ports(1)[0])
+    batch = numbered_batch(TopicPartition("t", 0), 0)
+    with BatchProducer([nobody], limits=Limits(memory_bytes=1)) as producer:
+        assert producer.submit(batch)
+        began = time.monotonic()
+        assert not producer.submit(batch, within=0.2)
+        assert time.monotonic() - began >= 0.2
+
+
+def test_who_waits_for_room_or_for_news_is_let_go_at_the_end() -> None:
+    nobody = Address("127.0.0.1", free_ports(1)[0])
+    batch = numbered_batch(TopicPartition("t", 0), 0)
+    producer = BatchProducer([nobody], limits=Limits(memory_bytes=1))
+    assert producer.submit(batch)
+    told: list[object] = []
+    waiting = [
+        threading.Thread(target=lambda: told.append(producer.submit(batch, within=60))),
+        threading.Thread(target=lambda: told.append(producer.collect(within=60))),
+    ]
+    for thread in waiting:
+        thread.start()
+    producer.close()
+    for thread in waiting:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert sorted(map(str, told)) == ["False", "[]"]
+    producer.close()
