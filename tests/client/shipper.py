@@ -5,13 +5,14 @@ sends again what is not there.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from client.addresses import Address
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.delivery import Acknowledged, Batch, Event, Rejected, Stamped, TopicPartition, Unsettled
+from client.errors import ClientError
 from client.fetcher import Fetcher
 from client.offsets import End, start_offsets
 from client.shipping import Limits
@@ -67,6 +68,7 @@ class Shipper:
             TopicPartition(topic, each.index) for each in brokers.topic(topic).partitions
         ]
         self.submitted = 0
+        self._outstanding: set[Batch] = set()
         self.acknowledged: set[Batch] = set()
         self.unsettled: list[Unsettled] = []
         self.found = 0
@@ -85,14 +87,18 @@ class Shipper:
                 batch = numbered_batch(target, self.submitted, padding=padding)
                 while not self._producer.submit(batch):
                     self.pump()
+                self._outstanding.add(batch)
             self.submitted += 1
 
-    def settle(self) -> None:
-        """Until all has come back."""
+    def settle(self, besides: Collection[TopicPartition] = ()) -> None:
+        """Until all has come back, but for that of some partitions."""
         deadline = time.monotonic() + PATIENCE
-        while self._producer.outstanding:
+        while any(batch.target not in besides for batch in self._outstanding):
             assert time.monotonic() < deadline, self._producer.troubles()
             self.pump()
+
+    def troubles(self) -> Mapping[TopicPartition, ClientError]:
+        return self._producer.troubles()
 
     def pump(self) -> None:
         self._producer.pump(0.5)
@@ -116,6 +122,7 @@ class Shipper:
         match event:
             case Acknowledged(batch):
                 del self._open[batch]
+                self._outstanding.remove(batch)
                 assert batch not in self.acknowledged
                 self.acknowledged.add(batch)
             case Rejected(batch, error):
@@ -125,9 +132,11 @@ class Shipper:
                 log = {_numbers(header) for header, _ in read_log(self._brokers, target)}
                 for each in batches:
                     assert self._open.pop(each.batch) is each
+                self._outstanding -= {each.batch for each in batches}
                 absent = [each.batch for each in batches if _stamped_numbers(each) not in log]
                 self.found += len(batches) - len(absent)
                 self._producer.renew(target, first=absent)
+                self._outstanding.update(absent)
 
 
 @contextmanager

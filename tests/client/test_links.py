@@ -194,12 +194,12 @@ def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() 
 
 def test_who_breaks_connections_is_left_alone_for_longer_and_longer() -> None:
     with ScriptedBroker([greet, hang_up]) as broker, linked(broker.address) as (links, _, called):
-        until = time.monotonic() + 1
+        until = time.monotonic() + 0.8
         while time.monotonic() < until:
             if channel := links.channel(broker.address, time.monotonic()):
                 ask(channel, called)
             links.serve(0.05)
-        assert 3 <= len(called.failed) <= 7
+        assert 3 <= len(called.failed) <= 6
 
 
 def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> None:
@@ -225,14 +225,14 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
     nobody = Address("127.0.0.1", free_ports(1)[0])
     target = TopicPartition("t", 0)
     batches = [numbered_batch(target, number) for number in range(100, 120)]
-    limits = Limits(memory_bytes=10 * batches[0].size, delivery_seconds=1)
+    limits = Limits(memory_bytes=10 * batches[0].size, delivery_seconds=0.7)
     with BatchProducer([nobody], limits=limits) as producer:
         assert [producer.submit(batch) for batch in batches] == [True] * 10 + [False] * 10
         assert producer.held_bytes == limits.memory_bytes
         began, used = time.monotonic(), time.process_time()
         while not (events := producer.collect()):
             producer.pump(5)
-        assert 0.9 < time.monotonic() - began < 3
+        assert 0.7 < time.monotonic() - began < 3
         assert time.process_time() - used < 0.3
         for event, batch in zip(events, batches, strict=False):
             assert isinstance(event, Rejected)

@@ -11,12 +11,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
+from client.delivery import TopicPartition
+from cluster.zookeeper import EmbeddedZooKeeper
 from tests.apache_kafka import ApacheKafka
 from tests.broker_process import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
@@ -53,7 +56,7 @@ def test_connections_cut_in_the_middle_of_anything(brokers: Brokers, new_topic: 
         CuttingProxy(brokers.bootstrap[0], chance, most=150_000) as proxy,
         shipping([proxy.address], brokers, new_topic) as shipper,
     ):
-        while proxy.cuts < 25:
+        while proxy.cuts < 12:
             shipper.submit(5, padding=chance.randrange(3_000))
             shipper.pump()
         proxy.cutting = False
@@ -69,10 +72,10 @@ def test_a_broker_that_is_paused_for_longer_than_a_request_may_take(
 
     def pause() -> None:
         os.kill(broker.process.pid, signal.SIGSTOP)
-        time.sleep(1.5)
+        time.sleep(1.0)
         os.kill(broker.process.pid, signal.SIGCONT)
 
-    with shipping(brokers.bootstrap, brokers, new_topic, request_seconds=0.5) as shipper:
+    with shipping(brokers.bootstrap, brokers, new_topic, request_seconds=0.3) as shipper:
         shipper.submit(20)
         shipper.settle()
         with running(threading.Thread(target=pause)):
@@ -88,7 +91,7 @@ def test_a_broker_that_is_killed(
 ) -> None:
     create_topic(brokers, new_topic, partitions=PARTITIONS)
     chance = random.Random(2)
-    kills = 4 if isinstance(broker, BrokerProcess) else 1
+    kills = 2 if isinstance(broker, BrokerProcess) else 1
 
     def kill() -> None:
         for _ in range(kills):
@@ -105,3 +108,31 @@ def test_a_broker_that_is_killed(
         shipper.settle()
         assert shipper.most_open >= 5
         assert not shipper.unsettled
+
+
+def test_only_partitions_whose_leader_is_away_wait(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper, new_topic: str
+) -> None:
+    address = f"{zookeeper.address}/{tmp_path.name}"
+    one, two = (
+        BrokerProcess(tmp_path / str(number), zookeeper=address, broker_id=number)
+        for number in (1, 2)
+    )
+    with one, two, Brokers(parse_addresses(one.bootstrap), patience_seconds=30) as brokers:
+        create_topic(brokers, new_topic, partitions=PARTITIONS)
+        leaders = brokers.leaders(new_topic, range(PARTITIONS))
+        assert {leader: len(led) for leader, led in leaders.items()} == {1: 2, 2: 2}
+        with shipping(brokers.bootstrap, brokers, new_topic) as shipper:
+            shipper.submit(3)
+            shipper.settle()
+            two.kill()
+            shipper.submit(20)
+            away = {TopicPartition(new_topic, partition) for partition in leaders[2]}
+            for _ in range(20):
+                shipper.settle(besides=away)
+                shipper.submit(1)
+            assert set(shipper.troubles()) == away
+            two.start()
+            shipper.settle()
+            assert shipper.troubles() == {}
+            assert not shipper.unsettled

@@ -195,7 +195,7 @@ class World:
 
 
 @pytest.mark.parametrize("numbering", [Numbering.OWN, Numbering.LENT])
-@settings(max_examples=settings().max_examples * 4)
+@settings(max_examples=settings().max_examples * 2)
 @given(actions=st.lists(st.sampled_from(ACTIONS), min_size=40, max_size=80))
 def test_every_batch_once_and_in_order(numbering: Numbering, actions: list[str]) -> None:
     world = World(numbering)
