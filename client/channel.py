@@ -8,22 +8,36 @@ For a request that the protocol leaves without an answer it is called, with None
 is with the operating system.
 
 TLS belongs into `_send` and `_receive`, which then also hear that the other direction must go
-first; its handshake is over when the connection is handed over.
+first, and can no longer hand over several pieces at once; its handshake is over when the connection
+is handed over.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from client.connection import Connection, reason
 from client.conversation import Pending
 from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER
+from wire.batch import Buffer
 from wire.codec import Api
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 CalledBack = Callable[[Any], None]
+
+_MOST_PIECES: Final = 512  # Linux takes twice as many
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A request that is not wholly sent."""
+
+    pieces: deque[memoryview]
+    called_back: CalledBack | None  # at its last byte
 
 
 class Channel:
@@ -31,13 +45,11 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self.address = connection.address
+        self.failure: ClientError | None = None  # found while a request was queued
         self._socket, self._conversation = connection.hand_over()
         self._socket.setblocking(False)
         self._callbacks: dict[Pending[Any], CalledBack] = {}
-        self._unsent: deque[memoryview] = deque()
-        self._unanswered: deque[CalledBack | None] = deque()  # for each of `_unsent`
-
-        self.failure: ClientError | None = None  # found while a request was queued
+        self._unsent: deque[_Frame] = deque()
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -45,11 +57,15 @@ class Channel:
     @property
     def under_way(self) -> int:
         """Requests whose callbacks are still to be called."""
-        return len(self._callbacks) + len(self._unanswered) - self._unanswered.count(None)
+        return len(self._callbacks) + sum(frame.called_back is not None for frame in self._unsent)
 
     @property
     def wants_to_write(self) -> bool:
         return bool(self._unsent)
+
+    def version(self, api: Api[Any, Any]) -> int:
+        """The version that a request will have. Raises `Unsupported`."""
+        return self._conversation.version(api)
 
     def ask(
         self,
@@ -60,35 +76,49 @@ class Channel:
         deadline: float,
     ) -> None:
         """Queues a request. Raises `Unsupported`, and is then as it was."""
-        pending, frame = self._conversation.ask(api, request, deadline)
-        self._callbacks[pending] = called_back
-        self._queue(frame, None)
+        version = self.version(api)
+        body = [api.encode_request(version, request)]
+        self.put(api, version, body, called_back, deadline=deadline)
 
-    def tell(
+    def put(
         self,
-        api: Api[Request, Any],
-        request: Request,
-        called_back: Callable[[ClientError | None], None],
+        api: Api[Any, Response],
+        version: int,
+        body: Sequence[Buffer],
+        called_back: Callable[[Response | ClientError], None],
         *,
         deadline: float,
     ) -> None:
-        """Queues a request that has no answer: Produce with acks=0."""
-        _, frame = self._conversation.ask(api, request, deadline, answered=False)
-        self._queue(frame, called_back)
+        """The same, of a request that has been encoded; its pieces are not copied."""
+        pending, pieces = self._conversation.put(api, version, body, deadline)
+        self._callbacks[pending] = called_back
+        self._queue(pieces, None)
+
+    def put_unanswered(
+        self,
+        api: Api[Any, Any],
+        version: int,
+        body: Sequence[Buffer],
+        called_back: Callable[[ClientError | None], None],
+    ) -> None:
+        """The same, of one that has no answer: Produce with acks=0."""
+        _, pieces = self._conversation.put(api, version, body, 0.0, answered=False)
+        self._queue(pieces, called_back)
 
     def write(self) -> None:
         """Sends what the socket takes. Raises `ConnectionLost`."""
         if self.failure is not None:
             raise self.failure
         while self._unsent:
-            count = self._send(self._unsent[0])
-            if count < len(self._unsent[0]):
-                self._unsent[0] = self._unsent[0][count:]
+            frame = self._unsent[0]
+            count = self._send(list(islice(frame.pieces, _MOST_PIECES)))
+            if count == 0:
                 return
-            self._unsent.popleft()
-            called_back = self._unanswered.popleft()
-            if called_back is not None:
-                called_back(None)
+            _drop(frame.pieces, count)
+            if not frame.pieces:
+                self._unsent.popleft()
+                if frame.called_back is not None:
+                    frame.called_back(None)
 
     def read(self) -> int:
         """Takes what has come: so many answers. Raises `ConnectionLost` or `NotKafka`."""
@@ -108,10 +138,6 @@ class Channel:
         under_way = self._conversation.under_way
         return under_way[0].deadline if under_way else NEVER
 
-    def version(self, api: Api[Any, Any]) -> int:
-        """The version that a request will have. Raises `Unsupported`."""
-        return self._conversation.version(api)
-
     def close(self) -> None:
         """Ends it; nobody is told."""
         self._socket.close()
@@ -119,26 +145,26 @@ class Channel:
     def end(self, error: ClientError) -> None:
         """Ends it; all that is under way fails with this error."""
         self.close()
-        told = [each for each in self._unanswered if each is not None]
-        waiting = [*self._callbacks.values(), *told]
+        unsent = [each.called_back for each in self._unsent if each.called_back is not None]
+        waiting = [*self._callbacks.values(), *unsent]
         self._callbacks.clear()
-        self._unanswered.clear()
         self._unsent.clear()
         for called_back in waiting:
             called_back(error)
 
-    def _queue(self, frame: bytes, called_back: CalledBack | None) -> None:
-        self._unsent.append(memoryview(frame))
-        self._unanswered.append(called_back)
+    def _queue(self, pieces: Sequence[Buffer], called_back: CalledBack | None) -> None:
+        views = deque(memoryview(piece) for piece in pieces if len(piece))
+        self._unsent.append(_Frame(views, called_back))
         if self.failure is None:
             try:
                 self.write()
             except ClientError as failure:
                 self.failure = failure
 
-    def _send(self, data: memoryview) -> int:
+    def _send(self, pieces: list[memoryview]) -> int:
+        """How many bytes went; 0 if the socket takes none."""
         try:
-            return self._socket.send(data)
+            return self._socket.sendmsg(pieces)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -158,3 +184,13 @@ class Channel:
 
     def _lost(self, what: str) -> ConnectionLost:
         return ConnectionLost(f"{self.address}: {what}")
+
+
+def _drop(pieces: deque[memoryview], count: int) -> None:
+    """Takes away so many bytes at the front."""
+    while count:
+        first = pieces.popleft()
+        if count < len(first):
+            pieces.appendleft(first[count:])
+            return
+        count -= len(first)

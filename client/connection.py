@@ -111,10 +111,10 @@ class Connection:
         version: int | None = None,
     ) -> Pending[Response]:
         deadline = time.monotonic() + within
-        pending, frame = self._conversation.ask(api, request, deadline, version=version)
+        pending, pieces = self._conversation.ask(api, request, deadline, version)
         try:
             self._socket.settimeout(within)
-            self._socket.sendall(frame)
+            self._socket.sendall(b"".join(pieces))
         except OSError as error:
             raise self._end(ConnectionLost, reason(error)) from None
         return pending

@@ -8,11 +8,12 @@ Bytes are received where `wanted` says, and a long answer right into memory of i
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from client.errors import NotKafka, Unsupported
+from wire.batch import Buffer
 from wire.codec import Api
 from wire.errors import ProtocolError
 from wire.requests import has_tagged_header, read_response, request_frame
@@ -63,20 +64,30 @@ class Conversation:
         api: Api[Request, Response],
         request: Request,
         deadline: float,
-        *,
         version: int | None = None,
-        answered: bool = True,
-    ) -> tuple[Pending[Response], bytes]:
-        """A request under its number, and its bytes."""
+    ) -> tuple[Pending[Response], list[Buffer]]:
+        """A request under its number, and its bytes, in pieces."""
         if version is None:
             version = self.version(api)
-        body = bytes(api.encode_request(version, request))
+        return self.put(api, version, [api.encode_request(version, request)], deadline)
+
+    def put(
+        self,
+        api: Api[Any, Response],
+        version: int,
+        body: Sequence[Buffer],
+        deadline: float,
+        *,
+        answered: bool = True,
+    ) -> tuple[Pending[Response], list[Buffer]]:
+        """The same, of a request that has been encoded."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         pending = Pending(api, version, self._correlation_id, deadline)
         if answered:
             self.under_way.append(pending)
-        frame = request_frame(api, version, pending.correlation_id, self._client_id, body)
-        return pending, frame
+        header = request_frame(api, version, pending.correlation_id, self._client_id, b"")
+        size = len(header) - _SIZE + sum(map(len, body))
+        return pending, [size.to_bytes(_SIZE, "big") + header[_SIZE:], *body]
 
     def wanted(self) -> memoryview:
         """Where the next bytes go."""

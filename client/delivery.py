@@ -9,7 +9,6 @@ identity: the very object that was submitted comes back, so that a caller can ke
 it in a dict.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -79,14 +78,14 @@ class Stamped:
         return next_sequence(self.base_sequence, self.batch.header.last_offset_delta)
 
     @property
+    def body(self) -> memoryview:
+        """What follows the header, not copied."""
+        return memoryview(self.batch.data)[HEADER_SIZE:]
+
+    @property
     def data(self) -> bytes:
         """The bytes as they are sent."""
-        return b"".join(self.parts())
-
-    def parts(self) -> Iterator[memoryview]:
-        """The same in two pieces, nothing copied."""
-        yield memoryview(self.head)
-        yield memoryview(self.batch.data)[HEADER_SIZE:]
+        return self.head + self.body
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,17 +23,12 @@ from client.identity import Identity
 from client.inquiries import Inquiries
 from client.links import Links
 from client.patience import NEVER, Pauses
+from client.produce_request import produce_body
 from client.routes import Routes
 from client.stream import Numbering, Stream
 from client.verdicts import MOVED
 from wire.messages import produce
-from wire.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from wire.messages.produce import PartitionProduceResponse, ProduceResponse
 
 REQUESTS: Final = 5
 _BROKERS_SHARE: Final = 0.8  # of the time for a request, for the broker's own waiting
@@ -185,12 +180,13 @@ class Shipping:
             if channel.under_way >= REQUESTS:
                 return
             try:
-                channel.version(produce.API)
+                version = channel.version(produce.API)
             except Unsupported as error:
                 for stream in [ready.popitem()[1] for _ in range(len(ready))]:
                     self._follow(stream, stream.refuse_all(error), now)
                 return
-            self._send(channel, self._gather(address, ready, now), now)
+            if shipment := self._gather(address, ready, now):
+                self._send(channel, version, shipment, now)
 
     def _gather(self, leader: Address, ready: dict[TopicPartition, Stream], now: float) -> Shipment:
         """The batches of one request, of those partitions first that have waited longest."""
@@ -210,13 +206,12 @@ class Shipping:
             gathered.append((stream, batch))
         return gathered
 
-    def _send(self, channel: Channel, shipment: Shipment, now: float) -> None:
+    def _send(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
         try:
             self._write_down(shipment)
             for stream, batch in shipment:
                 stream.sent(batch)
-            if shipment:
-                self._ask(channel, shipment, now)
+            self._put(channel, version, shipment, now)
         finally:
             for stream, _ in shipment:
                 self._place(stream, now)
@@ -227,17 +222,18 @@ class Shipping:
             if new:
                 self._journal(new)
 
-    def _ask(self, channel: Channel, shipment: Shipment, now: float) -> None:
-        deadline = now + self._limits.request_seconds
-        request = ProduceRequest(
-            acks=self._acks,
-            timeout=int(self._limits.request_seconds * 1000 * _BROKERS_SHARE),
-            topic_data=_by_topic(batch for _, batch in shipment),
-        )
+    def _put(self, channel: Channel, version: int, shipment: Shipment, now: float) -> None:
+        topics: dict[str, list[Stamped]] = defaultdict(list)
+        for _, batch in shipment:
+            topics[batch.batch.target.topic].append(batch)
+        timeout_ms = int(self._limits.request_seconds * 1000 * _BROKERS_SHARE)
+        body = produce_body(version, self._acks, timeout_ms, topics)
         if self._acks is Acks.NONE:
-            channel.tell(produce.API, request, partial(self._told, shipment), deadline=deadline)
-        else:
-            channel.ask(produce.API, request, partial(self._answered, shipment), deadline=deadline)
+            channel.put_unanswered(produce.API, version, body, partial(self._told, shipment))
+            return
+        answered = partial(self._answered, shipment)
+        deadline = now + self._limits.request_seconds
+        channel.put(produce.API, version, body, answered, deadline=deadline)
 
     def _told(self, shipment: Shipment, failure: ClientError | None) -> None:
         if failure is None:
@@ -312,14 +308,3 @@ class Shipping:
 
 
 _TOLD: Final = PartitionProduceResponse(index=0)
-
-
-def _by_topic(batches: Iterable[Stamped]) -> tuple[TopicProduceData, ...]:
-    topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
-    for batch in batches:
-        target = batch.batch.target
-        data = PartitionProduceData(index=target.partition, records=memoryview(batch.data))
-        topics[target.topic].append(data)
-    return tuple(
-        TopicProduceData(name=name, partition_data=tuple(data)) for name, data in topics.items()
-    )

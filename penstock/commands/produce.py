@@ -89,7 +89,8 @@ def command(
                 counted.add(producer.flush())
                 continue
             key, value = _split(line, separator)
-            counted.add(producer.send(value, key, partition=partition))
+            if delivered := producer.send(value, key, partition=partition):
+                counted.add(delivered)
         counted.add(producer.flush())
     seconds = time.monotonic() - started
     if as_json:

@@ -19,6 +19,7 @@ from tests.broker_process import BrokerProcess
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
 from tests.client.shipper import numbered_batch
 from tests.server_process import free_ports
+from wire.batch import Buffer
 from wire.messages import fetch, metadata, produce
 from wire.messages.fetch import (
     FetchableTopicResponse,
@@ -27,12 +28,7 @@ from wire.messages.fetch import (
     PartitionData,
 )
 from wire.messages.metadata import MetadataRequest, MetadataResponse
-from wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from wire.messages.produce import ProduceResponse
 from wire.requests import read_header
 
 LARGE = 32 * 1024 * 1024
@@ -118,10 +114,8 @@ def ask(channel: Channel, called: Called, *, within: float = 30.0) -> None:
 
 def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None:
     """The broker reads the next request only when its last answer has been taken."""
-    part = PartitionProduceData(index=0, records=memoryview(bytes(LARGE)))
-    large = ProduceRequest(
-        acks=1, timeout=1, topic_data=(TopicProduceData(name="t", partition_data=(part,)),)
-    )
+    pieces: list[Buffer] = [b"%d" % number for number in range(2000)]
+    pieces += [bytes(LARGE), b"", b"the end"]
     small = FetchRequest(max_wait=0, min_bytes=0, topics=())
     with (
         ScriptedBroker([greet, a_lot, taken]) as broker,
@@ -129,12 +123,13 @@ def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None
     ):
         deadline = time.monotonic() + 30
         channel.ask(fetch.API, small, called.answers.append, deadline=deadline)
-        channel.ask(produce.API, large, called.answers.append, deadline=deadline)
+        channel.put(produce.API, 8, pieces, called.answers.append, deadline=deadline)
         assert channel.wants_to_write
         serve_until(links, lambda: len(called.answers) == 2)
         assert not channel.wants_to_write
     assert [type(each) for each in called.answers] == [FetchResponse, ProduceResponse]
     assert called.failed == []
+    assert broker.requests[2].endswith(b"".join(pieces))
 
 
 def test_answers_come_in_the_order_of_the_requests() -> None:
