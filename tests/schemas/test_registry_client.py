@@ -107,12 +107,12 @@ def test_all_schemas_are_fetched_in_pages() -> None:
         each = {"version": 1, "schema": INT}
         return says([each | {"subject": f"s{i}", "id": i} for i in range(start, start + count)])
 
-    with answering(page(0, 100), page(100, 3)) as server, client(server.url) as registry:
+    with answering(page(0, 16), page(16, 3)) as server, client(server.url) as registry:
         found = registry.all_schemas(latest_only=True)
-        assert [each.id for each in found] == list(range(103))
+        assert [each.id for each in found] == list(range(19))
         assert server.paths == [
-            "/schemas?latestOnly=true&offset=0&limit=100",
-            "/schemas?latestOnly=true&offset=100&limit=100",
+            "/schemas?latestOnly=true&offset=0&limit=16",
+            "/schemas?latestOnly=true&offset=16&limit=16",
         ]
 
 
