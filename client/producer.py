@@ -18,8 +18,10 @@ from aiokafka.partitioner import murmur2
 from client.batch_producer import BatchProducer
 from client.brokers import Brokers
 from client.connection import REQUEST_SECONDS
-from client.delivery import Acknowledged, Acks, Batch, TopicPartition
+from client.delivery import Acknowledged, Acks, Batch, Rejected, TopicPartition, Unsettled
+from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
+from client.lookup import look_up
 from client.shipping import Limits
 from wire.records import Codec, Record, build_batch
 
@@ -27,6 +29,8 @@ __all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_ide
 
 BATCH_BYTES: Final = 256 * 1024
 _UNDER_WAY_BYTES: Final = 8 * 1024 * 1024
+# Apache Kafka remembers one batch of each producer over a clean stop, where five may be open.
+_LEADER_KNOWS_BETTER: Final = {ErrorCode.out_of_order_sequence_number}
 _RECORD_OVERHEAD: Final = 24  # lengths, deltas and attributes of a record, roughly
 
 
@@ -70,6 +74,7 @@ class Producer:
         those of `brokers`.
         """
         self.topic = topic
+        self._brokers = brokers
         self._codec = codec
         self._batch_bytes = batch_bytes
         self._found = brokers.topic(topic, create=create)
@@ -77,6 +82,7 @@ class Producer:
         self._collecting: dict[int, _Collecting] = {}
         self._unkeyed = itertools.cycle(range(self._partitions))
         self._current = next(self._unkeyed)
+        self._is_lent = identity is not None
         if acks is Acks.ALL and identity is None:
             identity = take_identity(brokers)
         limits = Limits(
@@ -148,10 +154,33 @@ class Producer:
     def _work(self, seconds: float) -> list[Delivered]:
         """What is delivered within this time; raises why something is not, and never will be."""
         self._shipper.pump(seconds)
-        delivered = []
+        delivered: list[Delivered] = []
         for event in self._shipper.collect():
-            if not isinstance(event, Acknowledged):
-                raise event.error
-            batch = event.batch
-            delivered.append(Delivered(batch.target.partition, event.base_offset, batch.records))
+            match event:
+                case Acknowledged(batch, base_offset):
+                    delivered.append(_delivered(batch, base_offset))
+                case Rejected(_, error):
+                    raise error
+                case Unsettled():
+                    delivered += self._settle(event)
         return delivered
+
+    def _settle(self, unsettled: Unsettled) -> list[Delivered]:
+        """Goes on where the leader says that it stands, if it can say, and the id is ours alone."""
+        error = unsettled.error
+        if not isinstance(error, Refused) or error.code not in _LEADER_KNOWS_BETTER:
+            raise error
+        found = None if self._is_lent else look_up(self._brokers, unsettled)
+        if found is None:
+            raise error
+        self._shipper.renew(
+            unsettled.target,
+            identity=unsettled.batches[0].identity,
+            sequence=found.next_sequence,
+            first=[each.batch for each in found.absent],
+        )
+        return [_delivered(each.batch, None) for each in found.there]
+
+
+def _delivered(batch: Batch, base_offset: int | None) -> Delivered:
+    return Delivered(batch.target.partition, base_offset, batch.records)
