@@ -37,6 +37,7 @@ class _Frame:
     """A request that is not wholly sent."""
 
     pieces: deque[memoryview]
+    deadline: float
     called_back: CalledBack | None  # at its last byte
 
 
@@ -92,7 +93,7 @@ class Channel:
         """The same, of a request that has been encoded; its pieces are not copied."""
         pending, pieces = self._conversation.put(api, version, body, deadline)
         self._callbacks[pending] = called_back
-        self._queue(pieces, None)
+        self._queue(pieces, deadline, None)
 
     def put_unanswered(
         self,
@@ -100,10 +101,12 @@ class Channel:
         version: int,
         body: Sequence[Buffer],
         called_back: Callable[[ClientError | None], None],
+        *,
+        deadline: float,
     ) -> None:
         """The same, of one that has no answer: Produce with acks=0."""
-        _, pieces = self._conversation.put(api, version, body, 0.0, answered=False)
-        self._queue(pieces, called_back)
+        _, pieces = self._conversation.put(api, version, body, deadline, answered=False)
+        self._queue(pieces, deadline, called_back)
 
     def write(self) -> None:
         """Sends what the socket takes. Raises `ConnectionLost`."""
@@ -134,9 +137,10 @@ class Channel:
 
     @property
     def deadline(self) -> float:
-        """When the next answer must have come."""
+        """When the next answer must have come, or what has none must have gone."""
         under_way = self._conversation.under_way
-        return under_way[0].deadline if under_way else NEVER
+        answer = under_way[0].deadline if under_way else NEVER
+        return min(answer, self._unsent[0].deadline) if self._unsent else answer
 
     def close(self) -> None:
         """Ends it; nobody is told."""
@@ -152,9 +156,11 @@ class Channel:
         for called_back in waiting:
             called_back(error)
 
-    def _queue(self, pieces: Sequence[Buffer], called_back: CalledBack | None) -> None:
+    def _queue(
+        self, pieces: Sequence[Buffer], deadline: float, called_back: CalledBack | None
+    ) -> None:
         views = deque(memoryview(piece) for piece in pieces if len(piece))
-        self._unsent.append(_Frame(views, called_back))
+        self._unsent.append(_Frame(views, deadline, called_back))
         if self.failure is None:
             try:
                 self.write()

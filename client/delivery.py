@@ -11,6 +11,7 @@ it in a dict.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from client.errors import ClientError
 from client.identity import NOBODY, Identity
@@ -25,8 +26,7 @@ class Acks(IntEnum):
     ALL = -1
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
     """Where batches keep their order."""
 
     topic: str

@@ -228,12 +228,13 @@ class Shipping:
             topics[batch.batch.target.topic].append(batch)
         timeout_ms = int(self._limits.request_seconds * 1000 * _BROKERS_SHARE)
         body = produce_body(version, self._acks, timeout_ms, topics)
-        if self._acks is Acks.NONE:
-            channel.put_unanswered(produce.API, version, body, partial(self._told, shipment))
-            return
-        answered = partial(self._answered, shipment)
         deadline = now + self._limits.request_seconds
-        channel.put(produce.API, version, body, answered, deadline=deadline)
+        if self._acks is Acks.NONE:
+            told = partial(self._told, shipment)
+            channel.put_unanswered(produce.API, version, body, told, deadline=deadline)
+        else:
+            answered = partial(self._answered, shipment)
+            channel.put(produce.API, version, body, answered, deadline=deadline)
 
     def _told(self, shipment: Shipment, failure: ClientError | None) -> None:
         if failure is None:

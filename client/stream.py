@@ -229,7 +229,7 @@ class Stream:
         self._acknowledged_at = -NEVER
 
     def _stands(self) -> bool:
-        return self._state in {_State.HALTING, _State.HALTED}
+        return self._state is _State.HALTING or self._state is _State.HALTED
 
     def _open_entries(self) -> Iterator[_Entry]:
         return islice(self._entries, self._open)

@@ -174,6 +174,27 @@ def test_no_answer_in_time_ends_a_channel() -> None:
     assert "no answer in time" in str(called.failed[0])
 
 
+def test_what_has_no_answer_must_be_gone_in_time() -> None:
+    told: list[object] = []
+    let_go = threading.Event()
+
+    def read_no_more(request: memoryview) -> None:
+        let_go.wait(30)
+
+    with (
+        ScriptedBroker([greet, read_no_more]) as broker,
+        linked(broker.address) as (links, channel, called),
+    ):
+        for pieces in ([b"small"], [bytes(LARGE)]):
+            deadline = time.monotonic() + 0.1
+            channel.put_unanswered(produce.API, 8, pieces, told.append, deadline=deadline)
+        assert told == [None]
+        serve_until(links, lambda: len(told) == 2)
+        let_go.set()
+    assert told[1:] == called.failed
+    assert isinstance(told[1], ConnectionLost)
+
+
 def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() -> None:
     with (
         ScriptedBroker([greet, nothing_known]) as broker,
