@@ -5,6 +5,7 @@ compiled: a JRE is enough. The older of the two fails on every field of an answe
 know, as many that are still in use do.
 """
 
+import contextlib
 import functools
 import shutil
 import subprocess
@@ -127,7 +128,10 @@ class Java:
     ) -> None:
         self._gateway.shutdown()
         self._process.kill()
-        self._process.communicate()
+        # py4j reads its output on a thread of its own, and may have closed it by now.
+        with contextlib.suppress(OSError, ValueError):
+            self._process.communicate()
+        self._process.wait()
 
 
 def refusal(error: Py4JJavaError) -> RefusedByRegistry | None:
