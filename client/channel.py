@@ -46,6 +46,7 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self.address = connection.address
+        self.answers = 0  # that have come
         self.failure: ClientError | None = None  # found while a request was queued
         self._socket, self._conversation = connection.hand_over()
         self._socket.setblocking(False)
@@ -123,17 +124,15 @@ class Channel:
                 if frame.called_back is not None:
                     frame.called_back(None)
 
-    def read(self) -> int:
-        """Takes what has come: so many answers. Raises `ConnectionLost` or `NotKafka`."""
-        answers = 0
+    def read(self) -> None:
+        """Takes what has come. Raises `ConnectionLost` or `NotKafka`, after what came before."""
         while count := self._receive():
             arrived = self._conversation.received(count)
             if arrived is not None:
                 pending, body = arrived
                 answer = self._conversation.decode(pending, body)
+                self.answers += 1
                 self._callbacks.pop(pending)(answer)
-                answers += 1
-        return answers
 
     @property
     def deadline(self) -> float:

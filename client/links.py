@@ -106,13 +106,19 @@ class Links:
             self._selector.modify(channel, wanted, channel)
 
     def _serve(self, channel: Channel, ready: int) -> None:
+        before = channel.answers
+        failure: ClientError | None = None
         try:
             if ready & selectors.EVENT_WRITE:
                 channel.write()
-            if ready & selectors.EVENT_READ and channel.read():
-                self._links[channel.address].pauses.reset()
+            if ready & selectors.EVENT_READ:
+                channel.read()
         except ClientError as error:
-            self._end(channel, error)
+            failure = error
+        if channel.answers > before:
+            self._links[channel.address].pauses.reset()
+        if failure is not None:
+            self._end(channel, failure)
 
     def _arrived(self, address: Address, arrived: Connection | ClientError) -> None:
         link = self._links[address]

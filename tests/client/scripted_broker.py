@@ -5,7 +5,8 @@ For what no real broker does on demand: garbage, silence, a connection that brea
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -48,6 +49,7 @@ class ScriptedBroker:
         self.address = Address("127.0.0.1", self._listener.getsockname()[1])
         self._threads = [threading.Thread(target=self._accept)]
         self._connections: list[socket.socket] = []
+        self._reading = threading.Lock()
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -59,12 +61,29 @@ class ScriptedBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self.close()
+
+    def close(self) -> None:
+        """Nobody is there any more."""
+        if self._listener.fileno() >= 0:
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
         self._threads[0].join()
         self.hang_up()
         for thread in self._threads[1:]:
             thread.join()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Reads nothing meanwhile."""
+        with self._reading:
+            yield
+
+    def wait_until_left(self) -> None:
+        """Until the other side has closed its connections."""
+        for thread in self._threads[1:]:
+            thread.join(10)
+            assert not thread.is_alive()
 
     def hang_up(self) -> None:
         """Breaks the connections there are."""
@@ -89,6 +108,8 @@ class ScriptedBroker:
             script = iter(self._script)
             try:
                 while size := stream.read(4):
+                    with self._reading:
+                        pass
                     request = stream.read(int.from_bytes(size, "big"))
                     self.requests.append(request)
                     if (answer := next(script, None)) is None:

@@ -113,6 +113,7 @@ class Shipper:
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
         for batch in batches:
+            assert self._open.get(batch.batch) is not batch, "shown twice"
             self._open[batch.batch] = batch
         for target in self.targets:
             still_open = [each for each in self._open if each.target == target]

@@ -279,18 +279,24 @@ def test_sequences_wrap_around(brokers: Brokers, target: TopicPartition) -> None
 
 def test_a_topic_that_there_is_not_and_one_that_cannot_be(brokers: Brokers, new_topic: str) -> None:
     missing, illegal = TopicPartition(new_topic, 0), TopicPartition("../x", 0)
-    created = TopicPartition(f"{new_topic}-2", 0)
-    admin.create_topic(brokers, created.topic)
-    batches = [numbered_batch(each, 0) for each in (missing, illegal, created)]
+    with producer_of(brokers) as producer:
+        (event,) = ship(producer, [numbered_batch(illegal, 0)])
+        assert code_of(event) is ErrorCode.invalid_topic_exception
     with producer_of(brokers, limits=Limits(delivery_seconds=0.5)) as producer:
-        events = {
-            event.batch.target: event
-            for event in ship(producer, batches)
-            if not isinstance(event, Unsettled)
-        }
-    assert isinstance(events[created], Acknowledged)
-    assert code_of(events[illegal]) is ErrorCode.invalid_topic_exception
-    assert code_of(events[missing]) is ErrorCode.unknown_topic_or_partition
+        (event,) = ship(producer, [numbered_batch(missing, 0)])
+        assert code_of(event) is ErrorCode.unknown_topic_or_partition
+
+
+def test_who_submits_wakes_the_pump(brokers: Brokers, target: TopicPartition) -> None:
+    with producer_of(brokers) as producer:
+        ship(producer, [numbered_batch(target, 0)])
+        pumping = threading.Thread(target=producer.pump, args=(60,))
+        pumping.start()
+        time.sleep(0.1)  # until it sleeps
+        producer.submit(numbered_batch(target, 1))
+        assert isinstance(producer.collect(within=10)[0], Acknowledged)
+        pumping.join(10)
+        assert not pumping.is_alive()
 
 
 def test_batches_that_wait_for_a_topic_are_sent_when_it_is_there(

@@ -100,7 +100,9 @@ def http(request: memoryview) -> bytes:
 
 
 def other_correlation(request: memoryview) -> bytes:
-    return frame(999, b"\0" * 40)
+    """What was asked for, and yet not the answer."""
+    key = read_header(request).api_key
+    return frame(999, (greet if key == api_versions.API.key else topics)(request)[8:])
 
 
 def trailing(request: memoryview) -> bytes:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from client.addresses import Address
 from client.batch_producer import BatchProducer
 from client.channel import Channel
@@ -16,7 +18,7 @@ from client.links import Links
 from client.patience import NEVER
 from client.shipping import Limits
 from tests.broker_process import BrokerProcess
-from tests.client.scripted_broker import ScriptedBroker, frame, greeting
+from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
 from tests.client.shipper import numbered_batch
 from tests.server_process import free_ports
 from wire.batch import Buffer
@@ -208,14 +210,40 @@ def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() 
         assert opened(links, broker.address) is not channel
 
 
-def test_who_breaks_connections_is_left_alone_for_longer_and_longer() -> None:
-    with ScriptedBroker([greet, hang_up]) as broker, linked(broker.address) as (links, _, called):
+@pytest.mark.parametrize(
+    ("answers", "failures"), [([], range(3, 7)), ([nothing_known], range(8, 40))]
+)
+def test_who_breaks_connections_is_left_alone_for_longer_if_nothing_works(
+    answers: list[Answer], failures: range
+) -> None:
+    with (
+        ScriptedBroker([greet, *answers, hang_up]) as broker,
+        linked(broker.address) as (links, _, called),
+    ):
         until = time.monotonic() + 0.8
         while time.monotonic() < until:
             if channel := links.channel(broker.address, time.monotonic()):
-                ask(channel, called)
+                for _ in range(1 + len(answers) - channel.under_way):
+                    ask(channel, called)
             links.serve(0.05)
-        assert 3 <= len(called.failed) <= 6
+        assert len(called.failed) in failures
+
+
+def test_what_is_opened_too_late_is_closed() -> None:
+    asked, closed = threading.Event(), threading.Event()
+
+    def greet_late(request: memoryview) -> bytes:
+        asked.set()
+        closed.wait(10)
+        return greet(request)
+
+    with ScriptedBroker([greet_late]) as broker:
+        links = Links("test", failed=Called().link_failed)
+        links.channel(broker.address, 0.0)
+        assert asked.wait(10)
+        links.close()
+        closed.set()
+        broker.wait_until_left()
 
 
 def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> None:
