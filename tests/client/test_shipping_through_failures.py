@@ -20,7 +20,7 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import ApacheKafka
+from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import shipping
@@ -86,12 +86,26 @@ def test_a_broker_that_is_paused_for_longer_than_a_request_may_take(
 
 
 @pytest.mark.slow
-def test_a_broker_that_is_killed(
-    broker: BrokerProcess | ApacheKafka, brokers: Brokers, new_topic: str
-) -> None:
-    create_topic(brokers, new_topic, partitions=PARTITIONS)
+def test_a_broker_that_is_killed(running_broker: BrokerProcess, new_topic: str) -> None:
+    ship_through_kills(running_broker, new_topic, kills=2)
+
+
+@pytest.mark.slow
+def test_apache_kafka_killed(tmp_path: Path, new_topic: str) -> None:
+    """One with a short session: else it waits nine seconds until its own end is noticed."""
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    session = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+    kafka = ApacheKafka(tmp_path, settings=session, heap="256m")
+    try:
+        kafka.start()
+        ship_through_kills(kafka, new_topic, kills=1)
+    finally:
+        kafka.process.kill()
+
+
+def ship_through_kills(broker: BrokerProcess | ApacheKafka, topic: str, *, kills: int) -> None:
     chance = random.Random(2)
-    kills = 2 if isinstance(broker, BrokerProcess) else 1
 
     def kill() -> None:
         for _ in range(kills):
@@ -99,15 +113,18 @@ def test_a_broker_that_is_killed(
             broker.process.kill()
             broker.start(within=60)
 
-    with shipping(brokers.bootstrap, brokers, new_topic) as shipper:
-        killing = threading.Thread(target=kill)
-        with running(killing):
-            while killing.is_alive():
-                shipper.submit(5, padding=chance.randrange(2_000))
-                shipper.pump()
-        shipper.settle()
-        assert shipper.most_open >= 5
-        assert not shipper.unsettled
+    addresses = parse_addresses(broker.bootstrap)
+    with Brokers(addresses, patience_seconds=60) as brokers:
+        create_topic(brokers, topic, partitions=PARTITIONS)
+        with shipping(addresses, brokers, topic) as shipper:
+            killing = threading.Thread(target=kill)
+            with running(killing):
+                while killing.is_alive():
+                    shipper.submit(5, padding=chance.randrange(2_000))
+                    shipper.pump()
+            shipper.settle()
+            assert shipper.most_open >= 5
+            assert not shipper.unsettled
 
 
 def test_only_partitions_whose_leader_is_away_wait(
