@@ -60,6 +60,7 @@ class BatchProducer:
         self._held_bytes = 0
         self._outstanding = 0
         self._pump_sleeps = False
+        self._pump_has_news = False  # that another thread may have collected already
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -113,13 +114,14 @@ class BatchProducer:
         return self._held_bytes
 
     def pump(self, seconds: float) -> None:
-        """Works for so long, or until there is something to collect. One thread, always the same
-        one."""
+        """Works for so long, or until something became of a batch, whoever has collected it by
+        then. One thread, always the same one."""
         until = time.monotonic() + seconds
+        self._pump_has_news = bool(self._events)
         while True:
             now = self._work()
             self._wait(min(until, self._shipping.next_time(now)) - now)
-            if self._events or time.monotonic() >= until:
+            if self._pump_has_news or time.monotonic() >= until:
                 self._work()
                 return
 
@@ -168,6 +170,7 @@ class BatchProducer:
     def _happened(self, event: Event) -> None:
         with self._lock:
             self._events.append(event)
+            self._pump_has_news = True
             self._news.notify_all()
 
     def _work(self) -> float:
@@ -179,7 +182,7 @@ class BatchProducer:
 
     def _wait(self, seconds: float) -> None:
         with self._lock:
-            idle = not (self._submitted or self._events)
+            idle = not (self._submitted or self._pump_has_news)
             self._pump_sleeps = idle
         self._shipping.links.serve(max(0.0, seconds) if idle else 0.0)
         with self._lock:

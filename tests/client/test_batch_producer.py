@@ -1,5 +1,6 @@
 """The producer of batches against Penstock's broker and Apache Kafka: errors, bounds, identity."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -290,13 +291,33 @@ def test_a_topic_that_there_is_not_and_one_that_cannot_be(brokers: Brokers, new_
 def test_who_submits_wakes_the_pump(brokers: Brokers, target: TopicPartition) -> None:
     with producer_of(brokers) as producer:
         ship(producer, [numbered_batch(target, 0)])
-        pumping = threading.Thread(target=producer.pump, args=(60,))
+        pumping = threading.Thread(target=producer.pump, args=(600,), daemon=True)
         pumping.start()
-        time.sleep(0.1)  # until it sleeps
+        time.sleep(0.1)  # until it sleeps, as a rule
         producer.submit(numbered_batch(target, 1))
-        assert isinstance(producer.collect(within=10)[0], Acknowledged)
-        pumping.join(10)
+        assert isinstance(producer.collect(within=60)[0], Acknowledged)
+        pumping.join(60)
         assert not pumping.is_alive()
+
+
+def test_who_pumps_hears_of_what_another_has_collected(
+    brokers: Brokers, target: TopicPartition
+) -> None:
+    """Threads take turns so fast that the collecting one is often first."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with producer_of(brokers) as producer:
+            for number in range(50):
+                producer.submit(numbered_batch(target, number))
+                collecting = threading.Thread(target=producer.collect, kwargs={"within": 60})
+                collecting.start()
+                began = time.monotonic()
+                producer.pump(60)
+                assert time.monotonic() - began < 60
+                collecting.join()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_batches_that_wait_for_a_topic_are_sent_when_it_is_there(
