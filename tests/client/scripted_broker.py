@@ -39,7 +39,8 @@ def greeting(request: memoryview, served: dict[int, tuple[int, int]]) -> bytes:
 class ScriptedBroker:
     """`with ScriptedBroker([greet, answer]) as broker`: one answer for each request, in turn.
 
-    Every connection begins the script anew; after its end requests are read and not answered.
+    Every connection begins the script anew; after its end requests are read and not answered. A
+    request that ends with its connection, before it is whole, is none.
     """
 
     def __init__(self, script: list[Answer]) -> None:
@@ -82,7 +83,7 @@ class ScriptedBroker:
     def wait_until_left(self) -> None:
         """Until the other side has closed its connections."""
         for thread in self._threads[1:]:
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
     def hang_up(self) -> None:
@@ -107,10 +108,13 @@ class ScriptedBroker:
         with connection, connection.makefile("rb") as stream:
             script = iter(self._script)
             try:
-                while size := stream.read(4):
+                while prefix := stream.read(4):
                     with self._reading:
                         pass
-                    request = stream.read(int.from_bytes(size, "big"))
+                    size = int.from_bytes(prefix, "big")
+                    request = stream.read(size)
+                    if len(request) < size:
+                        return
                     self.requests.append(request)
                     if (answer := next(script, None)) is None:
                         continue
