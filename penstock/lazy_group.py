@@ -7,7 +7,10 @@ import click
 
 from penstock.failures import Failed
 
-_OURS = {"penstock", "broker", "registry", "client", "cluster", "schemas", "serving", "wire"}
+_OURS = {
+    *("penstock", "agent", "broker", "registry"),
+    *("client", "cluster", "schemas", "serving", "wire"),
+}
 
 
 class Lazy(NamedTuple):

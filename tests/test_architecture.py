@@ -21,7 +21,7 @@ from penstock.lazy_group import LazyGroup
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LAYERS = ["penstock", "broker | registry", "client", "cluster | schemas", "serving | wire"]
+LAYERS = ["penstock", "agent | broker | registry", "client", "cluster | schemas", "serving | wire"]
 PROGRAMS = [folder for layer in LAYERS for folder in layer.split(" | ")]
 BESIDE = ["tests", "bench"]
 MODULES = sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in PROGRAMS))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("broker", "client", "cluster", "registry", "schemas", "serving", "wire")
+PROGRAMS = ("agent", "broker", "client", "cluster", "registry", "schemas", "serving", "wire")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""What became of stretches of a file: the bookkeeping that goes with every batch.
+
+A source is one incarnation of a file, as one input reads it. Its bytes are passed on in runs, one
+after the other, and every byte lies in exactly one run of its topic: as an event, or excepted with
+the reason. `journal` keeps runs, the ledger publishes them.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+SourceId = NewType("SourceId", str)
+"""The incarnation of a file: never given twice, by any agent."""
+
+
+class Fate(StrEnum):
+    """What became of a line that is no event of its topic. The words are the ledger's."""
+
+    FILTERED = "filtered"
+    DEAD_LETTERED = "dead_lettered"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Excepted:
+    """Lines that did not become events; -1 where nobody can know how many."""
+
+    fate: Fate
+    count: int
+    bytes: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive events of one source, and the consecutive bytes that they were made from.
+
+    `seq` is that of the first event, or the next one's if there is none. `lines` counts the lines
+    of the file that became the events.
+    """
+
+    source: SourceId
+    seq: int
+    events: int
+    position: int
+    end_position: int
+    lines: int
+    excepted: tuple[Excepted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCount:
+    """How many of a batch's events lie in the window that starts then (milliseconds)."""
+
+    start: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source has come: what lies before was taken over by the journal.
+
+    `position` is the next byte to read, `seq` the number of the topic's next event, `dead_seq`
+    that of the next dead letter.
+    """
+
+    position: int
+    seq: int = 0
+    dead_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The first `size` bytes of a file as a digest: grows with the file up to a limit."""
+
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSource:
+    """A source as it is remembered over restarts."""
+
+    id: SourceId
+    input: str
+    topic: str
+    path: str  # as the file was named when it was first opened
+    device: int
+    inode: int
+    fingerprint: Fingerprint
+    progress: Progress
+    last_path: str = ""  # as it was last seen, if it was renamed
+    size: int = 0  # as it was last seen
+    finished: bool = False
+    seen_millis: int = field(default=0, compare=False)  # when it was last seen on disk
