@@ -2,6 +2,8 @@
 
     AgentError
     ├── InputError          an input cannot be followed as it is configured: names it and says why
+    ├── NoSchema            a topic has no schema that its events could be written with
+    ├── NotTaken            a new configuration is not taken: the agent goes on with the one it has
     ├── JournalError        the journal cannot be opened, or not be believed
     └── JournalFull         nothing can be written down now: the disk is full; tried again later
 
@@ -15,6 +17,14 @@ class AgentError(Exception):
 
 
 class InputError(AgentError):
+    pass
+
+
+class NoSchema(AgentError):
+    pass
+
+
+class NotTaken(AgentError):
     pass
 
 

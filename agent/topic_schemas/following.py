@@ -1,0 +1,216 @@
+"""The schemas of an agent's topics: known from the start if they ever were, and kept current.
+
+Rule 1: what has been found once stays. A registry that is away, a subject that is deleted, a new
+version that is no event's schema: the last good one is written on with, and a line says why.
+
+Rule 2: what comes with Penstock is found once, since its id never changes. A topic's own schema is
+asked for again every `interval`; so is, sooner, whatever has not been found yet.
+
+Rule 3: everything is asked on a thread of its own. What is known can be read from any thread, at
+any time, without waiting; `tell` is called on the asking thread after something has changed.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from agent.config import Input
+from agent.errors import NoSchema
+from agent.topic_schemas.cache import read_cache, write_cache
+from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.values import (
+    THE_LEDGERS,
+    Purpose,
+    TopicSchema,
+    Wanted,
+    dead_letters_of,
+    wanted_by,
+    wanted_for,
+)
+from schemas.errors import RegistryError, RegistryRefused
+from schemas.registry_client import RegistryClient
+from schemas.remote.urls import parse_urls
+
+ASKED_EVERY_SECONDS: Final = 60.0
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 15.0
+_ATTEMPT_SECONDS: Final = 5.0
+_TOO_MANY_REQUESTS: Final = 429
+_WAITING: Final = "its schema is being asked for"
+
+log = logging.getLogger(__name__)
+
+
+class TopicSchemas:
+    """Belongs to one agent. `want` says for which inputs, at the beginning and whenever it changes.
+
+    The thread ends within a few seconds of `close`: when the request that is under way does.
+    """
+
+    def __init__(
+        self,
+        registry: str,
+        directory: Path,
+        *,
+        auto_register: bool = False,
+        ledger: bool = True,
+        interval: float = ASKED_EVERY_SECONDS,
+        tell: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._urls = tuple(str(url) for url in parse_urls(registry))
+        self._registry = RegistryClient(
+            registry, patience_seconds=0, attempt_seconds=_ATTEMPT_SECONDS
+        )
+        self._directory = directory
+        self._auto_register = auto_register
+        self._ledger = ledger
+        self._interval = interval
+        self._tell = tell
+        self._wanted: Mapping[Wanted, tuple[str, ...]] = {}
+        self._known = read_cache(directory, self._urls)
+        self._problems: dict[Wanted, str] = {}
+        self._trouble = ""
+        self._pause = _FIRST_PAUSE
+        self._closing = False
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="schemas", daemon=True)
+
+    def want(self, inputs: Iterable[Input]) -> None:
+        self._wanted = wanted_by(inputs, ledger=self._ledger)
+        self._wake.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing = True
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._registry.close()
+
+    # What is known
+
+    def of(self, each: Input) -> TopicSchema | None:
+        """What the events of this input are written with; None while that is not known."""
+        return self._known.get(wanted_for(each))
+
+    def dead_letters(self, topic: str) -> TopicSchema | None:
+        """What the dead letters of this topic are written with."""
+        return self._known.get(dead_letters_of(topic))
+
+    @property
+    def ledger(self) -> TopicSchema | None:
+        return self._known.get(THE_LEDGERS)
+
+    def missing(self, each: Input) -> str:
+        """Why nothing of this input can be written yet; empty if all is there."""
+        for wanted in (wanted_for(each), dead_letters_of(each.topic)):
+            if wanted not in self._known:
+                return self._problems.get(wanted) or self._trouble or _WAITING
+        return ""
+
+    def warning(self, each: Input) -> str:
+        """What is wrong although there is a schema to go on with."""
+        wanted = wanted_for(each)
+        return self._problems.get(wanted, "") if wanted in self._known else ""
+
+    @property
+    def trouble(self) -> str:
+        """Why the registry cannot be asked; empty while it answers."""
+        return self._trouble
+
+    # The asking thread
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._wake.clear()
+            self._wake.wait(self._ask_for_all())
+
+    def _ask_for_all(self) -> float:
+        """Asks for what is to be asked for; how long to wait before the next time."""
+        before = (dict(self._known), dict(self._problems))
+        try:
+            for wanted, files in self._wanted.items():
+                if self._closing:
+                    return 0
+                if wanted not in self._known or wanted.purpose is Purpose.FIELDS:
+                    self._ask_for(wanted, files)
+        except RegistryError as error:
+            self._unanswered(str(error))
+        else:
+            self._answered()
+        if self._known != before[0]:
+            self._keep()
+        if (self._known, self._problems) != before:
+            self._tell()
+        if all(wanted in self._known for wanted in self._wanted) and not self._trouble:
+            self._pause = _FIRST_PAUSE
+            return self._interval
+        pause = min(self._pause, self._interval)
+        self._pause = min(_LONGEST_PAUSE, self._pause * 2)
+        return pause
+
+    def _ask_for(self, wanted: Wanted, files: tuple[str, ...]) -> None:
+        problem = ""
+        try:
+            if self._auto_register:
+                problem = _why_not_registered(self._registry, wanted, files)
+            found = find(self._registry, wanted)
+        except (NoSchema, RegistryRefused) as error:
+            if isinstance(error, RegistryRefused) and _passes(error):
+                raise
+            problem = problem or str(error)
+        else:
+            self._found(wanted, found)
+        self._note(wanted, problem)
+
+    def _found(self, wanted: Wanted, found: TopicSchema) -> None:
+        known = self._known.get(wanted)
+        if known is not None and known.id == found.id and known.version == found.version:
+            return
+        log.info("schema topic=%s version=%d id=%d", found.topic, found.version, found.id)
+        self._known = {**self._known, wanted: found}
+
+    def _note(self, wanted: Wanted, problem: str) -> None:
+        """Says what is wrong when it begins, changes and ends."""
+        if problem == self._problems.get(wanted, ""):
+            return
+        if problem:
+            log.warning("schema topic=%s %s", wanted.topic, problem)
+            self._problems = {**self._problems, wanted: problem}
+        else:
+            log.info("schema topic=%s is in order again", wanted.topic)
+            self._problems = {key: each for key, each in self._problems.items() if key != wanted}
+
+    def _unanswered(self, why: str) -> None:
+        if not self._trouble:
+            log.warning("registry cannot be asked, trying again error=%s", why)
+        self._trouble = why
+
+    def _answered(self) -> None:
+        if self._trouble:
+            log.info("registry answers again")
+        self._trouble = ""
+
+    def _keep(self) -> None:
+        """On disk. A full disk is no reason to stop: the next start asks the registry."""
+        try:
+            write_cache(self._directory, self._urls, self._known)
+        except OSError as error:
+            log.warning("schemas cannot be cached path=%s error=%s", self._directory, error)
+
+
+def _passes(error: RegistryRefused) -> bool:
+    return error.status >= 500 or error.status == _TOO_MANY_REQUESTS
+
+
+def _why_not_registered(registry: RegistryClient, wanted: Wanted, files: tuple[str, ...]) -> str:
+    """Registers what is to be; what was refused stands in nobody's way if there is a schema."""
+    try:
+        register_files(registry, wanted, files)
+    except NoSchema as error:
+        return str(error)
+    return ""

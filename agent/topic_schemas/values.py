@@ -1,0 +1,73 @@
+"""Which schemas an agent needs, and those that it has."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, Format, Input
+from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE
+from schemas.parsing import AvroSchema
+
+
+class Purpose(StrEnum):
+    """What is written with a schema. The words stand in the cache."""
+
+    LINES = "lines"  # plain text, as penstock.LogLine
+    FIELDS = "fields"  # lines that have fields, as the topic's own schema says
+    DEAD_LETTERS = "dead_letters"
+    LEDGER = "ledger"
+
+
+BUILT_IN_FOR = {
+    Purpose.LINES: LOG_LINE,
+    Purpose.DEAD_LETTERS: DEAD_LETTER,
+    Purpose.LEDGER: LEDGER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A topic, and what is to be written there."""
+
+    topic: str
+    purpose: Purpose
+
+    @property
+    def subject(self) -> str:
+        return f"{self.topic}-value"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSchema:
+    """What a topic's events are written with. The id means this schema for ever."""
+
+    topic: str
+    id: int
+    version: int
+    schema: AvroSchema
+
+
+def wanted_for(each: Input) -> Wanted:
+    """What the events of an input are written with."""
+    return Wanted(each.topic, Purpose.LINES if each.format is Format.PLAIN else Purpose.FIELDS)
+
+
+def dead_letters_of(topic: str) -> Wanted:
+    return Wanted(topic + DEAD_SUFFIX, Purpose.DEAD_LETTERS)
+
+
+THE_LEDGERS = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
+
+
+def wanted_by(inputs: Iterable[Input], *, ledger: bool = True) -> dict[Wanted, tuple[str, ...]]:
+    """All that these inputs need, each with the files that may be registered for it."""
+    found: dict[Wanted, tuple[str, ...]] = {}
+    for each in inputs:
+        wanted = wanted_for(each)
+        files = found.get(wanted, ())
+        mine = (each.schema,) if each.schema and each.schema not in files else ()
+        found[wanted] = files + mine
+        found[dead_letters_of(each.topic)] = ()
+    if ledger:
+        found[THE_LEDGERS] = ()
+    return found
