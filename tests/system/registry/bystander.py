@@ -49,7 +49,7 @@ class Bystander:
 
     def finish(self) -> Served:
         """Ends it; fails if it was ever refused."""
-        output, errors = self._process.communicate(timeout=30)
+        output, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 0, f"the bystander failed:\n{errors}"
         ordered = sorted(float(line) for line in output.split()) or [0.0]
         count = len(ordered)
@@ -60,7 +60,7 @@ class Bystander:
 
 def main(address: str, path: str) -> None:
     """Until its standard input is closed."""
-    connection = http.client.HTTPConnection(address, timeout=20)
+    connection = http.client.HTTPConnection(address, timeout=60)
     while not select.select([sys.stdin], [], [], 0.01)[0]:
         began = time.monotonic()
         connection.request("GET", path)

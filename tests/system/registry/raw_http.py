@@ -3,12 +3,14 @@
 import json
 import select
 import socket
+import sys
 import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 HEAD_END = b"\r\n\r\n"
+_TOTAL_RETRANS = slice(100, 104)  # of struct tcp_info, in <linux/tcp.h>
 
 
 class Closed(Exception):
@@ -46,15 +48,20 @@ class RawHttp:
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
-            self.socket.settimeout(0.9)  # A second is what a second attempt takes.
+            self.socket.settimeout(60)
             self.socket.connect((host, int(port)))
         except BaseException:
             self.socket.close()
             raise
-        self.socket.settimeout(20)
         self._received = b""
         self._poll = select.poll()  # Its numbers have no limit, unlike those of select.
         self._poll.register(self.socket, select.POLLIN)
+
+    @property
+    def retransmitted(self) -> int:
+        """How often something had to be sent again, the first packet of all included."""
+        information = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        return int.from_bytes(information[_TOTAL_RETRANS], sys.byteorder)
 
     def send(self, data: bytes) -> None:
         """All of it; raises Closed if the registry does not want it."""
@@ -66,7 +73,7 @@ class RawHttp:
     def finish_sending(self) -> None:
         self.socket.shutdown(socket.SHUT_WR)
 
-    def answer(self, *, within: float = 20, head: bool = False) -> RawAnswer:
+    def answer(self, *, within: float = 60, head: bool = False) -> RawAnswer:
         """The next answer, whole; with `head`, one that has no body whatever it says."""
         deadline = time.monotonic() + within
         while HEAD_END not in self._received:
@@ -83,11 +90,11 @@ class RawHttp:
         content, self._received = self._received[:length], self._received[length:]
         return RawAnswer(int(status_line.split()[1]), headers, content)
 
-    def ask(self, data: bytes, *, within: float = 20) -> RawAnswer:
+    def ask(self, data: bytes, *, within: float = 60) -> RawAnswer:
         self.send(data)
         return self.answer(within=within)
 
-    def rest(self, *, within: float) -> bytes:
+    def rest(self, *, within: float = 60) -> bytes:
         """All that comes until the registry closes; fails if it does not in time."""
         deadline = time.monotonic() + within
         try:

@@ -104,7 +104,7 @@ def test_what_is_not_http(registry: RegistryProcess, sent: str) -> None:
         answer = connection.answer()
         assert (answer.status, answer.code) == (status, status)
         assert answer.headers["connection"] == "close"
-        assert connection.rest(within=5) == b""
+        assert connection.rest() == b""
 
 
 CHUNKS = b"".join(b"1\r\n%c\r\n" % each for each in INT) + b"0\r\n\r\n"
@@ -139,7 +139,7 @@ def test_requests_before_what_is_none_are_answered(registry: RegistryProcess) ->
         connection.send(GET + POST + GET + b"\0\0\0\0")
         answers = [connection.answer() for _ in range(4)]
         assert [answer.status for answer in answers] == [200, 200, 200, 400]
-        assert connection.rest(within=5) == b""
+        assert connection.rest() == b""
 
 
 def test_ten_thousand_requests_before_the_first_answer_is_read(registry: RegistryProcess) -> None:
@@ -160,52 +160,70 @@ def test_a_client_that_only_reads_on_is_answered(registry: RegistryProcess) -> N
         connection.finish_sending()
         assert connection.answer().body == ["AVRO"]
         assert connection.answer().status == 200
-        assert connection.rest(within=5) == b""
+        assert connection.rest() == b""
     with RawHttp(registry.address) as connection:
         connection.send(POST[:-3])
         connection.finish_sending()
-        assert connection.rest(within=5) == b""
+        assert connection.rest() == b""
 
 
 def test_slow_requests_end(registry: RegistryProcess) -> None:
-    """A byte now and then does not help. Who is slow, but done in time, is answered."""
+    """A byte now and then does not help."""
     long = replaced(POST, LENGTH, b"Content-Length: 100000")
-    with connections(registry, 200) as slow, RawHttp(registry.address) as in_time:
-        in_time.send(POST[:30])
-        time.sleep(STALLED_SECONDS / 4)
+    with connections(registry, 200) as slow:
         for number, connection in enumerate(slow):
             connection.send(long[: 20 + number % (len(long) - 20)])
-        assert in_time.ask(POST[30:]).status == 200
-        began = time.monotonic()
-        while time.monotonic() - began < STALLED_SECONDS + 1.5:
-            for connection in slow:
-                with contextlib.suppress(Closed):
+        left = set(slow)
+
+        def all_are_closed() -> bool:
+            for connection in list(left):
+                try:
                     connection.send(b"x")
-            time.sleep(STALLED_SECONDS / 4)
-        for connection in slow:
-            connection.rest(within=1)
+                except Closed:
+                    left.remove(connection)
+            return not left
+
+        wait_until(all_are_closed, within=60, what="all are closed", every=STALLED_SECONDS / 4)
+
+
+def test_who_is_slow_but_done_in_time_is_answered(registry: RegistryProcess) -> None:
+    took = STALLED_SECONDS
+    while took >= STALLED_SECONDS:  # The machine took that time, not we.
+        with RawHttp(registry.address) as connection:
+            began = time.monotonic()
+            connection.send(POST[:30])
+            time.sleep(STALLED_SECONDS / 2)
+            with contextlib.suppress(Closed):
+                connection.send(POST[30:])
+            took = time.monotonic() - began
+            if took < STALLED_SECONDS:
+                assert connection.answer().status == 200
 
 
 def test_thousands_that_say_nothing_leave_room_for_others(registry: RegistryProcess) -> None:
-    """Many more than there are places."""
+    """Many more than there are places. They may have to try again, as many as come at once."""
     files = registry.process.open_files()
     with connections(registry, 3000):
         with RawHttp(registry.address) as newcomer:
             assert newcomer.ask(GET).body == ["AVRO"]
         assert registry.process.open_files() <= files + PLACES + 20
     wait_until(
-        lambda: registry.process.open_files() <= files + 5, within=10, what="all are let go of"
+        lambda: registry.process.open_files() <= files + 5, within=60, what="all are let go of"
     )
 
 
 def test_hundreds_that_connect_while_it_is_busy(registry: RegistryProcess) -> None:
-    """The process is stopped for a moment: nobody has to try again, which would take a second."""
+    """The process is stopped for a moment: nobody has to try again, which would take a second.
+
+    The first attempt of who finds no room is lost, and his kernel sends it again.
+    """
     os.kill(registry.process.pid, signal.SIGSTOP)
     try:
         with connections(registry, 400) as waiting:
             os.kill(registry.process.pid, signal.SIGCONT)
             for connection in waiting:
                 assert connection.ask(GET).status == 200
+            assert {connection.retransmitted for connection in waiting} == {0}
     finally:
         os.kill(registry.process.pid, signal.SIGCONT)
 
@@ -221,7 +239,7 @@ def test_thousands_that_come_and_go(registry: RegistryProcess) -> None:
             elif number % 3 == 1:
                 connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
     wait_until(
-        lambda: registry.process.open_files() <= files + 5, within=10, what="all are let go of"
+        lambda: registry.process.open_files() <= files + 5, within=60, what="all are let go of"
     )
 
 
@@ -237,6 +255,6 @@ def test_requests_with_some_bytes_changed(registry: RegistryProcess) -> None:
             with contextlib.suppress(Closed):
                 connection.send(bytes(data))
                 connection.finish_sending()
-            received = connection.rest(within=5)
+            received = connection.rest()
         assert received == b"" or received.startswith(b"HTTP/1.1 ")
         assert b"HTTP/1.1 5" not in received, (bytes(data), received)
