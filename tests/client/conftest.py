@@ -11,5 +11,5 @@ from client.brokers import Brokers
 @pytest.fixture(params=["running_broker", "running_kafka"])
 def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
     bootstrap = request.getfixturevalue(request.param).bootstrap
-    with Brokers(parse_addresses(bootstrap), patience_seconds=15) as connected:
+    with Brokers(parse_addresses(bootstrap), patience_seconds=60) as connected:
         yield connected

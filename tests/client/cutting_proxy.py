@@ -80,7 +80,7 @@ class CuttingProxy:
             except OSError:
                 return
             try:
-                broker = socket.create_connection(self._broker, timeout=10)
+                broker = socket.create_connection(self._broker, timeout=60)
             except OSError:
                 client.close()
                 continue
@@ -113,8 +113,11 @@ class _Passing:
 
     def _pass(self, source: socket.socket, sink: socket.socket, *, is_answer: bool) -> None:
         with source, source.makefile("rb") as stream, contextlib.suppress(OSError):
-            while size := stream.read(4):
-                frame = stream.read(int.from_bytes(size, "big"))
+            while prefix := stream.read(4):
+                size = int.from_bytes(prefix, "big")
+                frame = stream.read(size)
+                if len(frame) < size:
+                    break
                 if is_answer:
                     key, version = self._asked.popleft()
                     if self._proxy.swallows(key):

@@ -41,7 +41,7 @@ def ship(producer: BatchProducer, batches: Sequence[Batch]) -> list[Event]:
         while not producer.submit(batch):
             producer.pump(1)
             events += producer.collect()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while producer.outstanding:
         assert time.monotonic() < deadline, producer.troubles()
         producer.pump(1)
@@ -81,7 +81,7 @@ def test_batches_of_many_partitions(brokers: Brokers, new_topic: str, acks: Acks
         offsets[event.batch.target].append(event.base_offset)
     for target in targets:
         assert offsets[target] == [None if acks is Acks.NONE else 3 * n for n in range(1, 30)]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while numbers_in_log(brokers, target) != list(range(30)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -196,7 +196,7 @@ def test_what_may_have_been_written_before_it_was_refused_is_unsettled(
         with producer_of(brokers, acks=Acks.LEADER) as trying:
             trial = [numbered_batch(other, 0, padding=2_000)]
             wait_until(
-                lambda: isinstance(ship(trying, trial)[0], Rejected), within=20, what="altered"
+                lambda: isinstance(ship(trying, trial)[0], Rejected), within=60, what="altered"
             )
         (event,) = ship(producer, [])
         assert code_of(event) is ErrorCode.message_too_large
@@ -283,9 +283,15 @@ def test_a_topic_that_there_is_not_and_one_that_cannot_be(brokers: Brokers, new_
     with producer_of(brokers) as producer:
         (event,) = ship(producer, [numbered_batch(illegal, 0)])
         assert code_of(event) is ErrorCode.invalid_topic_exception
-    with producer_of(brokers, limits=Limits(delivery_seconds=0.5)) as producer:
-        (event,) = ship(producer, [numbered_batch(missing, 0)])
-        assert code_of(event) is ErrorCode.unknown_topic_or_partition
+    events: list[Event] = []
+    for seconds in (0.5, 5, 50):  # if the brokers do not find the time to say that it is missing
+        with producer_of(brokers, limits=Limits(delivery_seconds=seconds)) as producer:
+            (event,) = ship(producer, [numbered_batch(missing, 0)])
+        assert isinstance(event, Rejected)
+        events.append(event)
+        if isinstance(event.error, Refused):
+            break
+    assert code_of(events[-1]) is ErrorCode.unknown_topic_or_partition
 
 
 def test_who_submits_wakes_the_pump(brokers: Brokers, target: TopicPartition) -> None:
@@ -355,7 +361,7 @@ def test_many_threads_submit_one_pumps_one_collects(brokers: Brokers, new_topic:
 
     def submit(target: TopicPartition) -> None:
         for number in range(40):
-            assert producer.submit(numbered_batch(target, number), within=30)
+            assert producer.submit(numbered_batch(target, number), within=60)
             assert producer.held_bytes <= 8 * size
 
     def pump() -> None:
@@ -369,7 +375,7 @@ def test_many_threads_submit_one_pumps_one_collects(brokers: Brokers, new_topic:
             thread.start()
         events: list[Event] = []
         while len(events) < 160:
-            arrived = producer.collect(within=30)
+            arrived = producer.collect(within=60)
             assert arrived
             events += arrived
         ended.set()

@@ -1,6 +1,7 @@
 """A client whose broker is killed and comes back: nothing lost, nothing twice, in order."""
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import ConnectionLost, NotReachable
-from client.offsets import Beginning
+from client.offsets import Beginning, End, start_offsets
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.broker_process import BrokerProcess
@@ -42,8 +43,13 @@ def test_producer_and_consumer_live_through_kills(broker: BrokerProcess) -> None
 
 
 def test_patience_ends(broker: BrokerProcess) -> None:
-    with broker, Brokers(parse_addresses(broker.bootstrap), patience_seconds=1) as brokers:
-        create_topic(brokers, "t")
+    with ExitStack() as stack:
+        stack.enter_context(broker)
+        addresses = parse_addresses(broker.bootstrap)
+        with Brokers(addresses, patience_seconds=60) as patient:
+            create_topic(patient, "t")
+            start_offsets(patient, "t", [0], End())  # now its leader is in office
+        brokers = stack.enter_context(Brokers(addresses, patience_seconds=1))
         producer = Producer(brokers, "t")
         with Consumer(brokers, "t", Beginning()) as consumer:
             assert list(consumer.poll(0.1)) == []

@@ -162,7 +162,7 @@ def test_no_answer_in_time(script: list[Answer]) -> None:
         started = time.monotonic()
         with pytest.raises(ConnectionLost, match="no answer in time"):
             connection.call(metadata.API, EVERYTHING, within=0.2)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
         assert connection.closed
 
 

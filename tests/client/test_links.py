@@ -5,17 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 
 from client.addresses import Address
 from client.batch_producer import BatchProducer
 from client.channel import Channel
-from client.connection import CONNECT_SECONDS
 from client.delivery import Rejected, TopicPartition
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable
 from client.links import Links
-from client.patience import NEVER
+from client.patience import FIRST_PAUSE, NEVER
 from client.shipping import Limits
 from tests.broker_process import BrokerProcess
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
@@ -65,7 +65,7 @@ def opened(links: Links, address: Address) -> Channel:
 
 
 def serve_until(links: Links, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         links.serve(0.5)
@@ -108,7 +108,7 @@ def garbage(request: memoryview) -> bytes:
     return answered(request, b"\xff" * 20)
 
 
-def ask(channel: Channel, called: Called, *, within: float = 30.0) -> None:
+def ask(channel: Channel, called: Called, *, within: float = 60.0) -> None:
     request = MetadataRequest(topics=())
     deadline = time.monotonic() + within
     channel.ask(metadata.API, request, called.answers.append, deadline=deadline)
@@ -123,7 +123,7 @@ def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None
         ScriptedBroker([greet, a_lot, taken]) as broker,
         linked(broker.address) as (links, channel, called),
     ):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         channel.ask(fetch.API, small, called.answers.append, deadline=deadline)
         channel.put(produce.API, 8, pieces, called.answers.append, deadline=deadline)
         assert channel.wants_to_write
@@ -167,11 +167,11 @@ def test_no_answer_in_time_ends_a_channel() -> None:
         linked(broker.address) as (links, channel, called),
     ):
         ask(channel, called, within=0.1)
-        ask(channel, called, within=30)
+        ask(channel, called, within=60)
         began = time.monotonic()
         while not called.answers:
             links.serve(links.next_time(time.monotonic()) - time.monotonic() + 0.01)
-        assert 0.1 <= time.monotonic() - began < 5
+        assert 0.1 <= time.monotonic() - began < 60
     assert called.answers == called.failed * 2
     assert "no answer in time" in str(called.failed[0])
 
@@ -181,7 +181,7 @@ def test_what_has_no_answer_must_be_gone_in_time() -> None:
     let_go = threading.Event()
 
     def read_no_more(request: memoryview) -> None:
-        let_go.wait(30)
+        let_go.wait(100)
 
     with (
         ScriptedBroker([greet, read_no_more]) as broker,
@@ -210,23 +210,29 @@ def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() 
         assert opened(links, broker.address) is not channel
 
 
-@pytest.mark.parametrize(
-    ("answers", "failures"), [([], range(3, 7)), ([nothing_known], range(8, 40))]
-)
+@pytest.mark.parametrize("answers", [[], [nothing_known]])
 def test_who_breaks_connections_is_left_alone_for_longer_if_nothing_works(
-    answers: list[Answer], failures: range
+    answers: list[Answer],
 ) -> None:
+    pauses: list[float] = []  # what is left of each, a moment after it began
     with (
         ScriptedBroker([greet, *answers, hang_up]) as broker,
         linked(broker.address) as (links, _, called),
     ):
-        until = time.monotonic() + 0.8
-        while time.monotonic() < until:
+        began = time.monotonic()
+        while len(pauses) < 5:
             if channel := links.channel(broker.address, time.monotonic()):
                 for _ in range(1 + len(answers) - channel.under_way):
                     ask(channel, called)
             links.serve(0.05)
-        assert len(called.failed) in failures
+            if len(called.failed) > len(pauses):
+                now = time.monotonic()
+                pauses.append(links.next_time(now) - now)
+        took = time.monotonic() - began
+    if answers:
+        assert all(pause <= FIRST_PAUSE for pause in pauses if pause != NEVER)
+    else:
+        assert took >= sum(FIRST_PAUSE * 2**at / 2 for at in range(4))
 
 
 def test_what_is_opened_too_late_is_closed() -> None:
@@ -234,19 +240,22 @@ def test_what_is_opened_too_late_is_closed() -> None:
 
     def greet_late(request: memoryview) -> bytes:
         asked.set()
-        closed.wait(10)
+        closed.wait(60)
         return greet(request)
 
     with ScriptedBroker([greet_late]) as broker:
         links = Links("test", failed=Called().link_failed)
         links.channel(broker.address, 0.0)
-        assert asked.wait(10)
+        assert asked.wait(60)
         links.close()
         closed.set()
         broker.wait_until_left()
 
 
-def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> None:
+def test_who_does_not_answer_holds_nobody_up(
+    running_broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("client.connection.CONNECT_SECONDS", 100.0)
     nobody = Address("127.0.0.1", free_ports(1)[0])
     host, port = running_broker.bootstrap.split(":")
     with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -259,7 +268,7 @@ def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> N
         channel = opened(links, Address(host, int(port)))
         ask(channel, called)
         serve_until(links, lambda: bool(called.answers) and bool(called.failed))
-        assert time.monotonic() - began < CONNECT_SECONDS / 2
+        assert time.monotonic() - began < 100
         links.close()
     assert isinstance(called.answers[0], MetadataResponse)
     assert isinstance(called.failed[0], NotReachable)
@@ -270,14 +279,17 @@ def test_while_nobody_is_there_memory_is_bounded_and_little_is_done() -> None:
     target = TopicPartition("t", 0)
     batches = [numbered_batch(target, number) for number in range(100, 120)]
     limits = Limits(memory_bytes=10 * batches[0].size, delivery_seconds=0.7)
-    with BatchProducer([nobody], limits=limits) as producer:
+    with (
+        BatchProducer([nobody], limits=limits) as producer,
+        patch.object(Links, "serve", autospec=True, side_effect=Links.serve) as served,
+    ):
         assert [producer.submit(batch) for batch in batches] == [True] * 10 + [False] * 10
         assert producer.held_bytes == limits.memory_bytes
-        began, used = time.monotonic(), time.process_time()
+        began = time.monotonic()
         while not (events := producer.collect()):
             producer.pump(5)
-        assert 0.7 < time.monotonic() - began < 3
-        assert time.process_time() - used < 0.3
+        assert 0.7 < time.monotonic() - began < 60
+        assert served.call_count < 100
         for event, batch in zip(events, batches, strict=False):
             assert isinstance(event, Rejected)
             assert event.batch is batch
@@ -302,14 +314,14 @@ def test_who_waits_for_room_or_for_news_is_let_go_at_the_end() -> None:
     assert producer.submit(batch)
     told: list[object] = []
     waiting = [
-        threading.Thread(target=lambda: told.append(producer.submit(batch, within=60))),
-        threading.Thread(target=lambda: told.append(producer.collect(within=60))),
+        threading.Thread(target=lambda: told.append(producer.submit(batch, within=100))),
+        threading.Thread(target=lambda: told.append(producer.collect(within=100))),
     ]
     for thread in waiting:
         thread.start()
     producer.close()
     for thread in waiting:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     assert sorted(map(str, told)) == ["False", "[]"]
     producer.close()
