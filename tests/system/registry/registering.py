@@ -57,7 +57,7 @@ class Registrant(Worker):
         self.ids[schema] = schema_id
 
 
-def go_on(registrants: Iterable[Registrant], count: int = 2, *, within: float = 40) -> None:
+def go_on(registrants: Iterable[Registrant], count: int = 2, *, within: float = 60) -> None:
     """Wait until each has registered so many more, or has failed."""
     wanted = {each: len(each.ids) + count for each in registrants}
     wait_until(

@@ -22,7 +22,8 @@ from tests.system.registry.registering import (
 )
 
 NOT_NOW = {50001, 50002, 50003, 50004}
-WITHIN = 6.0
+WRITE_SECONDS = 5.0
+WITHIN = WRITE_SECONDS + 15  # less than by default
 
 
 def test_the_broker_is_killed_and_comes_back(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
@@ -40,7 +41,7 @@ def test_the_broker_is_killed_and_comes_back(tmp_path: Path, zookeeper: Embedded
             client.start()
         go_on(clients, 5)
         broker.kill()
-        assert registry.ask("GET", "/schemas/ids/1", timeout=1).status == 200
+        assert registry.ask("GET", "/schemas/ids/1").status == 200
         time.sleep(0.3)
         broker.start()
         go_on(clients, 5)
@@ -71,7 +72,7 @@ def test_zookeeper_is_away_and_comes_back(
         "topic": new_topic,
         "compatibility": "NONE",
         "zookeeper_session_seconds": 2,
-        "patience": {"forward": 1.5, "publish": 2, "write": WITHIN - 1},
+        "patience": {"forward": 1.5, "publish": 2, "write": WRITE_SECONDS},
     }
     with ExitStack() as stack:
         two = [
@@ -87,7 +88,7 @@ def test_zookeeper_is_away_and_comes_back(
         ]
         schemas: dict[int, str] = {}
         for number, registry in enumerate(two):
-            wait_until(tried(registry, f"before_{number}", schemas), within=10, what="writes")
+            wait_until(tried(registry, f"before_{number}", schemas), within=60, what="writes")
         (writer,) = (each for each in two if each.is_writer)
         (other,) = (each for each in two if each is not writer)
         address = own_zookeeper.address
@@ -98,20 +99,18 @@ def test_zookeeper_is_away_and_comes_back(
                 tried(registry, f"meanwhile_{time.monotonic_ns()}", schemas)()
         writer.kill()
         assert not tried(other, "nobody", schemas)()
-        began = time.monotonic()
         assert other.ask("GET", "/subjects/tried/versions/1").status == 200
         assert other.ready()
-        assert time.monotonic() - began < 1
         port = int(address.rpartition(":")[2])
         again = EmbeddedZooKeeper.start(own_zookeeper.directory, port=port)
         stack.callback(again.stop)
-        wait_until(tried(other, "after", schemas), within=20, what="registrations go on")
+        wait_until(tried(other, "after", schemas), within=60, what="registrations go on")
         writer.start()
-        wait_until(tried(writer, "late", schemas), within=10, what="registrations go on")
+        wait_until(tried(writer, "late", schemas), within=60, what="registrations go on")
         check_answers(two, schemas)
         check_topic(running_broker.partition_dir(new_topic))
         for registry in two:
-            assert registry.terminate(within=10) == 0
+            assert registry.terminate() == 0
             assert "Traceback" not in registry.log()
 
 
