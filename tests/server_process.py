@@ -104,7 +104,7 @@ class ServerProcess:
             self._child.kill()
             self._child.wait()
 
-    def terminate(self, *, within: float = 30) -> int:
+    def terminate(self, *, within: float = 60) -> int:
         """SIGTERM, then the exit code; a server that does not end in time fails the test."""
         assert self._child is not None, "never started"
         self._child.send_signal(signal.SIGTERM)
@@ -170,7 +170,7 @@ class RunningServer(ABC):
     def ready(self) -> bool:
         """Whether it serves."""
 
-    def start(self, *, within: float = 30) -> None:
+    def start(self, *, within: float = 60) -> None:
         """Returns once it is ready."""
         self.process.spawn()
         self.process.wait_ready(self.ready, within=within)
@@ -178,10 +178,10 @@ class RunningServer(ABC):
     def kill(self) -> None:
         self.process.kill()
 
-    def terminate(self, *, within: float = 30) -> int:
+    def terminate(self, *, within: float = 60) -> int:
         return self.process.terminate(within=within)
 
-    def restart(self, *, within: float = 30) -> None:
+    def restart(self, *, within: float = 60) -> None:
         """SIGKILL, and a new start."""
         self.kill()
         self.start(within=within)

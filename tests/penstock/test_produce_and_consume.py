@@ -121,10 +121,10 @@ def test_a_line_is_through_before_the_input_ends(at: At, new_topic: str) -> None
         for line in (b"one\n", b"two\n"):
             producer.stdin.write(line)
             producer.stdin.flush()
-            assert select.select([consumer.stdout], [], [], 30)[0]
+            assert select.select([consumer.stdout], [], [], 60)[0]
             assert os.read(consumer.stdout.fileno(), 100) == line
         producer.stdin.close()
-        assert producer.wait(30) == 0
+        assert producer.wait(60) == 0
 
 
 def test_ctrl_c_is_quiet(at: At, new_topic: str) -> None:
@@ -134,7 +134,7 @@ def test_ctrl_c_is_quiet(at: At, new_topic: str) -> None:
         assert process.stderr is not None
         assert process.stdout.read(2) == b"x\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(60) == 130
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
@@ -145,7 +145,7 @@ def test_a_reader_that_goes_away_is_no_error(at: At, new_topic: str) -> None:
         assert process.stderr is not None
         assert process.stdout.read(7) == b"a line\n"
         process.stdout.close()
-        assert process.wait(30) == 141
+        assert process.wait(60) == 141
         assert process.stderr.read() == b""
 
 
@@ -163,7 +163,7 @@ def on_a_terminal(arguments: list[str]) -> str:
             except OSError:  # Linux's way to say that the other side is closed
                 break
         os.close(main)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     return written.decode()
 
 

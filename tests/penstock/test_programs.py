@@ -42,10 +42,10 @@ def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     arguments = ["zookeeper", "--data-dir", str(tmp_path / "zookeeper"), "--port", str(port)]
     with running([*PENSTOCK, *arguments]) as process:
-        wait_until(lambda: answers("127.0.0.1", port), within=30, what="ZooKeeper answers")
+        wait_until(lambda: answers("127.0.0.1", port), within=60, what="ZooKeeper answers")
         taken = penstock("zookeeper", "--data-dir", str(tmp_path / "other"), "--port", str(port))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert taken.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in taken.stderr.splitlines()[-1]
     assert not answers("127.0.0.1", port)
