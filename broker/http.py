@@ -1,55 +1,15 @@
-"""A broker's small HTTP server: /metrics, /healthz, /readyz, for Prometheus and for supervisors.
+"""A broker's pages: /metrics, /healthz, /readyz, for Prometheus and for supervisors."""
 
-It has a thread and an event loop of its own, so that a scrape waits for nothing and is seen even
-while the broker starts. It answers GET and HEAD, reads no bodies, and closes each connection after
-one answer. What a client may hold is bounded: its head, the time it takes to send and to read, and
-the number of connections.
-"""
-
-import asyncio
-import errno
-import logging
-import socket
-import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Final
 
 from broker.metrics import BrokerMetrics
 from serving.histogram import EXPOSITION_TYPE
-from serving.listening import listen
-
-_HEAD_BYTES: Final = 8 * 1024
-_CLIENT_S: Final = 5.0  # from a connection's first byte to its last
-_CONNECTIONS: Final = 32
-_PAUSE_S: Final = 0.5  # where there are no files left
-_PLAIN: Final = "text/plain; charset=utf-8"
-
-log = logging.getLogger(__name__)
+from serving.pages import Page, PageServer, readiness_page, text_page
 
 
-@dataclass(frozen=True, slots=True)
-class _Response:
-    status: HTTPStatus
-    body: bytes
-    content_type: str = _PLAIN
-
-
-class _Refused(Exception):
-    """The request is answered with `status` and closed."""
-
-    def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status.phrase)
-        self.status = status
-
-
-class HttpServer:
-    """Listens from its construction on; `start` begins to answer.
-
-    `readiness` says why the broker is not ready, "" when it is; `health` says how its session with
-    ZooKeeper is. Both are called on this server's thread.
+class HttpServer(PageServer):
+    """`readiness` says why the broker is not ready, "" when it is; `health` says how its session
+    with ZooKeeper is. Both are called on this server's thread.
     """
 
     def __init__(
@@ -61,130 +21,9 @@ class HttpServer:
         readiness: Callable[[], str],
         health: Callable[[], str],
     ) -> None:
-        self._metrics = metrics
-        self._readiness = readiness
-        self._health = health
-        self._listener = listen(host, port, backlog=_CONNECTIONS, keys=("http_host", "http_port"))
-        self.port: int = self._listener.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Close all connections and end the thread."""
-        if self._thread.ident is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join()
-        self._listener.close()
-        self._loop.close()
-
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-
-    async def _serve(self) -> None:
-        conversations: set[asyncio.Task[None]] = set()
-        self._loop.add_reader(self._listener.fileno(), self._accept, conversations)
-        await self._stopping.wait()
-        self._loop.remove_reader(self._listener.fileno())
-        for conversation in conversations:
-            conversation.cancel()
-        await asyncio.gather(*conversations, return_exceptions=True)
-
-    def _accept(self, conversations: set[asyncio.Task[None]]) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError as error:  # the client has gone again, or we are out of files
-            if error.errno in {errno.EMFILE, errno.ENFILE}:
-                log.warning("http connection not accepted error=%r", error.strerror)
-                time.sleep(_PAUSE_S)
-            return
-        if len(conversations) >= _CONNECTIONS:
-            connection.close()
-            return
-        connection.setblocking(False)
-        conversation = self._loop.create_task(self._converse(connection))
-        conversations.add(conversation)
-
-        def ended(_: asyncio.Task[None]) -> None:
-            connection.close()  # here, because a task may be cancelled before it has begun
-            conversations.discard(conversation)
-
-        conversation.add_done_callback(ended)
-
-    async def _converse(self, connection: socket.socket) -> None:
-        try:
-            async with asyncio.timeout(_CLIENT_S):
-                await self._loop.sock_sendall(connection, await self._answer(connection))
-                # What the client still sends is taken, or its end would reset the answer.
-                connection.shutdown(socket.SHUT_WR)
-                while await self._loop.sock_recv(connection, _HEAD_BYTES):
-                    pass
-        except (OSError, EOFError, TimeoutError):
-            pass  # the client went away, or dawdled: there is nobody to tell
-
-    async def _answer(self, connection: socket.socket) -> bytes:
-        try:
-            method, target = _request_line(await self._head(connection))
-        except _Refused as refused:
-            return _encoded(_plain(refused.status, refused.status.phrase), wants_body=True)
-        return _encoded(self._respond(target.partition("?")[0]), wants_body=method != "HEAD")
-
-    async def _head(self, connection: socket.socket) -> bytes:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            if len(head) >= _HEAD_BYTES:
-                raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-            received = await self._loop.sock_recv(connection, _HEAD_BYTES - len(head))
-            if not received:
-                raise EOFError
-            head += received
-        return head.partition(b"\r\n\r\n")[0]
-
-    def _respond(self, path: str) -> _Response:
-        try:
-            match path:
-                case "/metrics":
-                    return _Response(HTTPStatus.OK, self._metrics.exposition(), EXPOSITION_TYPE)
-                case "/healthz":
-                    return _plain(HTTPStatus.OK, f"alive\nzookeeper: {self._health()}")
-                case "/readyz":
-                    if reason := self._readiness():
-                        return _plain(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {reason}")
-                    return _plain(HTTPStatus.OK, "ready")
-                case _:
-                    return _plain(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz, /readyz")
-        except Exception:  # a bug in what was asked; the broker lives on and so does this server
-            log.exception("http request failed path=%r", path)
-            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "failed; the broker's log says how")
-
-
-def _request_line(head: bytes) -> tuple[str, str]:
-    """Method and target. What the headers say changes nothing that is served here."""
-    words = head.partition(b"\r\n")[0].split(b" ")
-    if len(words) != 3 or not words[2].startswith(b"HTTP/1.") or not head.isascii():
-        raise _Refused(HTTPStatus.BAD_REQUEST)
-    if words[0] not in {b"GET", b"HEAD"}:
-        raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED)
-    return words[0].decode(), words[1].decode()
-
-
-def _plain(status: HTTPStatus, text: str) -> _Response:
-    return _Response(status, text.encode() + b"\n")
-
-
-def _encoded(response: _Response, *, wants_body: bool) -> bytes:
-    status = response.status
-    headers = {
-        "Content-Type": response.content_type,
-        "Content-Length": str(len(response.body)),
-        "Connection": "close",
-    }
-    if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = "GET, HEAD"
-    lines = [f"HTTP/1.1 {status.value} {status.phrase}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    head = "\r\n".join(lines).encode() + b"\r\n\r\n"
-    return head + response.body if wants_body else head
+        pages = {
+            "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
+            "/healthz": lambda: text_page(f"alive\nzookeeper: {health()}"),
+            "/readyz": lambda: readiness_page(readiness()),
+        }
+        super().__init__(host, port, pages)
