@@ -1,0 +1,171 @@
+"""What was written to files, and whether the events of a topic are exactly that.
+
+An `Incarnation` is one life of a file: all bytes ever appended to it, however it was renamed and
+copied meanwhile. Each of its lines begins with its name, so that an event says which one it is of.
+The bytes of an incarnation, cut where events begin, are what its events must be: nothing missing,
+nothing twice, nothing changed, in order.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.system.agent.shipped import Event
+
+
+class Violated(AssertionError):
+    """Something that an agent promises does not hold."""
+
+
+@dataclass(eq=False)
+class Incarnation:
+    """`cuts` are where an event may end besides the ends of lines: a write ended there, and the
+    next one came late. Bytes from `safe` on may be missing: they were destroyed before anybody can
+    be sure that they were read; None if nothing may be."""
+
+    name: str
+    data: bytearray = field(default_factory=bytearray)
+    cuts: set[int] = field(default_factory=set)
+    safe: int | None = None
+
+    def line(self, number: int, padding: int = 0) -> bytes:
+        return f"{self.name} {number} {'x' * padding}\n".encode()
+
+    def append(self, data: bytes) -> bytes:
+        """Notes it, and returns it."""
+        self.data += data
+        if not data.endswith(b"\n"):
+            self.cuts.add(len(self.data))
+        return data
+
+
+def check_one_partition(events: Iterable[Event]) -> None:
+    """Each source in one partition, its seqs 0, 1, 2 … in the order of the log, its positions
+    ascending, and every record with the time of its header."""
+    next_seq: dict[str, int] = {}
+    place: dict[str, tuple[int, int]] = {}
+    for event in sorted(events):
+        partition, position = place.get(event.source, (event.partition, -1))
+        where = f"{event.source} at {event.partition}/{event.offset}"
+        if partition != event.partition:
+            raise Violated(f"{where}: before it was in partition {partition}")
+        wanted = next_seq.get(event.source, 0)
+        if event.seq != wanted:
+            raise Violated(f"{where}: seq {event.seq} where {wanted} belongs")
+        if event.position <= position:
+            raise Violated(f"{where}: position {event.position} after {position}")
+        if event.timestamp != event.time:
+            raise Violated(f"{where}: timestamp {event.timestamp}, header.time {event.time}")
+        next_seq[event.source] = wanted + 1
+        place[event.source] = event.partition, event.position
+
+
+def check_incarnations(
+    of_sources: Mapping[str, Sequence[Event]],
+    incarnations: Iterable[Incarnation],
+    *,
+    several_lines: bool = False,
+) -> dict[str, Incarnation]:
+    """Each incarnation is one source, whose events are its bytes. Which source is which is
+    returned. With `several_lines` an event may reach over the ends of lines."""
+    by_name = {each.name: each for each in incarnations}
+    found: dict[str, Incarnation] = {}
+    for source, events in of_sources.items():
+        name = events[0].value["message"].split(" ", 1)[0]
+        incarnation = by_name.get(name)
+        if incarnation is None:
+            raise Violated(f"{source}: nobody wrote {events[0].value['message']!r}")
+        if incarnation in found.values():
+            raise Violated(f"{source}: {name} was shipped before, as another source")
+        found[source] = incarnation
+        _check_bytes(source, events, incarnation, several_lines=several_lines)
+    for incarnation in by_name.values():
+        written = incarnation.data and incarnation.safe != 0
+        if written and incarnation not in found.values():
+            raise Violated(f"{incarnation.name}: nothing of {len(incarnation.data)} bytes is there")
+    return found
+
+
+def end_of(event: Event, incarnation: Incarnation, *, several_lines: bool = False) -> int:
+    """Where an event ends that no other follows."""
+    data, start = bytes(incarnation.data), event.position
+    lines = event.value["message"].count("\n") if several_lines else 0
+    end = start
+    for _ in range(lines + 1):
+        newline = data.find(b"\n", end)
+        end = newline + 1 if newline >= 0 else len(data)
+    cut = start + len(event.value["message"].encode())
+    return cut if cut in incarnation.cuts and cut < end else end
+
+
+def _check_bytes(
+    source: str, events: Sequence[Event], incarnation: Incarnation, *, several_lines: bool
+) -> None:
+    data = bytes(incarnation.data)
+    starts = [event.position for event in events]
+    if starts[0] != 0:
+        raise Violated(f"{source}: {incarnation.name} begins at {starts[0]}")
+    ends = [*starts[1:], end_of(events[-1], incarnation, several_lines=several_lines)]
+    for event, start, end in zip(events, starts, ends, strict=True):
+        where = f"{source}: {incarnation.name} {start} to {end}"
+        raw = data[start:end]
+        if event.value["message"] != text_of(raw):
+            raise Violated(f"{where} is {text_of(raw)!r}, not {event.value['message']!r}")
+        if not raw.endswith(b"\n") and end not in incarnation.cuts:
+            raise Violated(f"{where} ends within a line")
+        if not several_lines and b"\n" in raw[:-1]:
+            raise Violated(f"{where} has several lines")
+    if ends[-1] != len(data) and (incarnation.safe is None or ends[-1] < incarnation.safe):
+        raise Violated(f"{source}: {incarnation.name} ends at {ends[-1]} of {len(data)}")
+
+
+def text_of(raw: bytes) -> str:
+    """An event's message, as it follows from the bytes of its lines."""
+    text = raw.decode(errors="replace")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+# Lines that say their number alone, for writers that nobody can keep book of byte by byte.
+
+
+def numbered_line(writer: str, number: int, size: int = 0) -> str:
+    """Without its newline; `size` is its length, or longer if it must be."""
+    return f"{writer} {number} ".ljust(size, "x")
+
+
+def check_numbered(
+    events: Iterable[Event],
+    writer: str,
+    count: int,
+    *,
+    size: int = 0,
+    may_miss: int = 0,
+) -> None:
+    """Lines 0 … of the writer, each once, unchanged; those of one source in order and without a
+    byte between them. With `may_miss` so many may be missing, but only at the ends of sources."""
+    numbers: list[int] = []
+    last: dict[str, tuple[int, int]] = {}
+    for event in sorted(events):
+        message = event.value["message"]
+        name, number_text, _ = message.split(" ", 2)
+        if name != writer:
+            continue
+        number = int(number_text)
+        if message != numbered_line(writer, number, size):
+            raise Violated(f"{writer}: line {number} was changed: {message!r}")
+        before, end = last.get(event.source, (number - 1, 0))
+        if number != before + 1:
+            raise Violated(f"{event.source}: line {number} after {before}")
+        if event.position != end:
+            raise Violated(f"{event.source}: line {number} at {event.position}, not at {end}")
+        last[event.source] = number, end + len(message.encode()) + 1
+        numbers.append(number)
+    twice = len(numbers) - len(set(numbers))
+    if twice:
+        seen: set[int] = set()
+        first = next(each for each in sorted(numbers) if each in seen or seen.add(each))
+        raise Violated(f"{writer}: {twice} lines are there twice, the first of them {first}")
+    missing = sorted(set(range(count)) - set(numbers))
+    if len(missing) > may_miss:
+        raise Violated(f"{writer}: {len(missing)} of {count} lines are missing: {missing[:10]}")
+    if numbers and max(numbers) >= count:
+        raise Violated(f"{writer}: line {max(numbers)} was never written")

@@ -1,0 +1,140 @@
+"""A place where agents work: a cluster, a registry, a directory of logs, and what comes of it.
+
+All sites of a run share broker and registry; topics, hosts and directories are each test's own. The
+ledger's topic is shared as it is in life: a site reads it from where it ended when the test began,
+and looks at its own hosts only.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from client import admin
+from client.brokers import Brokers
+from client.errors import Refused
+from schemas.registry_client import RegistryClient
+from tests.agent_process import AgentProcess
+from tests.system.agent.incarnations import Incarnation, check_incarnations, check_one_partition
+from tests.system.agent.ledger import Account, Ledger, check_ledger, printed
+from tests.system.agent.shipped import Topic, cluster, ends_of
+
+AUDIT = "_audit"
+
+
+class Cluster(Protocol):
+    """Penstock's broker, or Apache Kafka."""
+
+    bootstrap: str
+
+
+class Site:
+    """One test's site: `with Site(cluster, registry_url, tmp_path) as site`."""
+
+    def __init__(self, server: Cluster, registry: str, directory: Path) -> None:
+        self.server = server
+        self.registry_url = registry
+        self.directory = directory
+        self.logs = directory / "logs"
+        self.logs.mkdir()
+        self._agents: list[AgentProcess] = []
+        self._topics: list[Topic] = []
+
+    def __enter__(self) -> Self:
+        self._cluster = cluster(self.server.bootstrap)
+        self.brokers: Brokers = self._cluster.__enter__()
+        self.registry = RegistryClient(self.registry_url)
+        with suppress(Refused):  # another test's site made it
+            admin.create_topic(self.brokers, AUDIT, partitions=1)
+        self._audit = self.topic(AUDIT, starts=ends_of(self.brokers, AUDIT))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for agent in self._agents:
+            agent.kill()
+            if kind is not None:
+                print(f"--- {agent.host}\n{agent.process.last_words(60)}")
+        for topic in self._topics:
+            topic.close()
+        self.registry.close()
+        self._cluster.__exit__(None, None, None)
+
+    def new_topic(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        """A topic that no other test uses, and the one for its dead letters."""
+        name = f"logs-{uuid.uuid4().hex[:12]}"
+        admin.create_topic(self.brokers, name, partitions=partitions, configs=configs)
+        admin.create_topic(self.brokers, f"{name}.dead", partitions=1)
+        return name
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        admin.add_partitions(self.brokers, topic, count)
+
+    def agent(
+        self,
+        *inputs: Mapping[str, object],
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        wrapper: Iterable[str] = (),
+    ) -> AgentProcess:
+        """An agent of a host of its own, not started; killed at the end at the latest."""
+        agent = AgentProcess(
+            self.directory / f"host-{uuid.uuid4().hex[:12]}",
+            brokers=self.server.bootstrap,
+            registry=self.registry_url,
+            inputs=inputs,
+            settings=settings,
+            environment=environment,
+            wrapper=tuple(wrapper),
+        )
+        self._agents.append(agent)
+        return agent
+
+    def topic(self, name: str, *, starts: Mapping[int, int] | None = None) -> Topic:
+        topic = Topic(self.brokers, self.registry, name, starts=starts)
+        self._topics.append(topic)
+        return topic
+
+    def ledger(self) -> Ledger:
+        """What this site's agents have said, all of it."""
+        return Ledger.of(self._audit.read_to_end(), {agent.host for agent in self._agents})
+
+    def accounts(self, topic: Topic) -> dict[str, Account]:
+        """The ledger of a topic, which has been found to be right."""
+        found = self.brokers.topic(topic.name)
+        topic.read_to_end()
+        return check_ledger(self.ledger(), topic, topic_id=printed(found.id))
+
+    def check(
+        self, topic: Topic, incarnations: Iterable[Incarnation], *, several_lines: bool = False
+    ) -> dict[Incarnation, Account]:
+        """All was shipped, once, in order, and the ledger says so to the byte.
+
+        To be asked once the agents have ended gently: nothing comes any more.
+        """
+        incarnations = list(incarnations)
+        topic.read_to_end()
+        check_one_partition(topic.events)
+        found = check_incarnations(topic.of_sources(), incarnations, several_lines=several_lines)
+        accounts = self.accounts(topic)
+        for source, incarnation in found.items():
+            account, size = accounts[source], len(incarnation.data)
+            assert account.first == 0, f"{source}: begins at {account.first}"
+            if incarnation.safe is None:
+                assert account.end == size, f"{source}: {account.end} of {size} in the ledger"
+                assert not account.count("lost"), f"{source}: {account.excepted}"
+            assert account.end <= size, f"{source}: {account.end} of {size} bytes in the ledger"
+        return {found[source]: account for source, account in accounts.items() if source in found}
+
+
+def stop(*agents: AgentProcess) -> None:
+    """Gently: what was read is acknowledged, and in the ledger, when this returns."""
+    for agent in agents:
+        code = agent.terminate(within=40)
+        assert code == 0, f"ended with {code}\n{agent.process.last_words()}"
