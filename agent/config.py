@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -28,6 +28,49 @@ LEDGER_TOPIC: Final = "_audit"
 
 _LONGEST_TOPIC: Final = 249
 _MOST_INPUTS: Final = 1_000
+
+
+def _check_topic(topic: str) -> None:
+    try:
+        check_topic_name(topic)
+    except InvalidTopicName as error:
+        raise ValueError(f"`topic`: {error}") from None
+    if len(topic) + len(DEAD_SUFFIX) > _LONGEST_TOPIC:
+        raise ValueError(f"`topic` is too long for {DEAD_SUFFIX} to be added for dead letters")
+    if topic == LEDGER_TOPIC or topic.endswith(DEAD_SUFFIX):
+        raise ValueError(f"`topic: {topic}` belongs to Penstock itself")
+
+
+def _check_start(start: str) -> None:
+    if start in {"beginning", "end"}:
+        return
+    try:
+        datetime.fromisoformat(start)
+    except ValueError:
+        raise ValueError(
+            f"`start: {start}` is neither beginning nor end nor a date such as 2026-11-20"
+        ) from None
+
+
+def _check_pattern(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"`{name}` is no regular expression: {error}") from None
+
+
+def _check_positive(struct: msgspec.Struct, *names: str) -> None:
+    for name in names:
+        value = getattr(struct, name)
+        if not math.isfinite(value) or value <= 0:
+            raise ValueError(f"`{name}` must be positive")
+
+
+def _check_not_negative(struct: msgspec.Struct, *names: str) -> None:
+    for name in names:
+        value = getattr(struct, name)
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"`{name}` must not be negative")
 
 
 class Format(StrEnum):
@@ -87,9 +130,13 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 "nor a pattern such as %d/%b/%Y:%H:%M:%S %z"
             )
         try:
-            ZoneInfo(self.zone)
-        except (ValueError, OSError):
-            raise ValueError(f"`zone: {self.zone}` is not known, as Europe/Zurich is") from None
+            # UTC needs no list of time zones, which not every machine has.
+            _ = self.zone == "UTC" or ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(
+                f"`zone: {self.zone}` is not known on this machine, as Europe/Zurich is where "
+                "Debian's tzdata is installed"
+            ) from None
 
 
 class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -325,46 +372,3 @@ def check_distinct(inputs: tuple[Input, ...]) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise ValueError(f"two inputs are called {label}: give each a `name` of its own")
-
-
-def _check_topic(topic: str) -> None:
-    try:
-        check_topic_name(topic)
-    except InvalidTopicName as error:
-        raise ValueError(f"`topic`: {error}") from None
-    if len(topic) + len(DEAD_SUFFIX) > _LONGEST_TOPIC:
-        raise ValueError(f"`topic` is too long for {DEAD_SUFFIX} to be added for dead letters")
-    if topic == LEDGER_TOPIC or topic.endswith(DEAD_SUFFIX):
-        raise ValueError(f"`topic: {topic}` belongs to Penstock itself")
-
-
-def _check_start(start: str) -> None:
-    if start in {"beginning", "end"}:
-        return
-    try:
-        datetime.fromisoformat(start)
-    except ValueError:
-        raise ValueError(
-            f"`start: {start}` is neither beginning nor end nor a date such as 2026-11-20"
-        ) from None
-
-
-def _check_pattern(name: str, pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"`{name}` is no regular expression: {error}") from None
-
-
-def _check_positive(struct: msgspec.Struct, *names: str) -> None:
-    for name in names:
-        value = getattr(struct, name)
-        if not math.isfinite(value) or value <= 0:
-            raise ValueError(f"`{name}` must be positive")
-
-
-def _check_not_negative(struct: msgspec.Struct, *names: str) -> None:
-    for name in names:
-        value = getattr(struct, name)
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"`{name}` must not be negative")
