@@ -1,0 +1,132 @@
+"""`inputs_dir`: a folder in which each application's own file says what is followed of it.
+
+Rule 1: a file that is wrong disables only itself. That is said in one line when it is seen, and
+again only when the file has changed. What the same file said before, if that was right, holds on:
+a slip of the pen stops nobody's logs.
+
+Rule 2: names decide between files, in their order: who comes later may not call an input as one
+that is there already. What the main file says comes first.
+
+Rule 3: a file that is new or has changed is read once two looks have found it the same, so that
+one that is just being written is not taken for a wrong one. The first look reads at once.
+
+Hidden files and names that do not end in .yaml or .yml are passed over; sub-folders, too.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent.config import Input, check_distinct
+from agent.errors import AgentError
+from agent.status import Refusal
+
+ENDINGS: Final = (".yaml", ".yml")
+
+log = logging.getLogger(__name__)
+
+_Stamp = tuple[int, int, int, int]
+ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
+
+
+@dataclass(slots=True)
+class _File:
+    """One file: `stamp` as it was last read, `seen` as it was last looked at."""
+
+    stamp: _Stamp | None = None
+    seen: _Stamp | None = None
+    inputs: tuple[Input, ...] = ()
+    wrong: str = ""
+
+
+@dataclass(slots=True)
+class InputsDirectory:
+    """Belongs to one thread. `main` are the inputs of the main configuration file, and all there
+    is where `path` is None."""
+
+    path: Path | None
+    main: tuple[Input, ...]
+    read: ReadFile
+    inputs: tuple[Input, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    _files: dict[Path, _File] = field(default_factory=dict)
+    _began: bool = False
+
+    def look(self, *, at_once: bool = False) -> bool:
+        """Whether something has changed: `inputs`, or `refusals`.
+
+        `at_once` reads whatever has changed without a second look.
+        """
+        before = (self.inputs, self.refusals)
+        wrong = []
+        if self.path is not None:
+            try:
+                self._follow(_stamps(self.path), at_once=at_once or not self._began)
+            except OSError as error:
+                # Nothing is known of the files: those that were there hold on.
+                wrong.append(Refusal(path=str(self.path), why=error.strerror or str(error)))
+        self._began = True
+        self._merge(wrong)
+        return before != (self.inputs, self.refusals)
+
+    def _follow(self, stamps: dict[Path, _Stamp], *, at_once: bool) -> None:
+        for path in self._files.keys() - stamps.keys():
+            log.info("inputs file is gone path=%s", path)
+            del self._files[path]
+        for path, stamp in sorted(stamps.items()):
+            file = self._files.setdefault(path, _File())
+            settled = at_once or stamp == file.seen
+            file.seen = stamp
+            if stamp != file.stamp and settled:
+                file.stamp = stamp
+                self._read(path, file)
+
+    def _read(self, path: Path, file: _File) -> None:
+        try:
+            file.inputs = tuple(self.read(path))
+        except AgentError as error:
+            file.wrong = str(error)
+        else:
+            file.wrong = ""
+            log.info("inputs file is read path=%s inputs=%d", path, len(file.inputs))
+
+    def _merge(self, refusals: list[Refusal]) -> None:
+        """All inputs that can stand beside each other, and the files of those that cannot."""
+        inputs = self.main
+        for path, file in sorted(self._files.items()):
+            wrong = file.wrong
+            try:
+                check_distinct((*inputs, *file.inputs))
+            except ValueError as error:
+                wrong = wrong or str(error)
+            else:
+                inputs += file.inputs
+                if wrong and file.inputs:
+                    wrong += "; what it said before holds on"
+            if wrong:
+                refusals.append(Refusal(path=str(path), why=wrong))
+        known = {(each.path, each.why) for each in self.refusals}
+        for each in refusals:
+            if (each.path, each.why) not in known:
+                log.error("inputs file is not taken path=%s %s", each.path, each.why)
+        self.inputs, self.refusals = inputs, tuple(refusals)
+
+
+def _stamps(directory: Path) -> dict[Path, _Stamp]:
+    """What tells one state of each file from another."""
+    found: dict[Path, _Stamp] = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or not entry.name.endswith(ENDINGS):
+                continue
+            try:
+                stat = entry.stat()
+            except OSError:
+                continue  # it is just being replaced: the next look sees what is there then
+            if entry.is_file():
+                stamp = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+                found[Path(entry.path)] = stamp
+    return found
