@@ -6,6 +6,8 @@ The bytes of an incarnation, cut where events begin, are what its events must be
 nothing twice, nothing changed, in order.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -124,48 +126,54 @@ def text_of(raw: bytes) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-# Lines that say their number alone, for writers that nobody can keep book of byte by byte.
+@dataclass(frozen=True)
+class Numbered:
+    """Lines that say their number alone, of writers that nobody can keep book of byte by byte.
+
+    `since`: the lines are JSON and say when they happened, one millisecond after the other.
+    """
+
+    writer: str
+    size: int = 0
+    since: int | None = None
+
+    def message(self, number: int) -> str:
+        return f"{self.writer} {number} ".ljust(self.size, "x")
+
+    def line(self, number: int) -> str:
+        """Without its newline."""
+        if self.since is None:
+            return self.message(number)
+        return json.dumps({"ts": self.since + number, "message": self.message(number)})
 
 
-def numbered_line(writer: str, number: int, size: int = 0) -> str:
-    """Without its newline; `size` is its length, or longer if it must be."""
-    return f"{writer} {number} ".ljust(size, "x")
-
-
-def check_numbered(
-    events: Iterable[Event],
-    writer: str,
-    count: int,
-    *,
-    size: int = 0,
-    may_miss: int = 0,
-) -> None:
-    """Lines 0 … of the writer, each once, unchanged; those of one source in order and without a
-    byte between them. With `may_miss` so many may be missing, but only at the ends of sources."""
-    numbers: list[int] = []
+def check_numbered(events: Iterable[Event], lines: Numbered, count: int) -> None:
+    """Lines 0 to count less one, each once, unchanged; those of one source in order, without a
+    byte between them."""
+    numbers: Counter[int] = Counter()
     last: dict[str, tuple[int, int]] = {}
     for event in sorted(events):
         message = event.value["message"]
         name, number_text, _ = message.split(" ", 2)
-        if name != writer:
+        if name != lines.writer:
             continue
         number = int(number_text)
-        if message != numbered_line(writer, number, size):
-            raise Violated(f"{writer}: line {number} was changed: {message!r}")
+        if message != lines.message(number):
+            raise Violated(f"{name}: line {number} was changed: {message!r}")
+        if lines.since is not None and event.time != lines.since + number:
+            raise Violated(f"{name}: line {number} is of {event.time}")
         before, end = last.get(event.source, (number - 1, 0))
         if number != before + 1:
             raise Violated(f"{event.source}: line {number} after {before}")
         if event.position != end:
             raise Violated(f"{event.source}: line {number} at {event.position}, not at {end}")
-        last[event.source] = number, end + len(message.encode()) + 1
-        numbers.append(number)
-    twice = len(numbers) - len(set(numbers))
+        last[event.source] = number, end + len(lines.line(number)) + 1
+        numbers[number] += 1
+    twice = sorted(number for number, times in numbers.items() if times > 1)
     if twice:
-        seen: set[int] = set()
-        first = next(each for each in sorted(numbers) if each in seen or seen.add(each))
-        raise Violated(f"{writer}: {twice} lines are there twice, the first of them {first}")
-    missing = sorted(set(range(count)) - set(numbers))
-    if len(missing) > may_miss:
-        raise Violated(f"{writer}: {len(missing)} of {count} lines are missing: {missing[:10]}")
-    if numbers and max(numbers) >= count:
-        raise Violated(f"{writer}: line {max(numbers)} was never written")
+        raise Violated(f"{lines.writer}: {len(twice)} lines are there twice: {twice[:10]}")
+    missing = sorted(set(range(count)) - numbers.keys())
+    if missing:
+        raise Violated(f"{lines.writer}: {len(missing)} of {count} are missing: {missing[:10]}")
+    if len(numbers) > count:
+        raise Violated(f"{lines.writer}: line {max(numbers)} was never written")

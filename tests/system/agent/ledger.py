@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.system.agent.incarnations import Violated
 from tests.system.agent.shipped import Event, Topic
@@ -16,7 +16,8 @@ from tests.system.agent.shipped import Event, Topic
 Statement = Mapping[str, Any]
 
 
-class Left(NamedTuple):
+@dataclass(frozen=True)
+class Left:
     """Lines that were not shipped; -1 where nobody can know how many."""
 
     fate: str

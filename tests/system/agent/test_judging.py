@@ -8,10 +8,10 @@ import pytest
 from tests.system.agent.agent_double import Double, Line, Value, lines_of, moved, run_of
 from tests.system.agent.incarnations import (
     Incarnation,
+    Numbered,
     Violated,
     check_numbered,
     check_one_partition,
-    numbered_line,
 )
 from tests.system.agent.site import Site
 
@@ -243,8 +243,7 @@ def test_a_ledger_that_is_wrong(
         ships.judge()
 
 
-def numbered(writer: str, numbers: list[int]) -> list[str]:
-    return [numbered_line(writer, number, 20) for number in numbers]
+NUMBERED = Numbered("w", 20)
 
 
 @pytest.mark.parametrize(
@@ -252,9 +251,9 @@ def numbered(writer: str, numbers: list[int]) -> list[str]:
     [
         ([[0, 1, 2], [3, 4]], ""),
         ([[3, 4], [0, 1, 2]], ""),
-        ([[0, 1], [3, 4]], r"1 of 5 lines are missing: \[2\]"),
+        ([[0, 1], [3, 4]], r"1 of 5 are missing: \[2\]"),
         ([[0, 1, 3], [2, 4]], "line 3 after 1"),
-        ([[0, 1, 2], [2, 3, 4]], "1 lines are there twice, the first of them 2"),
+        ([[0, 1, 2], [2, 3, 4]], r"1 lines are there twice: \[2\]"),
         ([[0, 1, 2, 3, 4, 5]], "line 5 was never written"),
     ],
 )
@@ -262,12 +261,12 @@ def test_numbered_lines(site: Site, sources: list[list[int]], complaint: str) ->
     name = site.new_topic()
     double = Double(site.brokers, site.registry, name, "nobody")
     for at, numbers in enumerate(sources):
-        data = "".join(f"{line}\n" for line in numbered("w", numbers)).encode()
+        data = "".join(f"{NUMBERED.line(number)}\n" for number in numbers).encode()
         double.ship(lines_of(f"s{at}", data, 1_700_000_000_000))
     topic = site.topic(name).read_to_end()
     check_one_partition(topic.events)
     if not complaint:
-        check_numbered(topic.events, "w", 5, size=20)
+        check_numbered(topic.events, NUMBERED, 5)
         return
     with pytest.raises(Violated, match=complaint):
-        check_numbered(topic.events, "w", 5, size=20)
+        check_numbered(topic.events, NUMBERED, 5)
