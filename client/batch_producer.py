@@ -61,6 +61,7 @@ class BatchProducer:
         self._outstanding = 0
         self._pump_sleeps = False
         self._pump_has_news = False  # that another thread may have collected already
+        self._woken = False
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -97,10 +98,7 @@ class BatchProducer:
             self._news.wait_for(lambda: self._closed or self._events, within)
             events = list(self._events)
             self._events.clear()
-            for batch in (batch for event in events for batch in _batches(event)):
-                self._held_bytes -= batch.size
-                self._outstanding -= 1
-            self._room.notify_all()
+            self._let_go([batch for event in events for batch in _batches(event)])
         return events
 
     @property
@@ -115,13 +113,14 @@ class BatchProducer:
 
     def pump(self, seconds: float) -> None:
         """Works for so long, or until something became of a batch, whoever has collected it by
-        then. One thread, always the same one."""
+        then, or until `wake`. One thread, always the same one."""
         until = time.monotonic() + seconds
         self._pump_has_news = bool(self._events)
         while True:
             now = self._work()
             self._wait(min(until, self._shipping.next_time(now)) - now)
-            if self._pump_has_news or time.monotonic() >= until:
+            if self._pump_has_news or self._woken or time.monotonic() >= until:
+                self._woken = False
                 self._work()
                 return
 
@@ -145,6 +144,33 @@ class BatchProducer:
             for batch in first:
                 self._hold(batch)
 
+    def halt(self, target: TopicPartition, error: ClientError) -> list[Batch]:
+        """Stops a partition: what has no numbers is given back at once, in order.
+
+        What is open comes back as `Unsettled`, once no answer is still to come, even if it is none;
+        it is not told again of a partition that stands still already. The pumping thread.
+        """
+        with self._lock:
+            mine = [each for each in self._submitted if each.target == target]
+            others = [each for each in self._submitted if each.target != target]
+            self._submitted = deque(others)
+        waiting = [*self._shipping.halt(target, error, time.monotonic()), *mine]
+        with self._lock:
+            self._let_go(waiting)
+        return waiting
+
+    def wake(self) -> None:
+        """Ends `pump`, or the next one, as if something had become of a batch. Any thread."""
+        with self._lock:
+            if not self._closed:
+                self._woken = True
+                self._shipping.links.wake()
+
+    def leader_epoch(self, target: TopicPartition) -> int:
+        """That of the partition's leader, as it was learned last; -1 if it never was. The pumping
+        thread."""
+        return self._shipping.leader_epoch(target)
+
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """What keeps partitions from moving that have something to send. The pumping thread."""
         return self._shipping.troubles()
@@ -167,6 +193,12 @@ class BatchProducer:
         self._held_bytes += batch.size
         self._outstanding += 1
 
+    def _let_go(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            self._held_bytes -= batch.size
+            self._outstanding -= 1
+        self._room.notify_all()
+
     def _happened(self, event: Event) -> None:
         with self._lock:
             self._events.append(event)
@@ -182,7 +214,7 @@ class BatchProducer:
 
     def _wait(self, seconds: float) -> None:
         with self._lock:
-            idle = not (self._submitted or self._pump_has_news)
+            idle = not (self._submitted or self._pump_has_news or self._woken)
             self._pump_sleeps = idle
         self._shipping.links.serve(max(0.0, seconds) if idle else 0.0)
         with self._lock:

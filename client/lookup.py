@@ -35,7 +35,7 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> Fate | None:
     if not unsettled.batches:
         return None
     identity = unsettled.batches[0].identity
-    for state in brokers.persist(lambda: _states(brokers, unsettled.target)):
+    for state in producer_states(brokers, unsettled.target):
         if (state.producer_id, state.producer_epoch) == identity:
             return fate(unsettled.batches, state.last_sequence)
     return None
@@ -49,6 +49,11 @@ def fate(batches: tuple[Stamped, ...], last_sequence: int) -> Fate | None:
     if absent and absent[0].base_sequence != following:
         return None  # what it has are not these
     return Fate(there, absent, following)
+
+
+def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
+    """What the leader knows of producers. Raises a ClientError if it cannot be asked."""
+    return brokers.persist(lambda: _states(brokers, target))
 
 
 def _is_not_before(sequence: int, other: int) -> bool:

@@ -26,6 +26,7 @@ class Routes:
         self._shuffle = shuffle
         self._candidates: list[Address] = []
         self._leaders: dict[TopicPartition, Address] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         self._missing: dict[TopicPartition, None] = {}
         self._asking = False
         self._not_before = 0.0
@@ -36,6 +37,10 @@ class Routes:
         if found is None:
             self._missing[target] = None
         return found
+
+    def leader_epoch(self, target: TopicPartition) -> int:
+        """Of the leader that was learned last; -1 if none was."""
+        return self._epochs.get(target, -1)
 
     def doubt(self, target: TopicPartition) -> None:
         """Somebody else may lead it now."""
@@ -68,6 +73,8 @@ class Routes:
         for target in self._missing:
             try:
                 self._leaders[target] = _leader(metadata, target)
+                partition = metadata.topics[target.topic].partitions[target.partition]
+                self._epochs[target] = partition.leader_epoch
             except ClientError as error:
                 why[target] = error
         self._missing = dict.fromkeys(why)

@@ -105,6 +105,17 @@ class Shipping:
         stream.renew(identity, sequence, first, now + self._limits.delivery_seconds)
         self._place(stream, now)
 
+    def halt(self, target: TopicPartition, error: ClientError, now: float) -> list[Batch]:
+        """Gives back what waits without numbers; `Unsettled` tells of the rest."""
+        stream = self._stream(target)
+        waiting, events = stream.halt(error)
+        self._follow(stream, events, now)
+        return waiting
+
+    def leader_epoch(self, target: TopicPartition) -> int:
+        """As it was learned last; -1 if it never was."""
+        return self._routes.leader_epoch(target)
+
     def work(self, now: float) -> None:
         """Asks and sends all that can be asked and sent now."""
         for target in [target for target, at in self._later.items() if at <= now]:

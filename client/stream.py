@@ -194,6 +194,13 @@ class Stream:
             self._entries.popleft()
         return [Rejected(entry.batch, error) for entry in late]
 
+    def halt(self, error: ClientError) -> tuple[list[Batch], list[Event]]:
+        """Gives back what waits without numbers, and lets Rule 5 hold, if it does not already."""
+        waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
+        if self._stands():
+            return waiting[::-1], []
+        return waiting[::-1], [*self._halt(error), *self._calmed()]
+
     def refuse_all(self, error: ClientError) -> list[Event]:
         """Nothing can be sent, for good."""
         if self._stands():
