@@ -5,25 +5,34 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parent.parent.parent
+from tests.penstock import forked
+from tests.penstock.forked import WITHIN, Forks
+
+REPOSITORY = forked.REPOSITORY
 # Development mode, with warnings as errors: a file left open or a deprecated call fails the test.
-PENSTOCK = [sys.executable, "-X", "dev", "-W", "error", "-m", "penstock"]
+INTERPRETER = [sys.executable, "-X", "dev", "-W", "error"]
+PENSTOCK = [*INTERPRETER, "-m", "penstock"]
+FORKS = Forks(INTERPRETER)
 
 Ended = subprocess.CompletedProcess[str]
 
 
 def penstock(*arguments: str, stdin: str = "") -> Ended:
-    """Runs it to its end."""
+    """Runs it to its end, in a process that has imported it already."""
+    return FORKS.run(arguments, stdin)
+
+
+def fresh_penstock(*arguments: str, stdin: str = "") -> Ended:
+    """Runs it to its end, in a process that imports what it needs, as a user's does."""
     return subprocess.run(
         [*PENSTOCK, *arguments],
         input=stdin,
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=WITHIN,
         check=False,
     )
 

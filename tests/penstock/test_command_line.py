@@ -11,7 +11,7 @@ import pytest
 from penstock.command_line import COMMANDS
 from penstock.commands.topics import command as topics
 from penstock.lazy_group import LazyGroup
-from tests.penstock.running import REPOSITORY, penstock
+from tests.penstock.running import REPOSITORY, fresh_penstock, penstock
 from tests.server_process import free_ports
 
 assert isinstance(topics, LazyGroup)
@@ -27,7 +27,7 @@ def test_the_commands_are_listed_with_what_they_do() -> None:
 
 @pytest.mark.parametrize("command", EVERY, ids=" ".join)
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
-    ended = penstock(*command, "--help")
+    ended = fresh_penstock(*command, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "Example:" in ended.stdout
     assert f"penstock {command[0]}" in ended.stdout

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper, answers
 from tests.broker_process import BrokerProcess
-from tests.penstock.running import PENSTOCK, REPOSITORY, At, penstock, running
+from tests.penstock.running import INTERPRETER, PENSTOCK, REPOSITORY, At, penstock, running
 from tests.server_process import free_ports, wait_until
 
 
@@ -55,7 +55,20 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     settings = [f"data_dir={tmp_path}", "id=1", f"zookeeper=127.0.0.1:{port}"]
     settings += [f"port={free_ports(1)[0]}", f"http_port={free_ports(1)[0]}"]
-    ended = penstock("broker", *[f"--set={setting}" for setting in settings])
+    program = (
+        "from cluster.session import Session\n"
+        "Session.connect.__func__.__kwdefaults__['connect_timeout_s'] = 1.0\n"
+        "from penstock.command_line import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [*INTERPRETER, "-c", program, "broker", *[f"--set={setting}" for setting in settings]],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
     assert ended.returncode == 1
     assert "penstock broker: no ZooKeeper answers" in ended.stderr
 

@@ -12,7 +12,7 @@ import pytest
 from penstock.commands.schemas import command as schemas
 from penstock.lazy_group import LazyGroup
 from tests.penstock.at_registry import AtRegistry
-from tests.penstock.running import PENSTOCK, REPOSITORY, penstock
+from tests.penstock.running import PENSTOCK, REPOSITORY, fresh_penstock, penstock
 from tests.server_process import free_ports
 
 assert isinstance(schemas, LazyGroup)
@@ -20,7 +20,7 @@ assert isinstance(schemas, LazyGroup)
 
 @pytest.mark.parametrize("command", schemas.table)
 def test_every_command_has_help_with_an_example(command: str) -> None:
-    ended = penstock("schemas", command, "--help")
+    ended = fresh_penstock("schemas", command, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"penstock schemas {command}" in ended.stdout.partition("Example:")[2]
 
