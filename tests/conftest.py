@@ -24,6 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MARK = "PENSTOCK_TEST_SESSION"
+GRACE_SECONDS = 5.0  # for processes that are just ending
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A slow machine is no bug: there are no deadlines.
@@ -76,7 +77,7 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
         if value is not None:
             os.environ[name] = value
 
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + GRACE_SECONDS
     while (left := _processes_with(mark)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left, f"tests left processes behind: {'; '.join(left)}"

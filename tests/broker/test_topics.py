@@ -28,7 +28,9 @@ def run(running: RunningBroker, work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run_coroutine_threadsafe(work, running.broker.loop).result(60)
 
 
-def start(directory: Path, zookeeper: str, broker_id: int) -> RunningBroker:
+def start(
+    directory: Path, zookeeper: str, broker_id: int, *, session_seconds: float = 4
+) -> RunningBroker:
     config = BrokerConfig(
         id=broker_id,
         data_dir=str(directory / str(broker_id)),
@@ -36,7 +38,7 @@ def start(directory: Path, zookeeper: str, broker_id: int) -> RunningBroker:
         port=0,
         http_port=0,
         rack=f"rack-{broker_id}",
-        zookeeper_session_seconds=4,
+        zookeeper_session_seconds=session_seconds,
     )
     return RunningBroker(config, zookeeper)
 
@@ -165,7 +167,7 @@ def test_deleting_by_the_id_of_a_predecessor(pair: Pair) -> None:
 def test_without_zookeeper_a_change_is_refused_and_what_is_known_stands(tmp_path: Path) -> None:
     server = EmbeddedZooKeeper.start(tmp_path / "zookeeper", port=0)
     try:
-        with start(tmp_path, server.address, 1) as alone:
+        with start(tmp_path, server.address, 1, session_seconds=2) as alone:
             topics = alone.broker.topics
             name = fresh()
             run(alone, topics.create(NewTopic(name), timeout_ms=TIMEOUT))

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.server_process import wait_until
 from tests.system.topics import create
 
 KEYS = 20
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIGS = {
     "cleanup.policy": "compact",
     "segment.bytes": "20000",
@@ -61,6 +63,7 @@ def read(bootstrap: str, topic: str) -> tuple[int, dict[bytes, bytes]]:
             "enable.partition.eof": True,
             "check.crcs": True,
             "enable.auto.commit": False,
+            "fetch.wait.max.ms": 10,  # the end is seen by a fetch that finds nothing
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -84,30 +87,34 @@ def read(bootstrap: str, topic: str) -> tuple[int, dict[bytes, bytes]]:
         consumer.close()
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_the_last_value_of_each_key_is_what_readers_find(
-    broker: BrokerProcess, tmp_path: Path, codec: str
+    broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    create(broker.bootstrap, "table", configs=CONFIGS)
-    known: Mapping[bytes, bytes] = write(broker.bootstrap, "table", range(60), codec)
-    written = 60 * KEYS
+    """A topic for each codec, all at once."""
+    known: dict[str, Mapping[bytes, bytes]] = {}
+    for codec in CODECS:
+        create(broker.bootstrap, codec, configs=CONFIGS)
+        known[codec] = write(broker.bootstrap, codec, range(30), codec)
 
-    def shrunk() -> bool:
-        count, found = read(broker.bootstrap, "table")
-        assert found == known
-        return count < written / 2
+    def has_shrunk(codec: str) -> bool:
+        count, found = read(broker.bootstrap, codec)
+        assert found == known[codec]
+        return count < 30 * KEYS / 2
 
-    wait_until(shrunk, within=30, what="most superseded records are gone")
+    for codec in CODECS:
+        what = f"{codec}: most superseded records are gone"
+        wait_until(partial(has_shrunk, codec), within=60, what=what)
     broker.kill()
     broker.start()
-    assert read(broker.bootstrap, "table")[1] == known
-    known = write(broker.bootstrap, "table", range(60, 90), codec)
-    assert read(broker.bootstrap, "table")[1] == known
+    for codec in CODECS:
+        assert read(broker.bootstrap, codec)[1] == known[codec]
+        known[codec] = write(broker.bootstrap, codec, range(30, 45), codec)
+        assert read(broker.bootstrap, codec)[1] == known[codec]
     assert "compaction failed" not in broker.log()
     broker.terminate()
     if kafka_classpath() is None:
         pytest.skip(f"what Kafka says of it was not asked: {why_no_kafka()}")
-    logs = sorted(broker.partition_dir("table").glob("*.log"))
+    logs = [log for codec in CODECS for log in sorted(broker.partition_dir(codec).glob("*.log"))]
     said = dump_log(logs, directory=tmp_path)
     assert "isvalid: false" not in said
-    assert "isvalid: true" in said
+    assert said.count("isvalid: true") >= len(logs)

@@ -100,7 +100,7 @@ def finish(workers: list[Worker]) -> None:
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("count", kills(in_ci=12))
+@pytest.mark.parametrize("count", kills(in_ci=6))
 def test_killed_at_random_instants_under_load(
     chroot: str, tmp_path: Path, chance: random.Random, count: int
 ) -> None:
@@ -142,7 +142,7 @@ def test_killed_at_random_instants_under_load(
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("count", kills(in_ci=8))
+@pytest.mark.parametrize("count", kills(in_ci=4))
 def test_power_lost_at_random_instants_under_load(
     chroot: str, tmp_path: Path, faults: Faults, chance: random.Random, count: int
 ) -> None:

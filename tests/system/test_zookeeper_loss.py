@@ -21,7 +21,7 @@ from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.produce import must_produce, read_values, wait_writable
 from tests.system.topics import create
 
-SESSION_SECONDS = 4.0
+SESSION_SECONDS = 2.0
 SETTINGS = {"zookeeper_session_seconds": SESSION_SECONDS}
 
 
