@@ -1,0 +1,208 @@
+"""Bytes of a file to lines in UTF-8: where lines end, and what they say, in any encoding.
+
+1. A line ends at a line feed; a carriage return before it belongs to the line break.
+2. Line feeds are looked for in the bytes, before decoding: what is no text cannot swallow one.
+3. What is not valid becomes U+FFFD. A byte order mark at the file's first byte is no text.
+4. In encodings of two or four bytes, units are counted from the file's beginning. `utf-16` and
+   `utf-32` need no mark: a unit that is a line feed in one byte order is no character in the other.
+"""
+
+import codecs
+from dataclasses import dataclass
+from itertools import accumulate, count, pairwise
+from operator import add
+from typing import Final
+
+_NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
+_SHIFTING: Final = ("iso2022", "hz", "utf-7")
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(slots=True)
+class Lines:
+    """Complete lines as UTF-8, without line breaks. `positions` has one more: where the last ends.
+
+    `rest` is how many bytes of the chunk follow them, and `longest` the size of the longest line
+    in the file. `unfinished`: the last one has no line break.
+    """
+
+    bodies: list[bytes]
+    positions: list[int]
+    rest: int
+    longest: int
+    unfinished: bool = False
+
+    def first(self, count: int) -> "Lines":
+        """As if what follows were no lines yet."""
+        if count >= len(self.bodies):
+            return self
+        positions = self.positions[: count + 1]
+        rest = self.rest + self.positions[-1] - positions[-1]
+        return Lines(self.bodies[:count], positions, rest, self.longest)
+
+
+class ByteLines:
+    """Encodings in which a line feed is one byte, and no part of any other character."""
+
+    unit = 1
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._newline = "\n".encode(name)
+        every = bytes(range(128))
+        self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name) == every
+
+    def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
+        """At most so many. `final`: the last one may lack its line break."""
+        bodies = chunk.split(self._newline, -1 if most is None else most)
+        rest = len(bodies.pop())
+        unfinished = final and rest > 0 and (most is None or len(bodies) < most)
+        if unfinished:
+            bodies.append(chunk[len(chunk) - rest :])
+            rest = 0
+        positions = list(map(add, accumulate(map(len, bodies), initial=position), count()))
+        positions[-1] = position + len(chunk) - rest
+        longest = max(map(len, bodies), default=0)
+        bodies = self._utf8(bodies, chunk, position, len(chunk) - rest)
+        return Lines(bodies, positions, rest, longest, unfinished)
+
+    def head(self, raw: bytes, position: int) -> bytes:
+        """The beginning of a line that was cut anywhere, as UTF-8: half a character is left out."""
+        text = _head(raw, self._name)
+        return text if position else text.removeprefix(_MARK)
+
+    def without_break(self, raw: bytes) -> bytes:
+        """A line of the file without its line break, otherwise as it is."""
+        return raw.removesuffix(self._newline).removesuffix(b"\r")
+
+    def _utf8(self, bodies: list[bytes], chunk: bytes, position: int, end: int) -> list[bytes]:
+        if not (self._ascii and chunk.isascii()):
+            bodies = [_decoded(body, self._name) for body in bodies]
+        return _without_carriage_returns(bodies)
+
+
+class Utf8Lines(ByteLines):
+    """UTF-8: lines are their own bytes, if they are valid."""
+
+    def __init__(self) -> None:
+        super().__init__("utf-8")
+
+    def _utf8(self, bodies: list[bytes], chunk: bytes, position: int, end: int) -> list[bytes]:
+        if not chunk.isascii() and bodies:
+            if not _is_utf8(chunk, end):
+                bodies = [_decoded(body, "utf-8") for body in bodies]
+            if not position:
+                bodies[0] = bodies[0].removeprefix(_MARK)
+        return _without_carriage_returns(bodies) if b"\r" in chunk else bodies
+
+
+class WideLines:
+    """Encodings in units of two or four bytes, in a byte order that is known or can be seen."""
+
+    def __init__(self, name: str, unit: int) -> None:
+        self.unit = unit
+        orders = [name] if name.endswith(("le", "be")) else [f"{name}-le", f"{name}-be"]
+        self._newlines = {"\n".encode(order): order for order in orders}
+
+    def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
+        breaks = sorted(
+            at for newline in self._newlines for at in self._found(newline, chunk, position)
+        )
+        bodies, positions, start = [], [position], 0
+        for at in breaks if most is None else breaks[:most]:
+            order = self._newlines[chunk[at : at + self.unit]]
+            bodies.append(self._text(chunk[start:at], position + start, order))
+            start = at + self.unit
+            positions.append(position + start)
+        sizes = [end - start - self.unit for start, end in pairwise(positions)]
+        rest = len(chunk) - start
+        unfinished = final and rest > 0 and (most is None or len(bodies) < most)
+        if unfinished:
+            raw = chunk[start:]
+            bodies.append(self._text(raw, position + start, self._order_of(raw)))
+            positions.append(position + len(chunk))
+            sizes.append(rest)
+            rest = 0
+        bodies = _without_carriage_returns(bodies)
+        return Lines(bodies, positions, rest, max(sizes, default=0), unfinished)
+
+    def head(self, raw: bytes, position: int) -> bytes:
+        text = _head(raw[-position % self.unit :], self._order_of(raw))
+        return text if position else text.removeprefix(_MARK)
+
+    def without_break(self, raw: bytes) -> bytes:
+        for newline in self._newlines:
+            raw = raw.removesuffix(newline)
+        return raw
+
+    def _found(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
+        found = []
+        at = chunk.find(newline)
+        while at >= 0:
+            off = (position + at) % self.unit
+            if not off:
+                found.append(at)
+            at = chunk.find(newline, at + (1 if off else self.unit))
+        return found
+
+    def _text(self, raw: bytes, position: int, order: str) -> bytes:
+        over = -position % self.unit  # bytes of a unit that another event has taken the rest of
+        text = _decoded(raw[over:], order)
+        return text if position else text.removeprefix(_MARK)
+
+    def _order_of(self, raw: bytes) -> str:
+        """Of text without a line feed: by its mark, or by where most of the zeros are."""
+        orders = list(self._newlines.values())
+        if len(orders) == 1 or raw.startswith("\ufeff".encode(orders[0])):
+            return orders[0]
+        if raw.startswith("\ufeff".encode(orders[1])):
+            return orders[1]
+        first, last = (raw[place :: self.unit].count(0) for place in (0, self.unit - 1))
+        return orders[0] if last >= first else orders[1]
+
+
+LineEncoding = ByteLines | WideLines
+
+
+def line_encoding(name: str) -> LineEncoding:
+    """Raises ValueError for an encoding that text files are not in."""
+    known = codecs.lookup(name).name
+    if known.replace("-", "_") in _NO_LINES:
+        raise ValueError(f"`encoding: {name}` is none that log files are in")
+    if known in {"utf-8", "utf-8-sig"}:
+        return Utf8Lines()
+    for prefix, unit in (("utf-16", 2), ("utf-32", 4)):
+        if known.startswith(prefix):
+            return WideLines(known, unit)
+    try:
+        size = len("\n".encode(known))
+    except (LookupError, UnicodeError):
+        raise ValueError(f"`encoding: {name}` is none of text") from None
+    if size != 1:
+        raise ValueError(f"`encoding: {name}` writes line feeds in a way that is not supported")
+    return ByteLines(known)
+
+
+def utf8(text: str) -> bytes:
+    """Whatever a text holds: half a surrogate pair, which some decoders let through, becomes ?."""
+    return text.encode("utf-8", "replace")
+
+
+def _decoded(raw: bytes, name: str) -> bytes:
+    return utf8(raw.decode(name, "replace"))
+
+
+def _head(raw: bytes, name: str) -> bytes:
+    return utf8(codecs.getincrementaldecoder(name)("replace").decode(raw))
+
+
+def _is_utf8(chunk: bytes, end: int) -> bool:
+    try:
+        str(memoryview(chunk)[:end], "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_carriage_returns(bodies: list[bytes]) -> list[bytes]:
+    return [body[:-1] if body.endswith(b"\r") else body for body in bodies]

@@ -1,0 +1,37 @@
+"""Why a line became no event."""
+
+from typing import Final
+
+_LONGEST: Final = 300
+
+
+class Fault(Exception):
+    """`kind` is one of few words, by which faults are counted; the text says what and where."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+    @property
+    def reason(self) -> str:
+        """One line, and not a long one."""
+        text = " ".join(str(self).split())
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def shown(value: object) -> str:
+    """A value from a line, short enough for a message."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 80 else f"{value[:79]}…")
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    try:
+        text = {None: "null", True: "true", False: "false"}.get(value) if value in _WORDS else None
+        return text or repr(value)[:80]
+    except (TypeError, ValueError):  # such as a number of thousands of digits
+        return f"a value of type {type(value).__name__}"
+
+
+_WORDS: Final = (None, True, False)

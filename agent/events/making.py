@@ -1,0 +1,144 @@
+"""Messages become events, dead letters, or are dropped: one input's rules, in their order.
+
+    the message's fields are found → fields are added → when it happened → filters → its bytes
+
+What fails at any step is a dead letter that says why.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agent.events.cuts import DeadLine, Events, Tally
+from agent.events.encodings import utf8
+from agent.events.faults import Fault
+from agent.events.fields import Fields, looked_up, text_of
+from agent.events.filtering import Filters
+from agent.events.messages import Messages, Origin
+from agent.events.times import Millis
+from agent.runs import Fate
+
+FindFields = Callable[[bytes, Origin | None], Fields]
+Encode = Callable[[Fields], bytes]
+
+EMPTY = "empty line"
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Which field says the time, how it is read, and which times are believed, from now."""
+
+    field: str
+    read: Millis
+
+
+@dataclass(slots=True)
+class Made:
+    """What has become of messages so far. `raw` gives the bytes of a message for a dead letter."""
+
+    messages: Messages
+    now: int
+    believed: tuple[int, int]
+    raw: Callable[[int], bytes]
+    tally: Tally = field(default_factory=Tally)
+    times: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    dead: list[DeadLine] = field(default_factory=list)
+    lines: int = 0
+    clamped: int = 0
+
+    def event(self, at: int, time: int, body: bytes) -> None:
+        self.times.append(self._believed(time))
+        self.positions.append(self.messages.positions[at])
+        self.bodies.append(body)
+        self.lines += self.messages.count(at)
+
+    def drop(self, at: int, reason: str) -> None:
+        self.tally.add(Fate.FILTERED, reason, self.messages.count(at), self.messages.size(at))
+
+    def bury(self, at: int, fault: Fault, time: int | None = None) -> None:
+        size = self.messages.size(at)
+        self.tally.add(Fate.DEAD_LETTERED, fault.kind, self.messages.count(at), size)
+        when = self.now if time is None else self._believed(time)
+        where = self.messages.positions[at]
+        self.dead.append(DeadLine(where, size, self.raw(at), fault.reason, when))
+
+    def events(self) -> Events | None:
+        if not self.bodies:
+            return None
+        return Events(self.times, self.positions, self.bodies, self.keys or None)
+
+    def _believed(self, time: int) -> int:
+        oldest, newest = self.believed
+        if oldest <= time <= newest:
+            return time
+        self.clamped += 1
+        return min(max(time, oldest), newest)
+
+
+class Make(Protocol):
+    def __call__(self, bodies: Sequence[bytes], made: Made) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an input wants, apart from its format. `key` is the field that chooses a partition."""
+
+    filters: Filters
+    when: When | None
+    key: str
+
+    def time(self, value: Mapping[str, Any], now: int) -> int:
+        if self.when is None:
+            return now
+        found = looked_up(value, self.when.field)
+        if found is None:
+            raise Fault("time", f"there is no field {self.when.field} to tell the time")
+        try:
+            return self.when.read(found, now)
+        except Fault as fault:
+            raise Fault(fault.kind, f"{self.when.field}: {fault}") from None
+
+    def key_of(self, value: Mapping[str, Any]) -> bytes:
+        found = looked_up(value, self.key)
+        return b"" if found is None else utf8(text_of(found))
+
+
+class OneByOne:
+    """Any format, a message at a time."""
+
+    def __init__(self, find: FindFields, added: Fields, rules: Rules, encode: Encode) -> None:
+        self._find = find
+        self._added = added
+        self._rules = rules
+        self._encode = encode
+
+    def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
+        origins = made.messages.origins
+        rules, now = self._rules, made.now
+        for at, body in enumerate(bodies):
+            origin = origins[at] if origins is not None else None
+            time = None
+            try:
+                value = self._find(body, origin)
+                value.update(self._added)
+                time = rules.time(value, now)
+                if rules.filters:
+                    reason = rules.filters.dropped_by(body, body.decode(), value)
+                    if reason is not None:
+                        made.drop(at, reason)
+                        continue
+                encoded = self._encode(value)
+            except Fault as fault:
+                if fault.kind == "format" and (not body or body.isspace()):
+                    made.drop(at, EMPTY)
+                else:
+                    made.bury(at, fault, time)
+            except ValueError as error:
+                made.bury(at, Fault("schema", str(error)), time)
+            else:
+                made.event(at, time, encoded)
+                if rules.key:
+                    made.keys.append(rules.key_of(value))

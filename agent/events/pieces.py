@@ -1,0 +1,145 @@
+"""Messages in files of container runtimes: put together from their pieces, stream by stream.
+
+Pieces of two streams may alternate. A section is a stretch of lines that begins and ends with no
+message begun and not ended; mostly it is one line. Only whole sections are consumed. One that would
+be longer than a line may be ends before that, and what was begun is taken as it is.
+
+Where several lines are to be one event (`grouping`), lines of the same stream that follow each
+other are meant, and what is in a section with something else stands alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from agent.events.encodings import Lines
+from agent.events.faults import Fault
+from agent.events.formats.containers import Piece
+from agent.events.grouping import Grouping
+from agent.events.messages import Messages, Origin
+
+ReadPiece = Callable[[bytes], Piece]
+
+
+@dataclass(slots=True)
+class _Message:
+    origin: Origin
+    texts: list[bytes]
+    section: int  # the position at which its section begins
+    end: int  # of its text in the file: without the line break
+    alone: bool = False
+
+    @property
+    def start(self) -> int:
+        return self.origin.spans[0][0]
+
+
+@dataclass(slots=True)
+class _Joining:
+    done: list[_Message] = field(default_factory=list)
+    section: list[_Message] = field(default_factory=list)
+    begun: dict[str, _Message] = field(default_factory=dict)
+
+    def close(self) -> None:
+        for each in self.section:
+            each.alone = len(self.section) > 1
+        self.done += self.section
+        self.section = []
+        self.begun = {}
+
+
+class Joiner:
+    def __init__(self, read: ReadPiece, grouping: Grouping | None, most: int, unit: int) -> None:
+        self._read = read
+        self._grouping = grouping
+        self._most = most
+        self._unit = unit
+
+    def messages(self, lines: Lines, *, final: bool) -> Messages:
+        joining = _Joining()
+        for at, (body, span) in enumerate(
+            zip(lines.bodies, pairwise(lines.positions), strict=True)
+        ):
+            broken = lines.unfinished and at == len(lines.bodies) - 1
+            end = span[1] if broken else span[1] - self._unit
+            if joining.section and end - joining.section[0].start > self._most:
+                joining.close()
+            self._take(joining, body, span, end)
+        end = lines.positions[-1]
+        if joining.section:
+            over = lines.rest and end + lines.rest - joining.section[0].start > self._most
+            if final or over:
+                joining.close()
+            else:
+                end = joining.section[0].start
+        return self._grouped(joining, lines, end, final=final)
+
+    def _take(self, joining: _Joining, body: bytes, span: tuple[int, int], end: int) -> None:
+        section = joining.section[0].start if joining.section else span[0]
+        try:
+            piece = self._read(body)
+        except Fault as fault:
+            origin = Origin("", "", None, [span], fault)
+            joining.section.append(_Message(origin, [body], section, end))
+        else:
+            message = joining.begun.pop(piece.stream, None)
+            if message is None:
+                origin = Origin(piece.stream, piece.time, piece.attrs, [])
+                message = _Message(origin, [], section, end)
+                joining.section.append(message)
+            message.texts.append(piece.text)
+            message.origin.spans.append(span)
+            message.end = end
+            if piece.more:
+                joining.begun[piece.stream] = message
+        if not joining.begun:
+            joining.close()
+
+    def _grouped(self, joining: _Joining, lines: Lines, end: int, *, final: bool) -> Messages:
+        found = joining.done
+        bodies = [b"".join(each.texts) for each in found]
+        firsts = list(range(len(found)))
+        held = False
+        if self._grouping is not None:
+            firsts = self._firsts(self._grouping, found, bodies)
+            next_end = end
+            if joining.section:
+                next_end = joining.section[0].end
+            elif lines.rest:
+                next_end = end + lines.rest
+            if firsts and not final and not found[-1].alone and not found[-1].origin.fault:
+                held = self._grouping.may_go_on(
+                    len(found) - firsts[-1], next_end - found[firsts[-1]].start
+                )
+            if held:
+                end = found[firsts[-1]].start
+                bodies = bodies[: firsts[-1]]
+                found = found[: firsts.pop()]
+        bounds = [*firsts, len(found)]
+        return Messages(
+            [b"\n".join(bodies[first:last]) for first, last in pairwise(bounds)],
+            [*(found[first].start for first in firsts), end],
+            [sum(len(m.origin.spans) for m in found[a:b]) for a, b in pairwise(bounds)],
+            [_together(found[first:last]) for first, last in pairwise(bounds)],
+            unfinished=held,
+            half=lines.rest > 0 or bool(joining.section),
+        )
+
+    @staticmethod
+    def _firsts(grouping: Grouping, found: list[_Message], bodies: list[bytes]) -> list[int]:
+        begins = []
+        for at, message in enumerate(found):
+            before = found[at - 1] if at else None
+            apart = before is None or before.alone or message.alone
+            apart = apart or bool(before and before.origin.fault) or bool(message.origin.fault)
+            apart = apart or bool(before and before.origin.stream != message.origin.stream)
+            begins.append(apart or grouping.begins(bodies[at]))
+        return grouping.firsts(begins, [each.start for each in found], [each.end for each in found])
+
+
+def _together(messages: list[_Message]) -> Origin:
+    first = messages[0].origin
+    if len(messages) == 1:
+        return first
+    spans = [span for each in messages for span in each.origin.spans]
+    return Origin(first.stream, first.time, first.attrs, spans, first.fault)

@@ -1,0 +1,154 @@
+"""What is done with the messages of an input, put together once from its configuration."""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from agent.batches.json_tails import JsonTails
+from agent.batches.tail_encoder import TailEncoder
+from agent.config import Format, Input, Time, UnknownFields
+from agent.events.encodings import utf8
+from agent.events.faults import Fault
+from agent.events.fields import Fields, text_of
+from agent.events.filtering import Filters
+from agent.events.formats.json_lines import fields_of_json
+from agent.events.formats.logfmt import fields_of_logfmt
+from agent.events.formats.named_groups import by_named_groups
+from agent.events.formats.syslog import either, fields_of_syslog
+from agent.events.json_columns import JsonColumns
+from agent.events.making import Encode, FindFields, Made, Make, OneByOne, Rules, When
+from agent.events.messages import Origin
+from agent.events.schema_fit import (
+    EXTRA,
+    MESSAGE,
+    check_fields,
+    check_fit,
+    encoder_for,
+    is_plain,
+    key_field,
+    names_of,
+)
+from agent.events.times import Iso8601, Rfc3164, time_reader
+from schemas.parsing import AvroSchema
+
+_SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
+_FREE_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
+_TIME: Final = "time"
+
+
+def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
+    """None: messages are events as they are. Raises ValueError or `InputError`."""
+    names = names_of(input_)
+    check_fit(input_, schema, names)
+    rules = Rules(Filters(input_.filters), _when(input_), key_field(input_))
+    added = dict(input_.add_fields)
+    if schema is None or is_plain(schema):
+        if input_.format is Format.PLAIN:
+            return PlainLines(rules.filters) if rules.filters else None
+        return OneByOne(_find_fields(input_), {}, rules, message_of)
+    encoder = encoder_for(input_, schema)
+    check_fields(input_, encoder, names)
+    unknown = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
+    asked = _asked(input_)
+    if input_.format is Format.JSON and unknown is not UnknownFields.KEEP:
+        only_known = unknown is UnknownFields.DEAD
+        tails = JsonTails(encoder, take=asked, constants=added, only_known=only_known)
+        return JsonColumns(tails, asked, added, rules)
+    encode = _encode(encoder, unknown, {*encoder.names, *asked})
+    return OneByOne(_find_fields(input_), added, rules, encode)
+
+
+class PlainLines:
+    """Lines that are messages, of which some are dropped."""
+
+    def __init__(self, filters: Filters) -> None:
+        self._filters = filters
+
+    def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
+        for at, body in enumerate(bodies):
+            text = body.decode()
+            reason = self._filters.dropped_by(body, text, {MESSAGE: text})
+            if reason is None:
+                made.event(at, made.now, body)
+            else:
+                made.drop(at, reason)
+
+
+def message_of(value: Fields) -> bytes:
+    """For the plain schema: of all fields the message is taken."""
+    message = value.get(MESSAGE)
+    if message is None:
+        raise Fault("schema", f"{MESSAGE}: it is missing")
+    return utf8(text_of(message))
+
+
+def _when(input_: Input) -> When | None:
+    time = input_.time
+    if time is None:
+        if input_.format not in _SAY_THE_TIME:
+            return None
+        time = Time(field=_TIME)
+    may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
+    if may_be_either and time.format in {"iso8601", "rfc3164"}:
+        zone = ZoneInfo(time.zone)
+        return When(_TIME, either(Iso8601(zone), Rfc3164(zone)))
+    return When(time.field, time_reader(time))
+
+
+def _find_fields(input_: Input) -> FindFields:
+    match input_.format:
+        case Format.CRI | Format.DOCKER:
+            return _fields_of_container
+        case Format.PLAIN:
+            return lambda body, _: {MESSAGE: body.decode()}
+        case Format.REGEX:
+            by_groups = by_named_groups(input_.pattern)
+            return lambda body, _: by_groups(body)
+    find = _FIND[input_.format]
+    return lambda body, _: find(body)
+
+
+_FIND: Final[dict[Format, Callable[[bytes], Fields]]] = {
+    Format.JSON: fields_of_json,
+    Format.LOGFMT: fields_of_logfmt,
+    Format.SYSLOG: fields_of_syslog,
+}
+
+
+def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:
+    assert origin is not None
+    if origin.fault is not None:
+        raise origin.fault
+    fields: Fields = {MESSAGE: body.decode(), "stream": origin.stream, _TIME: origin.time}
+    if origin.attrs is not None:
+        fields["attrs"] = origin.attrs
+    return fields
+
+
+def _asked(input_: Input) -> list[str]:
+    """The fields that time, filters and partition go by, and the objects they may be in."""
+    time = input_.time.field if input_.time else ""
+    names = [time, *(each.field for each in input_.filters), key_field(input_)]
+    roots = ((name, name.partition(".")[0]) for name in names if name)
+    return list(dict.fromkeys(chain.from_iterable(roots)))
+
+
+def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]) -> Encode:
+    if unknown is UnknownFields.DROP:
+        return encoder.encode
+
+    def only_known(value: Fields) -> bytes:
+        for name in value:
+            if name not in known:
+                raise Fault("unknown field", f"there is no field {name!r:.80}")
+        return encoder.encode(value)
+
+    def keeping(value: Fields) -> bytes:
+        extra = {name: text_of(value[name]) for name in value if name not in known}
+        if extra:
+            own = value.get(EXTRA)
+            value = {**value, EXTRA: {**own, **extra} if isinstance(own, dict) else extra}
+        return encoder.encode(value)
+
+    return keeping if unknown is UnknownFields.KEEP else only_known

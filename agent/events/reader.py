@@ -1,0 +1,201 @@
+"""From the bytes of a file to events: all that an input says about its lines.
+
+Rules:
+
+1. A reader knows nothing of a source. What it makes of bytes depends on them, on their position,
+   and on the time; and whatever pieces a file is read in, the same events come of it.
+2. Bytes that are consumed are those of events or excepted, and so are lines: the sums are exact.
+3. Whatever bytes there are, nothing is raised. A line that cannot be an event is a dead letter.
+4. Redaction comes before everything that looks at what a line says.
+
+One reader for each input, in one thread.
+"""
+
+from dataclasses import replace
+from operator import sub
+
+from agent import config
+from agent.config import LongLines
+from agent.errors import InputError
+from agent.events.cuts import MOST_RAW, Cut, DeadLine, Events
+from agent.events.encodings import Lines, line_encoding
+from agent.events.formats.containers import cri_piece, docker_piece
+from agent.events.grouping import Grouping
+from agent.events.making import Made
+from agent.events.messages import Messages
+from agent.events.pieces import Joiner
+from agent.events.plan import make_for
+from agent.events.redaction import Redactor
+from agent.events.schema_fit import is_plain
+from agent.runs import Excepted, Fate
+from schemas.parsing import AvroSchema
+
+_PIECES = {config.Format.CRI: cri_piece, config.Format.DOCKER: docker_piece}
+
+
+class Reader:
+    def __init__(
+        self,
+        input_: config.Input,
+        schema: AvroSchema | None,
+        times: config.Times,
+    ) -> None:
+        """Raises `InputError` if the input does not fit the schema of its topic."""
+        self.plain = is_plain(schema)
+        try:
+            self._encoding = line_encoding(input_.encoding)
+            self._redactor = Redactor(input_.redact)
+            self._make = make_for(input_, schema)
+        except ValueError as error:
+            raise InputError(f"{input_.label}: {error}") from None
+        self._times = times
+        unit = self._encoding.unit
+        self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
+        self._cuts = input_.long_lines is LongLines.CUT
+        self._too_long = (
+            f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
+        )
+        self._last_line_timeout = input_.last_line_timeout
+        self._multiline_timeout = input_.multiline.timeout if input_.multiline else 0.0
+        self._grouping = (
+            Grouping(input_.multiline, self._cap, unit) if input_.multiline is not None else None
+        )
+        self._joiner = (
+            Joiner(_PIECES[input_.format], self._grouping, self._cap, unit)
+            if input_.format in _PIECES
+            else None
+        )
+
+    @property
+    def most_bytes(self) -> int:
+        """A chunk of this size always makes progress."""
+        return 2 * (self._cap + 2 * self._encoding.unit)
+
+    def cut(
+        self,
+        chunk: bytes,
+        position: int,
+        *,
+        now_millis: int,
+        final: bool,
+        most_lines: int | None = None,
+        skipping: bool = False,
+    ) -> Cut:
+        """What becomes of the beginning of `chunk`, which stands at `position` of the file.
+
+        `final`: the chunk reaches to the end of what there is, and nothing more has come for long,
+        or ever will: what is incomplete is taken as it is. `skipping` is what the cut before said.
+        """
+        if not chunk:
+            return Cut(0, skipping=skipping and not final)
+        if skipping:
+            return self._skipped(chunk, position, final=final)
+        together = self._grouping is not None or self._joiner is not None
+        most = None if most_lines is None else max(1, most_lines)
+        lines = self._encoding.lines(chunk, position, None if together else most, final=final)
+        whole = lines
+        if lines.longest > self._cap:
+            lines = lines.first(first_long(lines, self._cap, self._encoding.unit))
+        too_long = lines.rest >= self._cap + self._encoding.unit
+        if not lines.bodies:
+            if too_long or whole.bodies:
+                return self._long(chunk, position, now_millis, final=final)
+            return Cut(0, wait=self._last_line_timeout)
+        messages = self._messages(lines, final=final and lines is whole)
+        limited = not together and most is not None and len(lines.bodies) >= most
+        if together and most is not None:
+            some = messages.first(most)
+            limited, messages = some is not messages, some
+        wait = 0.0 if limited or too_long else self._wait(messages)
+        return self._made(messages, chunk, position, now_millis, wait)
+
+    def _messages(self, lines: Lines, *, final: bool) -> Messages:
+        if self._joiner is not None:
+            return self._joiner.messages(lines, final=final)
+        if self._grouping is not None:
+            return self._grouping.messages(lines, final=final)
+        return Messages.of(lines)
+
+    def _wait(self, messages: Messages) -> float:
+        return max(
+            self._last_line_timeout if messages.half else 0.0,
+            self._multiline_timeout if messages.unfinished else 0.0,
+        )
+
+    def _made(
+        self, messages: Messages, chunk: bytes, position: int, now_millis: int, wait: float
+    ) -> Cut:
+        consumed = messages.positions[-1] - position
+        bodies = self._redactor.bodies(messages.bodies)
+        if not bodies:
+            return Cut(consumed, wait=wait)
+        if self._make is None:
+            events = Events(now_millis, messages.positions[:-1], bodies)
+            return Cut(consumed, events, lines=messages.lines, wait=wait)
+
+        def raw(at: int) -> bytes:
+            if self._redactor:
+                return bodies[at][:MOST_RAW]
+            pieces = (chunk[start - position : end - position] for start, end in messages.spans(at))
+            return self._encoding.without_break(b"".join(pieces))[:MOST_RAW]
+
+        oldest = now_millis - int(self._times.oldest * 1000)
+        newest = now_millis + int(self._times.newest * 1000)
+        made = Made(messages, now_millis, (oldest, newest), raw)
+        self._make(bodies, made)
+        return Cut(
+            consumed,
+            made.events(),
+            made.dead,
+            made.tally.excepted(),
+            made.lines,
+            wait,
+            clamped=made.clamped,
+        )
+
+    def _long(self, chunk: bytes, position: int, now_millis: int, *, final: bool) -> Cut:
+        """The first line is longer than a line may be: its beginning counts, the rest is passed
+        over, even if its end is not there yet.
+        """
+        head = self._encoding.head(chunk[: self._cap], position)
+        rest = self._skipped(chunk, position, final=final)
+        end = position + self._cap
+        if self._cuts:
+            line = Lines([head], [position, end], 0, self._cap, unfinished=True)
+            cut = self._made(self._messages(line, final=True), chunk, position, now_millis, 0.0)
+        else:
+            (raw,) = self._redactor.bodies([head])
+            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self._too_long, now_millis)
+            cut = Cut(
+                self._cap,
+                dead=[dead],
+                excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self._too_long),),
+            )
+        (over,) = rest.excepted
+        return replace(
+            cut,
+            consumed=rest.consumed,
+            excepted=(*cut.excepted, replace(over, bytes=over.bytes - self._cap)),
+            skipping=rest.skipping,
+        )
+
+    def _skipped(self, chunk: bytes, position: int, *, final: bool) -> Cut:
+        """Up to the end of the line, or as far as the chunk goes."""
+        line = self._encoding.lines(chunk, position, 1, final=final)
+        size = line.positions[-1] - position
+        skipping = not line.bodies
+        if skipping:
+            size = len(chunk) - (position + len(chunk)) % self._encoding.unit
+        if not size:
+            return Cut(0, wait=self._last_line_timeout, skipping=True)
+        fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
+        return Cut(size, excepted=(Excepted(fate, 0, size, self._too_long),), skipping=skipping)
+
+
+def first_long(lines: Lines, cap: int, unit: int) -> int:
+    """The first line that is longer than `cap` bytes, without its line break."""
+    ends = [end - unit for end in lines.positions[1:]]
+    if lines.unfinished:
+        ends[-1] += unit
+    sizes = map(sub, ends, lines.positions)
+    return next(at for at, size in enumerate(sizes) if size > cap)

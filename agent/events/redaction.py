@@ -1,0 +1,89 @@
+"""What must not leave this host, taken out of a line before anything else is done with it.
+
+All of a line is gone over. A long one in windows that overlap: whatever matches within half a
+window is found wherever it is, and no pattern is ever given more than a window at once. A match
+that reaches to the end of a window is looked at again from its beginning.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from agent.config import Redaction
+from agent.events.encodings import utf8
+
+WINDOW: Final = 8 * 1024
+_STEP: Final = WINDOW // 2
+_DIGEST_BYTES: Final = 16
+
+Replace = Callable[["re.Match[str]"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    pattern: re.Pattern[str]
+    replace: Replace
+
+
+class Redactor:
+    def __init__(self, redactions: Iterable[Redaction]) -> None:
+        """Raises ValueError for a replacement that names a group which the pattern has not."""
+        self._rules = [_Rule(re.compile(each.pattern), _replacing(each)) for each in redactions]
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def text(self, text: str) -> str:
+        for rule in self._rules:
+            if len(text) <= WINDOW:
+                text = rule.pattern.sub(rule.replace, text)
+            else:
+                text = "".join(_replaced_by_windows(rule, text))
+        return text
+
+    def bodies(self, bodies: list[bytes]) -> list[bytes]:
+        return [self._body(body) for body in bodies] if self._rules else bodies
+
+    def _body(self, body: bytes) -> bytes:
+        text = body.decode()
+        redacted = self.text(text)
+        return body if redacted == text else utf8(redacted)
+
+
+def _replacing(redaction: Redaction) -> Replace:
+    pattern = re.compile(redaction.pattern)
+    if redaction.hash:
+        key = redaction.key.encode()
+        key = key if len(key) <= blake2b.MAX_KEY_SIZE else blake2b(key).digest()
+
+        def digest(match: re.Match[str]) -> str:
+            text = utf8(match.group())
+            if not key:
+                return blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
+            return blake2b(text, digest_size=_DIGEST_BYTES, key=key).hexdigest()
+
+        return digest
+    try:
+        pattern.sub(redaction.replacement, "")
+    except (re.error, IndexError) as error:
+        raise ValueError(f"`replacement: {redaction.replacement}` cannot be: {error}") from None
+    return lambda match: match.expand(redaction.replacement)
+
+
+def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
+    done = at = 0  # before `done` all was handed out; before `at` no match begins
+    while at < len(text):
+        end = min(at + WINDOW, len(text))
+        match = rule.pattern.search(text, at, end)
+        if match is None or match.start() == match.end():
+            at = len(text) if end == len(text) else at + _STEP
+            continue
+        if match.end() == end < len(text) and match.start() > at:
+            at = match.start()
+            continue
+        yield text[done : match.start()]
+        yield rule.replace(match)
+        done = at = match.end()
+    yield text[done:]
