@@ -1,0 +1,286 @@
+"""What a journal holds, and how each of its entries changes it. No I/O, no clock, no threads.
+
+The same entries in the same order lead to the same contents: that is how a journal is read. So
+nothing here may depend on anything but the contents and the entry.
+
+Invariants: every open batch's sources are known; a source with an open batch is neither forgotten
+nor said to be finished; a statement's number is its batch's, and no number is used twice.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent.journal.state import (
+    Chosen,
+    Finished,
+    Numbers,
+    OpenBatch,
+    Shipped,
+    Statement,
+    WindowPassed,
+)
+from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.runs import KnownSource, Progress, SourceId
+from client.delivery import TopicPartition
+from client.identity import Identity
+from wire.batch import BatchHeader
+
+MOST_STATEMENTS = 100_000
+"""More than this do not wait for the ledger: the oldest are given up, and counted."""
+
+Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, CRC
+
+
+class Unfitting(ValueError):
+    """An entry speaks of something that is not there."""
+
+
+@dataclass(slots=True)
+class Contents:
+    """Everything. `known` holds sources as they were last told; how far they are is `progress`."""
+
+    agent_id: str
+    known: dict[SourceId, KnownSource] = field(default_factory=dict)
+    progress: dict[SourceId, Progress] = field(default_factory=dict)
+    open: dict[int, OpenBatch] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
+    partitions: dict[str, Chosen] = field(default_factory=dict)
+    acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    ledger_seq: int = 0
+    next_number: int = 0
+    given_up: int = 0  # statements
+    open_bytes: int = 0
+    keeps_statements: bool = True
+
+    def copy(self) -> "Contents":
+        """As it is now, for whoever writes it down while this goes on."""
+        return replace(
+            self,
+            known=self.known.copy(),
+            progress=self.progress.copy(),
+            open=self.open.copy(),
+            statements=self.statements.copy(),
+            ending=self.ending.copy(),
+            partitions=self.partitions.copy(),
+            acknowledged_offsets=self.acknowledged_offsets.copy(),
+        )
+
+    def keep_statements(self, keep: bool) -> None:
+        """Whether anybody wants them."""
+        self.keeps_statements = keep
+        if not keep:
+            self.statements.clear()
+
+    # What entries do
+
+    def source(self, known: KnownSource) -> None:
+        """Its progress counts at first sight only: from then on, parcels say how far it is."""
+        self.progress.setdefault(known.id, known.progress)
+        before = self.known.get(known.id)
+        finished = known.finished if before is None else before.finished
+        self.known[known.id] = replace(known, progress=self.progress[known.id], finished=finished)
+
+    def parcel(self, parcel: Parcel) -> None:
+        self.check_parcel(parcel)
+        self._open((each, (each.number,)) for each in parcel.batches)
+        self._state(parcel.eventless)
+        for source, progress in parcel.progress.items():
+            if progress != self.progress[source]:
+                self._go_on(source)
+            self.progress[source] = progress
+        self.ledger_seq += sum(
+            each.batch.records for each in parcel.batches if each.cargo is Cargo.LEDGER
+        )
+
+    def numbered(self, numberings: Iterable[Numbering]) -> None:
+        for number, identity, base_sequence, crc in numberings:
+            numbers = Numbers(identity, base_sequence, crc)
+            self.open[number] = replace(self.open_batch(number), numbers=numbers)
+
+    def acknowledged(self, number: int, base_offset: int, leader_epoch: int) -> None:
+        done = self._close(number)
+        outgoing, header = done.outgoing, done.outgoing.batch.header
+        if base_offset >= 0:
+            target = outgoing.batch.target
+            last = base_offset + header.last_offset_delta
+            self.acknowledged_offsets[target] = max(last, self.acknowledged_offsets.get(target, -1))
+        if outgoing.cargo is Cargo.LEDGER:
+            for covered in outgoing.covers:
+                self.statements.pop(covered, None)
+        else:
+            self._add(self._shipped(done, header, base_offset, leader_epoch))
+        self._end(outgoing)
+
+    def replaced(
+        self, number: int, batches: Sequence[Outgoing], eventless: Sequence[Eventless]
+    ) -> None:
+        self.check_new(batches)
+        old = self._close(number)
+        self._open((each, (*old.place, index)) for index, each in enumerate(batches))
+        self._state(eventless)
+        self._end(old.outgoing)
+
+    def finished(self, source: SourceId, number: int, millis: int) -> None:
+        self.check_known((source,))
+        self.known[source] = replace(self.known[source], finished=True, seen_millis=millis)
+        self._count(number)
+        self.ending[source] = number
+        self._end_if_acknowledged(source)
+
+    def partition(self, topic: str, chosen: Chosen) -> None:
+        before = self.partitions.get(topic)
+        if before is not None and before.topic_id != chosen.topic_id:
+            for target in [each for each in self.acknowledged_offsets if each.topic == topic]:
+                del self.acknowledged_offsets[target]
+        self.partitions[topic] = chosen
+
+    def forget(self, sources: Iterable[SourceId]) -> None:
+        for source in sources:
+            self.known.pop(source, None)
+            self.progress.pop(source, None)
+
+    # Whether an entry fits
+
+    def check_known(self, sources: Iterable[SourceId]) -> None:
+        for source in sources:
+            if source not in self.known:
+                raise Unfitting(f"source {source} is not known")
+
+    def check_new(self, batches: Iterable[Outgoing]) -> None:
+        for each in batches:
+            if each.number in self.open:
+                raise Unfitting(f"batch {each.number} is there already")
+
+    def check_parcel(self, parcel: Parcel) -> None:
+        self.check_known(parcel.progress)
+        self.check_new(parcel.batches)
+
+    def open_batch(self, number: int) -> OpenBatch:
+        try:
+            return self.open[number]
+        except KeyError:
+            raise Unfitting(f"batch {number} is not open") from None
+
+    # What is asked
+
+    def sources(self) -> tuple[KnownSource, ...]:
+        return tuple(map(self.known_source, self.known))
+
+    def known_source(self, source: SourceId) -> KnownSource:
+        known, progress = self.known[source], self.progress[source]
+        return known if known.progress == progress else replace(known, progress=progress)
+
+    def open_in_order(self) -> tuple[OpenBatch, ...]:
+        return tuple(sorted(self.open.values(), key=lambda each: each.place))
+
+    def unpublished(self) -> tuple[Statement, ...]:
+        """Those that are in no open batch of the ledger either."""
+        covered = {number for each in self.open.values() for number in each.outgoing.covers}
+        return tuple(each for each in self.statements.values() if each.number not in covered)
+
+    def has_taken(self, parcel: Parcel) -> bool:
+        """Whether this very parcel was taken over, and nothing has become of it yet."""
+        for batch in parcel.batches:
+            there = self.open.get(batch.number)
+            return there is not None and there.outgoing is batch
+        for eventless in parcel.eventless:
+            return self.statements.get(eventless.number) is eventless
+        return False
+
+    def forgettable(self, before_millis: int) -> list[SourceId]:
+        """Sources that are finished, and of which nothing is left to be said."""
+        old = {
+            source
+            for source, known in self.known.items()
+            if known.finished and known.seen_millis < before_millis
+        }
+        spoken_of = set(self.ending)
+        for statement in self.statements.values() if old else ():
+            spoken_of |= _sources_of(statement)
+        for each in self.open.values() if old else ():
+            spoken_of.update(run.source for run in each.outgoing.runs)
+        return sorted(old - spoken_of)
+
+    # How
+
+    def _open(self, batches: Iterable[tuple[Outgoing, tuple[int, ...]]]) -> None:
+        for outgoing, place in batches:
+            self.open[outgoing.number] = OpenBatch(outgoing, None, place)
+            self.open_bytes += outgoing.batch.size
+            self._count(outgoing.number)
+
+    def _close(self, number: int) -> OpenBatch:
+        done = self.open_batch(number)
+        del self.open[number]
+        self.open_bytes -= done.outgoing.batch.size
+        return done
+
+    def _state(self, eventless: Iterable[Eventless]) -> None:
+        for each in eventless:
+            self._count(each.number)
+            self._add(each)
+
+    def _add(self, statement: Statement) -> None:
+        if self.keeps_statements:
+            self.statements[statement.number] = statement
+        while len(self.statements) > MOST_STATEMENTS:
+            del self.statements[next(iter(self.statements))]
+            self.given_up += 1
+
+    def _count(self, number: int) -> None:
+        self.next_number = max(self.next_number, number + 1)
+
+    def _shipped(
+        self, done: OpenBatch, header: BatchHeader, base_offset: int, leader_epoch: int
+    ) -> Shipped:
+        outgoing = done.outgoing
+        target = outgoing.batch.target
+        chosen = self.partitions.get(target.topic)
+        crc = header.crc if done.numbers is None else done.numbers.crc
+        counts = sorted(outgoing.windows, key=lambda each: each.start)
+        size = outgoing.batch.size
+        windows = [
+            WindowPassed(each.start, each.events, size, crc)
+            if each is counts[0]
+            else WindowPassed(each.start, each.events, 0, 0)
+            for each in counts
+        ]
+        return Shipped(
+            number=outgoing.number,
+            topic=target.topic,
+            topic_id=chosen.topic_id if chosen else "",
+            partition=target.partition,
+            leader_epoch=leader_epoch,
+            base_offset=base_offset,
+            offsets=header.last_offset_delta + 1,
+            windows=tuple(windows),
+            runs=outgoing.runs,
+            delays=outgoing.delays,
+        )
+
+    def _go_on(self, source: SourceId) -> None:
+        """A source that was finished has grown again."""
+        if self.known[source].finished:
+            self.known[source] = replace(self.known[source], finished=False)
+            self.ending.pop(source, None)
+
+    def _end(self, outgoing: Outgoing) -> None:
+        if self.ending:
+            for source in {run.source for run in outgoing.runs} & self.ending.keys():
+                self._end_if_acknowledged(source)
+
+    def _end_if_acknowledged(self, source: SourceId) -> None:
+        runs = (run for each in self.open.values() for run in each.outgoing.runs)
+        if any(run.source == source for run in runs):
+            return
+        known, progress = self.known[source], self.progress[source]
+        number = self.ending.pop(source)
+        path = known.last_path or known.path
+        self._add(Finished(number, source, known.topic, path, progress.seq, progress.position))
+
+
+def _sources_of(statement: Statement) -> set[SourceId]:
+    if isinstance(statement, Shipped):
+        return {run.source for run in statement.runs}
+    return {statement.run.source if isinstance(statement, Eventless) else statement.source}

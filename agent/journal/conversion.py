@@ -1,0 +1,237 @@
+"""The agent's values as entries, and back: each function has its counterpart."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from agent.journal.entries import (
+    EventlessEntry,
+    EventlessStatement,
+    FinishedStatement,
+    NumberingEntry,
+    OpenEntry,
+    OutgoingEntry,
+    PartitionEntry,
+    RunEntry,
+    ShippedStatement,
+    SourceEntry,
+    StatementEntry,
+)
+from agent.journal.state import (
+    Chosen,
+    Finished,
+    Numbers,
+    OpenBatch,
+    Shipped,
+    Statement,
+    WindowPassed,
+)
+from agent.parcels import Cargo, Eventless, Outgoing
+from agent.runs import (
+    Excepted,
+    Fate,
+    Fingerprint,
+    KnownSource,
+    Progress,
+    Run,
+    SourceId,
+    WindowCount,
+)
+from client.delivery import Batch, TopicPartition
+from client.identity import Identity
+
+_CARGOES: Final = {Cargo.EVENTS: 1, Cargo.DEAD_LETTERS: 2, Cargo.LEDGER: 3}
+_CARGO_OF: Final = {number: cargo for cargo, number in _CARGOES.items()}
+_FATE_OF: Final = {str(fate): fate for fate in Fate}
+
+
+# To entries
+
+
+def run_entry(run: Run) -> RunEntry:
+    return (
+        run.source,
+        run.seq,
+        run.events,
+        run.position,
+        run.end_position,
+        run.lines,
+        tuple((each.fate.value, each.count, each.bytes, text(each.reason)) for each in run.excepted)
+        if run.excepted
+        else (),
+    )
+
+
+def outgoing_entry(outgoing: Outgoing) -> OutgoingEntry:
+    batch = outgoing.batch
+    return OutgoingEntry(
+        outgoing.number,
+        _CARGOES[outgoing.cargo],
+        batch.target.topic,
+        batch.target.partition,
+        len(batch.data),
+        tuple(map(run_entry, outgoing.runs)),
+        tuple((each.start, each.events) for each in outgoing.windows),
+        tuple(outgoing.delays),
+        tuple(outgoing.covers),
+    )
+
+
+def outgoing_entries(batches: Iterable[Outgoing]) -> tuple[OutgoingEntry, ...]:
+    return tuple(map(outgoing_entry, batches))
+
+
+def eventless_entries(eventless: Iterable[Eventless]) -> tuple[EventlessEntry, ...]:
+    return tuple((each.number, each.topic, run_entry(each.run)) for each in eventless)
+
+
+def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
+    return SourceEntry(
+        known.id,
+        known.input,
+        known.topic,
+        os.fsencode(known.path),
+        known.device,
+        known.inode,
+        known.fingerprint.size,
+        known.fingerprint.digest,
+        progress.position,
+        progress.seq,
+        progress.dead_seq,
+        os.fsencode(known.last_path),
+        known.size,
+        known.finished,
+        known.seen_millis,
+    )
+
+
+def numbering_entry(number: int, numbers: Numbers) -> NumberingEntry:
+    return (number, *numbers.identity, numbers.base_sequence, numbers.crc)
+
+
+def open_entry(each: OpenBatch) -> OpenEntry:
+    numbers = None
+    if each.numbers is not None:
+        numbers = numbering_entry(each.outgoing.number, each.numbers)
+    return OpenEntry(outgoing_entry(each.outgoing), numbers, each.place)
+
+
+def statement_entry(statement: Statement) -> StatementEntry:
+    if isinstance(statement, Shipped):
+        return ShippedStatement(
+            statement.number,
+            statement.topic,
+            statement.topic_id,
+            statement.partition,
+            statement.leader_epoch,
+            statement.base_offset,
+            statement.offsets,
+            tuple(
+                (each.start, each.events, each.bytes, each.crc_sum) for each in statement.windows
+            ),
+            tuple(map(run_entry, statement.runs)),
+            statement.delays,
+        )
+    if isinstance(statement, Eventless):
+        return EventlessStatement(statement.number, statement.topic, run_entry(statement.run))
+    return FinishedStatement(
+        statement.number,
+        statement.source,
+        statement.topic,
+        os.fsencode(statement.path),
+        statement.events,
+        statement.size,
+    )
+
+
+def text(value: str) -> str:
+    """As UTF-8 can hold it."""
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+# From entries
+
+
+def run_of(entry: RunEntry) -> Run:
+    source, seq, events, position, end_position, lines, excepted = entry
+    reasons = tuple(
+        Excepted(_FATE_OF[fate], count, size, reason) for fate, count, size, reason in excepted
+    )
+    return Run(SourceId(source), seq, events, position, end_position, lines, reasons)
+
+
+def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
+    return Outgoing(
+        entry.number,
+        _CARGO_OF[entry.cargo],
+        Batch(TopicPartition(entry.topic, entry.partition), data),
+        tuple(map(run_of, entry.runs)),
+        tuple(WindowCount(*each) for each in entry.windows),
+        entry.delays,
+        entry.covers,
+    )
+
+
+def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
+    """The batches, one after the other from the body."""
+    start = 0
+    for entry in entries:
+        yield outgoing_of(entry, body[start : start + entry.size])
+        start += entry.size
+
+
+def eventless_of(entry: EventlessEntry) -> Eventless:
+    number, topic, run = entry
+    return Eventless(number, topic, run_of(run))
+
+
+def source_of(entry: SourceEntry) -> KnownSource:
+    return KnownSource(
+        id=SourceId(entry.id),
+        input=entry.input,
+        topic=entry.topic,
+        path=os.fsdecode(entry.path),
+        device=entry.device,
+        inode=entry.inode,
+        fingerprint=Fingerprint(entry.fingerprint_size, entry.fingerprint),
+        progress=Progress(entry.position, entry.seq, entry.dead_seq),
+        last_path=os.fsdecode(entry.last_path),
+        size=entry.size,
+        finished=entry.finished,
+        seen_millis=entry.seen_millis,
+    )
+
+
+def numbers_of(entry: NumberingEntry) -> Numbers:
+    _, producer_id, epoch, base_sequence, crc = entry
+    return Numbers(Identity(producer_id, epoch), base_sequence, crc)
+
+
+def open_of(entry: OpenEntry, data: bytes) -> OpenBatch:
+    numbers = None if entry.numbers is None else numbers_of(entry.numbers)
+    return OpenBatch(outgoing_of(entry.outgoing, data), numbers, entry.place)
+
+
+def statement_of(entry: StatementEntry) -> Statement:
+    if isinstance(entry, ShippedStatement):
+        return Shipped(
+            entry.number,
+            entry.topic,
+            entry.topic_id,
+            entry.partition,
+            entry.leader_epoch,
+            entry.base_offset,
+            entry.offsets,
+            tuple(WindowPassed(*each) for each in entry.windows),
+            tuple(map(run_of, entry.runs)),
+            entry.delays,
+        )
+    if isinstance(entry, EventlessStatement):
+        return eventless_of((entry.number, entry.topic, entry.run))
+    path = os.fsdecode(entry.path)
+    source = SourceId(entry.source)
+    return Finished(entry.number, source, entry.topic, path, entry.events, entry.size)
+
+
+def chosen_of(entry: PartitionEntry) -> Chosen:
+    return Chosen(entry.topic_id, entry.partition, entry.partitions)

@@ -1,0 +1,182 @@
+"""Entries as they are written down: MessagePack, each value an array of its fields.
+
+    BEGIN           first in every file: whose journal it is
+    STATE           a part of everything there was when the file was begun
+    OPEN            the same, of one open batch; its bytes are the frame's body
+    STANDS          the file holds all that its predecessor held, and from here on takes its place
+    SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN
+                    what the methods of `Journal` are told; batches' bytes are the frame's body
+
+The format is this module's own, and does not follow the classes of the agent: a field may be added
+at the end, with a default, and nothing else may change within a version. Paths are bytes, since
+names of files need not be text.
+"""
+
+from enum import IntEnum
+
+import msgspec
+
+
+class Kind(IntEnum):
+    """What an entry says. A number is never given to another kind."""
+
+    BEGIN = 1
+    STATE = 2
+    OPEN = 3
+    STANDS = 4
+    SOURCE = 10
+    PARCEL = 11
+    NUMBERED = 12
+    ACKNOWLEDGED = 13
+    REPLACED = 14
+    FINISHED = 15
+    PARTITION = 16
+    FORGOTTEN = 17
+
+
+class _Array(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    pass
+
+
+class BeginEntry(_Array, frozen=True):
+    salt: int
+    generation: int
+    agent_id: str
+    machine_id: str
+    path: bytes
+    device: int
+    inode: int
+
+
+ExceptedEntry = tuple[str, int, int, str]
+RunEntry = tuple[str, int, int, int, int, int, tuple[ExceptedEntry, ...]]
+NumberingEntry = tuple[int, int, int, int, int]  # number, producer id, epoch, base sequence, CRC
+
+
+class SourceEntry(_Array, frozen=True):
+    id: str
+    input: str
+    topic: str
+    path: bytes
+    device: int
+    inode: int
+    fingerprint_size: int
+    fingerprint: bytes
+    position: int
+    seq: int
+    dead_seq: int
+    last_path: bytes
+    size: int
+    finished: bool
+    seen_millis: int
+
+
+class OutgoingEntry(_Array, frozen=True):
+    number: int
+    cargo: int
+    topic: str
+    partition: int
+    size: int
+    runs: tuple[RunEntry, ...]
+    windows: tuple[tuple[int, int], ...]
+    delays: tuple[int, ...]
+    covers: tuple[int, ...]
+
+
+EventlessEntry = tuple[int, str, RunEntry]
+
+
+class ParcelEntry(_Array, frozen=True):
+    batches: tuple[OutgoingEntry, ...]
+    eventless: tuple[EventlessEntry, ...]
+    progress: tuple[tuple[str, int, int, int], ...]
+
+
+class ReplacedEntry(_Array, frozen=True):
+    number: int
+    batches: tuple[OutgoingEntry, ...]
+    eventless: tuple[EventlessEntry, ...]
+
+
+class NumberedEntry(_Array, frozen=True):
+    numbers: tuple[NumberingEntry, ...]
+
+
+class AcknowledgedEntry(_Array, frozen=True):
+    number: int
+    base_offset: int
+    leader_epoch: int
+
+
+class FinishedEntry(_Array, frozen=True):
+    source: str
+    number: int
+    millis: int
+
+
+class PartitionEntry(_Array, frozen=True):
+    topic: str
+    topic_id: str
+    partition: int
+    partitions: int
+
+
+class ForgottenEntry(_Array, frozen=True):
+    sources: tuple[str, ...]
+
+
+class OpenEntry(_Array, frozen=True):
+    outgoing: OutgoingEntry
+    numbers: NumberingEntry | None
+    place: tuple[int, ...]
+
+
+class ShippedStatement(_Array, frozen=True, tag="s"):
+    number: int
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    base_offset: int
+    offsets: int
+    windows: tuple[tuple[int, int, int, int], ...]
+    runs: tuple[RunEntry, ...]
+    delays: tuple[int, ...]
+
+
+class EventlessStatement(_Array, frozen=True, tag="e"):
+    number: int
+    topic: str
+    run: RunEntry
+
+
+class FinishedStatement(_Array, frozen=True, tag="f"):
+    number: int
+    source: str
+    topic: str
+    path: bytes
+    events: int
+    size: int
+
+
+StatementEntry = ShippedStatement | EventlessStatement | FinishedStatement
+
+
+class StateEntry(_Array, frozen=True):
+    """Several of these make up the whole."""
+
+    sources: tuple[SourceEntry, ...] = ()
+    statements: tuple[StatementEntry, ...] = ()
+    ending: tuple[tuple[str, int], ...] = ()
+    partitions: tuple[PartitionEntry, ...] = ()
+    acknowledged_offsets: tuple[tuple[str, int, int], ...] = ()
+    ledger_seq: int = 0
+    next_number: int = 0
+    given_up: int = 0
+
+
+class StandsEntry(_Array, frozen=True):
+    """The counters as they are now: parts of the state may be lost, these must not go back."""
+
+    ledger_seq: int
+    next_number: int

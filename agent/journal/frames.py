@@ -1,0 +1,138 @@
+"""How an entry lies in a file: framed, so that what is torn or damaged is told from what is whole.
+
+    magic "PJ" | version u8 | kind u8 | size of meta u32 | size of body u32 | CRC u32 | CRC u32
+    meta … | body …
+
+All little-endian. The first CRC-32C is that of meta and body; the second that of the frame up to
+itself, begun with the journal's salt, so that what only looks like an entry, in a log line that was
+shipped, say, is none. `meta` is the entry; `body` the record batches that belong to it, byte for
+byte. This layout is the same in every version.
+
+A process that is killed leaves the beginning of a frame at the end of a file: it is torn. Anything
+else that is wrong is damage.
+"""
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+VERSION: Final = 1
+
+_MAGIC: Final = b"PJ"
+_START: Final = struct.Struct("<2sBBIII")
+_END: Final = struct.Struct("<I")
+HEADER_SIZE: Final = _START.size + _END.size
+
+_WINDOW: Final = 256 * 1024
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One whole entry, and where it lies."""
+
+    position: int
+    end: int
+    version: int
+    kind: int
+    meta: bytes
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What stands at `position` is no whole entry. `torn`: nothing can follow it."""
+
+    position: int
+    torn: bool
+
+
+def framed(kind: int, meta: bytes, body: Sequence[Buffer] = (), *, salt: int) -> list[Buffer]:
+    """The pieces to be written; those of the body are not copied."""
+    crc = crc32c(meta)
+    size = 0
+    for piece in body:
+        crc = crc32c(piece, crc)
+        size += len(piece)
+    start = _START.pack(_MAGIC, VERSION, kind, len(meta), size, crc)
+    return [start + _END.pack(crc32c(start, salt)), meta, *body]
+
+
+class FrameReader:
+    """Reads frames of one file, which does not change meanwhile."""
+
+    def __init__(self, fd: int, salt: int = 0) -> None:
+        self._fd = fd
+        self._window = b""
+        self._window_at = 0
+        self.salt = salt
+        self.size = os.fstat(fd).st_size
+
+    def at(self, position: int) -> Frame | Fault | None:
+        """None at the end of the file."""
+        left = self.size - position
+        if left <= 0:
+            return None
+        header = self._read(position, min(left, HEADER_SIZE))
+        if len(header) < HEADER_SIZE:
+            return Fault(position, torn=True)
+        magic, version, kind, meta_size, body_size, crc = _START.unpack_from(header)
+        (header_crc,) = _END.unpack_from(header, _START.size)
+        if magic != _MAGIC or header_crc != crc32c(header[: _START.size], self.salt):
+            return Fault(position, torn=self._is_blank(position))
+        if HEADER_SIZE + meta_size + body_size > left:
+            return Fault(position, torn=True)
+        meta = self._read(position + HEADER_SIZE, meta_size)
+        body = self._read(position + HEADER_SIZE + meta_size, body_size)
+        if crc32c(body, crc32c(meta)) != crc:
+            return Fault(position, torn=False)
+        end = position + HEADER_SIZE + meta_size + body_size
+        return Frame(position, end, version, kind, meta, body)
+
+    def whole_after(self, position: int) -> Iterator[Frame]:
+        """What is whole from there on, whatever lies between."""
+        while (found := self._find(position)) is not None:
+            frame = self.at(found)
+            position = found + 1
+            if isinstance(frame, Frame):
+                yield frame
+                position = frame.end
+
+    def _find(self, position: int) -> int | None:
+        """Where the next magic stands."""
+        while position < self.size:
+            chunk = self._read(position, min(_WINDOW, self.size - position))
+            at = chunk.find(_MAGIC)
+            if at >= 0:
+                return position + at
+            if position + len(chunk) >= self.size:
+                return None
+            position += len(chunk) - 1
+        return None
+
+    def _is_blank(self, position: int) -> bool:
+        """Zeros to the end: the file had grown when power failed, and nothing was written yet."""
+        for start in range(position, self.size, _WINDOW):
+            if self._read(start, min(_WINDOW, self.size - start)).strip(b"\0"):
+                return False
+        return True
+
+    def _read(self, position: int, size: int) -> bytes:
+        start = position - self._window_at
+        if not 0 <= start <= start + size <= len(self._window):
+            if size > _WINDOW // 2:
+                return self._pread(position, size)
+            self._window, self._window_at = self._pread(position, _WINDOW), position
+            start = 0
+        return self._window[start : start + size]
+
+    def _pread(self, position: int, size: int) -> bytes:
+        found = os.pread(self._fd, size, position)
+        if len(found) < min(size, self.size - position):
+            raise OSError(f"{len(found)} bytes instead of {size} at byte {position}")
+        return found

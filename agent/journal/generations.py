@@ -1,0 +1,138 @@
+"""The journal's files, `journal-{generation}.log`: made, appended to, found.
+
+A file is made beside (`.tmp`), filled with everything there is, flushed, and then given its name.
+What is appended is there as a whole or not at all: a write that fails half-way is cut off again.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from agent.journal.frames import Buffer
+
+_NAME: Final = re.compile(r"journal-(\d{20})\.log")
+_TEMPORARY: Final = ".tmp"
+_MODE: Final = 0o600
+_MOST_PIECES: Final = 512  # in one writev
+_COPIED_AT_ONCE: Final = 1024 * 1024
+
+
+class GenerationFile:
+    """A file that is appended to. One thread at a time, but for `sync`."""
+
+    def __init__(self, path: Path, fd: int, size: int) -> None:
+        self.path = path
+        self.size = size
+        self.uncut = False  # holds half an entry that could not be removed
+        self._fd = fd
+
+    @classmethod
+    def make(cls, directory: Path, generation: int) -> Self:
+        """Beside, until `publish`."""
+        path = path_of(directory, generation)
+        temporary = path.with_name(path.name + _TEMPORARY)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return cls(path, os.open(temporary, flags, _MODE), 0)
+
+    @classmethod
+    def reopen(cls, path: Path, size: int) -> Self:
+        """To go on after `size` bytes; what follows is cut off."""
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_size > size:
+                os.ftruncate(fd, size)
+                os.fsync(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        return cls(path, fd, size)
+
+    def publish(self) -> None:
+        """Flushed, and under its name for ever."""
+        self.sync()
+        self.path.with_name(self.path.name + _TEMPORARY).rename(self.path)
+        sync_directory(self.path.parent)
+
+    def append(self, pieces: Sequence[Buffer]) -> int:
+        """All of it, or OSError and nothing; how many bytes it was."""
+        at = self.size
+        try:
+            for start in range(0, len(pieces), _MOST_PIECES):
+                at += _write(self._fd, pieces[start : start + _MOST_PIECES], at)
+        except OSError:
+            self._cut()
+            raise
+        written, self.size = at - self.size, at
+        return written
+
+    def copy_from(self, other: "GenerationFile", start: int, end: int) -> None:
+        """Append what another file holds from `start` to `end`."""
+        while start < end:
+            piece = os.pread(other._fd, min(_COPIED_AT_ONCE, end - start), start)
+            if not piece:
+                raise OSError(f"{other.path} ends at byte {start}")
+            start += self.append([piece])
+
+    def sync(self) -> None:
+        """Any thread, also while another one appends."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def discard(self) -> None:
+        """Closed and gone, under whichever name."""
+        self.close()
+        for path in (self.path, self.path.with_name(self.path.name + _TEMPORARY)):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _cut(self) -> None:
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError:
+            self.uncut = True
+
+
+def path_of(directory: Path, generation: int) -> Path:
+    return directory / f"journal-{generation:020}.log"
+
+
+def found(directory: Path) -> dict[int, Path]:
+    """By generation, in ascending order."""
+    names = ((_NAME.fullmatch(path.name), path) for path in directory.iterdir())
+    return dict(sorted((int(name[1]), path) for name, path in names if name))
+
+
+def remove(paths: Sequence[Path]) -> None:
+    """Those that are not needed. That they stay on a failure does no harm."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def remove_unfinished(directory: Path) -> None:
+    """What a crash left of a file that was being made."""
+    remove([path for path in directory.iterdir() if path.name.endswith(f".log{_TEMPORARY}")])
+
+
+def sync_directory(directory: Path) -> None:
+    """Make created, renamed and removed names survive a power loss."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write(fd: int, pieces: Sequence[Buffer], at: int) -> int:
+    whole = sum(map(len, pieces))
+    written = os.pwritev(fd, pieces, at)
+    if written < whole:
+        rest = memoryview(b"".join(pieces))
+        while written < whole:
+            written += os.pwrite(fd, rest[written:], at + written)
+    return whole

@@ -1,0 +1,327 @@
+"""What an agent remembers over restarts and crashes: sources, batches on their way, what to tell.
+
+In `directory`, which nobody else may read or use meanwhile:
+
+    .lock                             held as long as the journal is open
+    journal-{generation}.log          the newest holds everything, the one before what it began with
+
+What a method was told is written down when it returns (with `sync`, parcels and numbers are on disk
+then), in the order of the calls, whichever thread they came from. A method that raises JournalFull
+has changed nothing that counts and can be called again with the same; `acknowledged` never raises
+it, since what it says stays true: it is written down with the next entry.
+
+A crash loses the entry that was being written, and nothing else. Losing an acknowledgement costs a
+look into the log at the next start; losing a parcel, reading its lines again; losing numbers
+nothing, as batches are sent after `numbered` has returned.
+
+Batches' bytes are kept in memory once: those that the parcel brought.
+"""
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from agent.journal import conversion, entries
+from agent.journal.binding import Binding
+from agent.journal.contents import Numbering
+from agent.journal.entries import Kind
+from agent.journal.frames import Buffer, framed
+from agent.journal.opening import Opened, lock, new_id, opened
+from agent.journal.replay import encode
+from agent.journal.state import Chosen, OpenBatch, State, Statement
+from agent.journal.writing import Writer
+from agent.parcels import Eventless, Outgoing, Parcel
+from agent.runs import KnownSource, SourceId
+from client.delivery import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """For metrics. `given_up` counts statements that were dropped, as too many waited."""
+
+    file_bytes: int
+    generation: int
+    open_batches: int
+    open_bytes: int
+    sources: int
+    statements: int
+    given_up: int
+    longest_stand: float
+
+
+class Journal:
+    """One agent's. Any thread."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        sync: bool,
+        limit_bytes: int,
+        host_binding: Binding,
+        ledger: bool = True,
+    ) -> tuple[Self, State]:
+        """Raises JournalError. Without `ledger`, no statements are kept."""
+        held = lock(directory)
+        try:
+            found = opened(directory, host_binding)
+        except BaseException:
+            os.close(held)
+            raise
+        journal = cls(found, held, sync=sync, limit_bytes=limit_bytes, ledger=ledger)
+        return journal, journal._state(found)
+
+    def __init__(
+        self, found: Opened, held: int, *, sync: bool, limit_bytes: int, ledger: bool
+    ) -> None:
+        self._held = held
+        self._contents: Final = found.contents
+        self._contents.keep_statements(ledger)
+        self._writer: Final = Writer(
+            found.file,
+            found.generation,
+            found.stood_at,
+            found.owner,
+            found.contents,
+            sync=sync,
+            limit_bytes=limit_bytes,
+        )
+        self._lock: Final[threading.Lock] = self._writer.lock
+        self._next_number = found.contents.next_number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What happened
+
+    def source(self, known: KnownSource) -> None:
+        """One that is new, was renamed, or whose fingerprint has grown. Its progress counts the
+        first time only, and whether it is finished is for `finished` to say."""
+        pieces = self._framed(Kind.SOURCE, encode(conversion.source_entry(known, known.progress)))
+        with self._lock:
+            self._writer.prepare()
+            self._writer.append(pieces)
+            self._contents.source(known)
+            self._writer.renew_if_due()
+
+    def parcel(self, parcel: Parcel) -> None:
+        """All of it or nothing. Its sources must be known."""
+        entry = entries.ParcelEntry(
+            conversion.outgoing_entries(parcel.batches),
+            conversion.eventless_entries(parcel.eventless),
+            tuple(
+                (source, each.position, each.seq, each.dead_seq)
+                for source, each in parcel.progress.items()
+            ),
+        )
+        body = [each.batch.data for each in parcel.batches]
+        pieces = self._framed(Kind.PARCEL, encode(entry), body)
+        with self._lock:
+            self._writer.prepare()
+            if not self._contents.has_taken(parcel):  # the second try after a flush that failed
+                self._contents.check_parcel(parcel)
+                self._writer.append(pieces)
+                self._contents.parcel(parcel)
+            mark = self._writer.written
+            self._writer.renew_if_due()
+        self._writer.make_durable(mark)
+
+    def numbered(self, batches: Sequence[Numbering]) -> None:
+        """Batches that are about to be sent under numbers that nobody has seen: their number in
+        this journal, identity, base sequence, and the stamped batch's CRC."""
+        entry = entries.NumberedEntry(
+            tuple((number, *identity, base, crc) for number, identity, base, crc in batches)
+        )
+        pieces = self._framed(Kind.NUMBERED, encode(entry))
+        with self._lock:
+            self._writer.prepare()
+            for number, *_ in batches:
+                self._contents.open_batch(number)
+            self._writer.append(pieces)
+            self._contents.numbered(batches)
+            mark = self._writer.written
+        self._writer.make_durable(mark)
+
+    def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
+        """It becomes a statement; one of the ledger ends the statements that it covers."""
+        entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
+        pieces = self._framed(Kind.ACKNOWLEDGED, encode(entry))
+        with self._lock:
+            self._writer.check_open()
+            self._contents.acknowledged(number, base_offset, leader_epoch)
+            self._writer.owe(pieces)
+
+    def replaced(
+        self,
+        number: int,
+        batches: Sequence[Outgoing],
+        eventless: Sequence[Eventless] = (),
+    ) -> None:
+        """These instead of it, at its place: split, clamped, dead-lettered."""
+        entry = entries.ReplacedEntry(
+            number,
+            conversion.outgoing_entries(batches),
+            conversion.eventless_entries(eventless),
+        )
+        body = [each.batch.data for each in batches]
+        pieces = self._framed(Kind.REPLACED, encode(entry), body)
+        with self._lock:
+            self._writer.prepare()
+            self._contents.open_batch(number)
+            self._contents.check_new(batches)
+            self._writer.append(pieces)
+            self._contents.replaced(number, batches, eventless)
+
+    def finished(self, source: SourceId, now_millis: int) -> None:
+        """Nothing more will come of it. A statement says so once all of it is acknowledged. If it
+        goes on all the same, a later parcel takes that back."""
+        with self._lock:
+            self._writer.prepare()
+            self._contents.check_known((source,))
+            if self._contents.known[source].finished:
+                return
+            number = self._take_number()
+            entry = entries.FinishedEntry(source, number, now_millis)
+            self._writer.append(self._framed(Kind.FINISHED, encode(entry)))
+            self._contents.finished(source, number, now_millis)
+
+    def forget_finished(self, before_millis: int) -> list[SourceId]:
+        """Forgets sources that were finished and last seen before that, and of which the ledger
+        has said everything; which ones these were."""
+        with self._lock:
+            self._writer.prepare()
+            gone = self._contents.forgettable(before_millis)
+            if gone:
+                entry = entries.ForgottenEntry(tuple(gone))
+                self._writer.append(self._framed(Kind.FORGOTTEN, encode(entry)))
+                self._contents.forget(gone)
+            return gone
+
+    def partition(self, topic: str, topic_id: str, partition: int, partitions: int = 0) -> None:
+        """Chosen for life. Another topic id begins another life."""
+        chosen = Chosen(topic_id, partition, partitions)
+        entry = entries.PartitionEntry(topic, topic_id, partition, partitions)
+        pieces = self._framed(Kind.PARTITION, encode(entry))
+        with self._lock:
+            self._writer.prepare()
+            self._writer.append(pieces)
+            self._contents.partition(topic, chosen)
+
+    # Numbers
+
+    def next_number(self) -> int:
+        """Of a batch or an eventless run: ascending, never the same."""
+        with self._lock:
+            return self._take_number()
+
+    def next_source(self) -> SourceId:
+        return SourceId(new_id())
+
+    @property
+    def ledger_seq(self) -> int:
+        """That of the ledger's next entry. A parcel with a batch of the ledger moves it on by the
+        batch's records."""
+        return self._contents.ledger_seq
+
+    # What there is
+
+    @property
+    def agent_id(self) -> str:
+        return self._contents.agent_id
+
+    @property
+    def sources(self) -> tuple[KnownSource, ...]:
+        with self._lock:
+            return self._contents.sources()
+
+    def known_source(self, source: SourceId) -> KnownSource | None:
+        with self._lock:
+            known = source in self._contents.known
+            return self._contents.known_source(source) if known else None
+
+    @property
+    def open_batches(self) -> tuple[OpenBatch, ...]:
+        """In the order in which they are sent."""
+        with self._lock:
+            return self._contents.open_in_order()
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All that the ledger has not acknowledged, the oldest first."""
+        with self._lock:
+            return tuple(self._contents.statements.values())
+
+    @property
+    def unpublished(self) -> tuple[Statement, ...]:
+        """Those of them that no open batch of the ledger covers."""
+        with self._lock:
+            return self._contents.unpublished()
+
+    def chosen(self, topic: str) -> Chosen | None:
+        return self._contents.partitions.get(topic)
+
+    def acknowledged_offset(self, target: TopicPartition) -> int | None:
+        """The last one."""
+        return self._contents.acknowledged_offsets.get(target)
+
+    @property
+    def trouble(self) -> str | None:
+        """What could not be written lately."""
+        return self._writer.trouble
+
+    @property
+    def sizes(self) -> Sizes:
+        contents, writer = self._contents, self._writer
+        return Sizes(
+            file_bytes=writer.size,
+            generation=writer.generation,
+            open_batches=len(contents.open),
+            open_bytes=contents.open_bytes,
+            sources=len(contents.known),
+            statements=len(contents.statements),
+            given_up=contents.given_up,
+            longest_stand=writer.longest_stand,
+        )
+
+    def close(self) -> None:
+        """What was told is on disk, and the directory others' to have."""
+        if self._held >= 0:
+            self._writer.close()
+            os.close(self._held)
+            self._held = -1
+
+    def _take_number(self) -> int:
+        number = self._next_number
+        self._next_number += 1
+        return number
+
+    def _framed(self, kind: Kind, meta: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
+        return framed(kind, meta, body, salt=self._writer.salt)
+
+    def _state(self, found: Opened) -> State:
+        contents = self._contents
+        return State(
+            agent_id=contents.agent_id,
+            is_copy_of=found.is_copy_of,
+            copied=found.copied,
+            damage=found.damage,
+            sources=contents.sources(),
+            open=contents.open_in_order(),
+            statements=tuple(contents.statements.values()),
+            partitions=dict(contents.partitions),
+            acknowledged_offsets=dict(contents.acknowledged_offsets),
+            ledger_seq=contents.ledger_seq,
+        )

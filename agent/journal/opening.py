@@ -1,0 +1,136 @@
+"""A journal opened: the directory locked, the files read, the copy of another's made one's own."""
+
+import fcntl
+import os
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agent.errors import JournalError
+from agent.journal import generations
+from agent.journal.binding import Binding, make_private
+from agent.journal.contents import Contents
+from agent.journal.generations import GenerationFile
+from agent.journal.recovery import Owner, Recovered, recover
+from agent.journal.writing import made, remove_before
+from agent.runs import Progress, SourceId
+
+_LOCK: Final = ".lock"
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The file to go on in, and what all files together hold."""
+
+    owner: Owner
+    contents: Contents
+    file: GenerationFile
+    generation: int
+    stood_at: int
+    damage: str | None = None
+    is_copy_of: str | None = None
+    copied: str | None = None
+
+
+def new_id() -> str:
+    """Of an agent or a source: 100 random bits, never given again by anybody."""
+    bits = secrets.randbits(100)
+    return "".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 100, 5))
+
+
+def lock(directory: Path) -> int:
+    """The directory is this process's until the descriptor is closed. Raises JournalError."""
+    try:
+        make_private(directory)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(directory / _LOCK, flags, 0o600)
+    except OSError as error:
+        raise _impossible(directory, error) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise JournalError(
+            f"{directory} is in use: another agent runs on it. Stop that one, or choose another "
+            "`data_dir`"
+        ) from None
+    except OSError as error:
+        os.close(fd)
+        raise _impossible(directory, error) from error
+    return fd
+
+
+def opened(directory: Path, binding: Binding) -> Opened:
+    """What there is, or a journal that is new. The directory is locked. Raises JournalError."""
+    try:
+        generations.remove_unfinished(directory)
+        files = generations.found(directory)
+        if not files:
+            owner = _new_owner(binding)
+            return _founded(directory, 0, owner, Contents(owner.agent_id))
+        found = recover(tuple(files.items()))
+        if not found.owner.binding.is_same_directory(binding):
+            return _copied(directory, max(files), found, binding)
+        if found.damage:
+            return _begun_anew(directory, max(files), found, binding)
+        return _continued(directory, files, found, binding)
+    except OSError as error:
+        raise _impossible(directory, error) from error
+
+
+def _continued(
+    directory: Path, files: dict[int, Path], found: Recovered, binding: Binding
+) -> Opened:
+    if found.owner.binding != binding:  # the same directory under another name or number
+        try:
+            return _begun_anew(directory, max(files), found, binding)
+        except OSError:
+            pass  # it need not be written down today
+    generations.remove([path for each, path in files.items() if each > found.generation])
+    file = GenerationFile.reopen(found.path, found.end)
+    return Opened(found.owner, found.contents, file, found.generation, found.stood_at)
+
+
+def _begun_anew(directory: Path, newest: int, found: Recovered, binding: Binding) -> Opened:
+    """The file that was read stays, as the one before."""
+    owner = replace(found.owner, binding=binding)
+    file = made(directory, newest + 1, owner, found.contents)
+    remove_before(found.path)
+    return Opened(owner, found.contents, file, newest + 1, file.size, damage=found.damage)
+
+
+def _copied(directory: Path, newest: int, found: Recovered, binding: Binding) -> Opened:
+    theirs = found.contents
+    owner = _new_owner(binding)
+    contents = Contents(owner.agent_id)
+    for known in theirs.sources():
+        progress = Progress(known.progress.position)
+        contents.source(replace(known, id=SourceId(new_id()), progress=progress))
+    events = sum(each.outgoing.batch.records for each in theirs.open.values())
+    words = (
+        f"{directory} is a copy of that of agent {theirs.agent_id} ({found.owner.binding}). This "
+        f"is agent {owner.agent_id} from now on: files go on where they were, as sources of its "
+        f"own. {len(theirs.open)} batches with {events} events that were not acknowledged, and "
+        f"{len(theirs.statements)} statements for the ledger, are left to the other agent"
+    )
+    founded = _founded(directory, newest, owner, contents)
+    return replace(founded, is_copy_of=theirs.agent_id, copied=words, damage=found.damage)
+
+
+def _founded(directory: Path, newest: int, owner: Owner, contents: Contents) -> Opened:
+    """Twice, so that there is always one before."""
+    before = made(directory, newest + 1, owner, contents)
+    before.close()
+    file = made(directory, newest + 2, owner, contents)
+    remove_before(before.path)
+    return Opened(owner, contents, file, newest + 2, file.size)
+
+
+def _new_owner(binding: Binding) -> Owner:
+    return Owner(new_id(), binding, secrets.randbits(32))
+
+
+def _impossible(directory: Path, error: OSError) -> JournalError:
+    return JournalError(f"the journal in {directory} cannot be opened: {error.strerror or error}")

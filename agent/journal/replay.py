@@ -1,0 +1,214 @@
+"""Contents from entries, and entries from contents: what is written is what will be read.
+
+`apply` does to contents what an entry says. `salvage` does the same for an entry behind damage, as
+far as it is true whatever was lost: that batches were numbered or acknowledged, which sources and
+partitions there are, how far numbers have been given. It brings no source forward.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, TypeVar
+
+import msgspec
+
+from agent.journal import conversion, entries
+from agent.journal.contents import Contents, Unfitting
+from agent.journal.entries import Kind
+from agent.journal.frames import Buffer, Frame
+from agent.parcels import Cargo, Parcel
+from agent.runs import Progress, SourceId
+from client.delivery import TopicPartition
+from client.identity import Identity
+
+_AT_ONCE: Final = 500  # sources or statements in one entry of a snapshot
+
+_Item = TypeVar("_Item")
+
+encode: Final = msgspec.msgpack.Encoder().encode
+
+Entry = tuple[Kind, bytes, tuple[Buffer, ...]]
+
+
+def snapshot(contents: Contents) -> Iterator[Entry]:
+    """Everything, in entries that `apply` makes it from again. Some at a time: others want to run
+    meanwhile."""
+    counters = entries.StateEntry(
+        ending=tuple(contents.ending.items()),
+        partitions=tuple(
+            entries.PartitionEntry(topic, each.topic_id, each.partition, each.partitions)
+            for topic, each in contents.partitions.items()
+        ),
+        acknowledged_offsets=tuple(
+            (*target, offset) for target, offset in contents.acknowledged_offsets.items()
+        ),
+        ledger_seq=contents.ledger_seq,
+        next_number=contents.next_number,
+        given_up=contents.given_up,
+    )
+    yield Kind.STATE, encode(counters), ()
+    for ids in _groups(iter(contents.known)):
+        sources = tuple(
+            conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
+        )
+        yield Kind.STATE, encode(entries.StateEntry(sources=sources)), ()
+    for group in _groups(iter(contents.statements.values())):
+        statements = tuple(map(conversion.statement_entry, group))
+        yield Kind.STATE, encode(entries.StateEntry(statements=statements)), ()
+    for each in contents.open.values():
+        yield Kind.OPEN, encode(conversion.open_entry(each)), (each.outgoing.batch.data,)
+
+
+def stands(contents: Contents) -> bytes:
+    return encode(entries.StandsEntry(contents.ledger_seq, contents.next_number))
+
+
+def apply(contents: Contents, frame: Frame) -> None:
+    """Raises `Unfitting` if the entry cannot be what was written down for these contents."""
+    try:
+        _APPLY[Kind(frame.kind)](contents, frame)
+    except Unfitting:
+        raise
+    except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
+        raise Unfitting(f"at byte {frame.position}: {error}") from error
+
+
+def salvage(contents: Contents, frame: Frame) -> None:
+    if frame.kind in _TRUE_ANYWAY:
+        try:
+            apply(contents, frame)
+        except Unfitting:
+            return  # it speaks of what was lost
+    elif frame.kind == Kind.PARCEL:
+        _count(contents, frame)
+    elif frame.kind == Kind.STANDS:
+        _apply_stands(contents, frame)
+
+
+def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
+    while group := tuple(islice(items, _AT_ONCE)):
+        yield group
+
+
+def _apply_begin(_contents: Contents, frame: Frame) -> None:
+    raise Unfitting(f"at byte {frame.position}: a file begins once")
+
+
+def _apply_state(contents: Contents, frame: Frame) -> None:
+    part = _decode_state(frame.meta)
+    for source in map(conversion.source_of, part.sources):
+        contents.known[source.id] = source
+        contents.progress[source.id] = source.progress
+    for statement in map(conversion.statement_of, part.statements):
+        contents.statements[statement.number] = statement
+    contents.ending |= {SourceId(source): number for source, number in part.ending}
+    contents.partitions |= {each.topic: conversion.chosen_of(each) for each in part.partitions}
+    contents.acknowledged_offsets |= {
+        TopicPartition(topic, partition): offset
+        for topic, partition, offset in part.acknowledged_offsets
+    }
+    contents.ledger_seq += part.ledger_seq
+    contents.next_number += part.next_number
+    contents.given_up += part.given_up
+
+
+def _apply_open(contents: Contents, frame: Frame) -> None:
+    each = conversion.open_of(_decode_open(frame.meta), frame.body)
+    contents.open[each.outgoing.number] = each
+    contents.open_bytes += each.outgoing.batch.size
+
+
+def _apply_stands(contents: Contents, frame: Frame) -> None:
+    counters = _decode_stands(frame.meta)
+    contents.ledger_seq = max(contents.ledger_seq, counters.ledger_seq)
+    contents.next_number = max(contents.next_number, counters.next_number)
+
+
+def _apply_source(contents: Contents, frame: Frame) -> None:
+    contents.source(conversion.source_of(_decode_source(frame.meta)))
+
+
+def _apply_parcel(contents: Contents, frame: Frame) -> None:
+    entry = _decode_parcel(frame.meta)
+    contents.parcel(
+        Parcel(
+            batches=tuple(conversion.outgoing_all(entry.batches, frame.body)),
+            eventless=tuple(map(conversion.eventless_of, entry.eventless)),
+            progress={SourceId(source): Progress(*rest) for source, *rest in entry.progress},
+        )
+    )
+
+
+def _apply_numbered(contents: Contents, frame: Frame) -> None:
+    for number, producer_id, epoch, sequence, crc in _decode_numbered(frame.meta).numbers:
+        if number in contents.open:  # behind damage, some may be lost
+            contents.numbered([(number, Identity(producer_id, epoch), sequence, crc)])
+
+
+def _apply_acknowledged(contents: Contents, frame: Frame) -> None:
+    entry = _decode_acknowledged(frame.meta)
+    contents.acknowledged(entry.number, entry.base_offset, entry.leader_epoch)
+
+
+def _apply_replaced(contents: Contents, frame: Frame) -> None:
+    entry = _decode_replaced(frame.meta)
+    contents.replaced(
+        entry.number,
+        tuple(conversion.outgoing_all(entry.batches, frame.body)),
+        tuple(map(conversion.eventless_of, entry.eventless)),
+    )
+
+
+def _apply_finished(contents: Contents, frame: Frame) -> None:
+    entry = _decode_finished(frame.meta)
+    contents.finished(SourceId(entry.source), entry.number, entry.millis)
+
+
+def _apply_partition(contents: Contents, frame: Frame) -> None:
+    entry = _decode_partition(frame.meta)
+    contents.partition(entry.topic, conversion.chosen_of(entry))
+
+
+def _apply_forgotten(contents: Contents, frame: Frame) -> None:
+    contents.forget(map(SourceId, _decode_forgotten(frame.meta).sources))
+
+
+def _count(contents: Contents, frame: Frame) -> None:
+    """What a parcel that is lost has used up: it must not be used again."""
+    parcel = _decode_parcel(frame.meta)
+    parts = list(conversion.outgoing_all(parcel.batches, frame.body))
+    numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
+    contents.next_number = max([contents.next_number, *(number + 1 for number in numbers)])
+    contents.ledger_seq += sum(each.batch.records for each in parts if each.cargo is Cargo.LEDGER)
+
+
+_decode_state: Final = msgspec.msgpack.Decoder(entries.StateEntry).decode
+_decode_open: Final = msgspec.msgpack.Decoder(entries.OpenEntry).decode
+_decode_stands: Final = msgspec.msgpack.Decoder(entries.StandsEntry).decode
+_decode_source: Final = msgspec.msgpack.Decoder(entries.SourceEntry).decode
+_decode_parcel: Final = msgspec.msgpack.Decoder(entries.ParcelEntry).decode
+_decode_numbered: Final = msgspec.msgpack.Decoder(entries.NumberedEntry).decode
+_decode_acknowledged: Final = msgspec.msgpack.Decoder(entries.AcknowledgedEntry).decode
+_decode_replaced: Final = msgspec.msgpack.Decoder(entries.ReplacedEntry).decode
+_decode_finished: Final = msgspec.msgpack.Decoder(entries.FinishedEntry).decode
+_decode_partition: Final = msgspec.msgpack.Decoder(entries.PartitionEntry).decode
+_decode_forgotten: Final = msgspec.msgpack.Decoder(entries.ForgottenEntry).decode
+decode_begin: Final = msgspec.msgpack.Decoder(entries.BeginEntry).decode
+
+_APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
+    Kind.BEGIN: _apply_begin,
+    Kind.STATE: _apply_state,
+    Kind.OPEN: _apply_open,
+    Kind.STANDS: _apply_stands,
+    Kind.SOURCE: _apply_source,
+    Kind.PARCEL: _apply_parcel,
+    Kind.NUMBERED: _apply_numbered,
+    Kind.ACKNOWLEDGED: _apply_acknowledged,
+    Kind.REPLACED: _apply_replaced,
+    Kind.FINISHED: _apply_finished,
+    Kind.PARTITION: _apply_partition,
+    Kind.FORGOTTEN: _apply_forgotten,
+}
+
+_TRUE_ANYWAY: Final = frozenset(
+    {Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION}
+)

@@ -1,0 +1,279 @@
+"""Entries written down, by several threads; files begun anew when they have grown.
+
+One lock, which is also the journal's: whoever changes contents holds it, appends the entry, and
+changes them when that succeeded. So the order of entries is the order of changes.
+
+With `sync`, an entry counts once it is flushed. One thread flushes for all that were written when
+it began, without the lock; the others wait for it, and then see whether they were among them.
+
+A new file is filled in a thread of its own, from a copy of the contents, while the old one is
+appended to; what was appended meanwhile is copied behind, and only the last bit of it under the
+lock. When a flush has failed, nobody knows what of the file is on disk: then all is written anew at
+once, and nothing else until that has succeeded.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.errors import JournalError, JournalFull
+from agent.journal import generations
+from agent.journal.contents import Contents
+from agent.journal.entries import Kind
+from agent.journal.frames import Buffer, framed
+from agent.journal.generations import GenerationFile
+from agent.journal.recovery import Owner, begin_entry
+from agent.journal.replay import encode, snapshot, stands
+
+_LAST_BIT: Final = 256 * 1024
+_MOST_ROUNDS: Final = 50
+
+
+class Writer:
+    """Appends to the current file. `written` and `durable` count bytes from the opening on."""
+
+    def __init__(
+        self,
+        file: GenerationFile,
+        generation: int,
+        stood_at: int,
+        owner: Owner,
+        contents: Contents,
+        *,
+        sync: bool,
+        limit_bytes: int,
+    ) -> None:
+        self.lock = threading.Lock()
+        self.trouble: str | None = None  # what keeps the file from being begun anew
+        self.longest_stand = 0.0  # how long a new file has kept others waiting, seconds
+        self.written = 0
+        self.generation = generation
+        self.salt: Final = owner.salt
+        self._changed = threading.Condition(self.lock)
+        self._owner = owner
+        self._contents = contents
+        self._sync = sync
+        self._limit = limit_bytes
+        self._durable = 0
+        self._syncing = False
+        self._unsure: OSError | None = None  # a flush has failed
+        self._owed: list[Buffer] = []
+        self._renewing = False
+        self._renew_from = 0
+        self._closed = False
+        self._file = file
+        self._stood_at = stood_at
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    # With the lock
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise JournalError(f"{self._file.path} is closed")
+
+    def prepare(self) -> None:
+        """Before anything is changed: make sure that there is a file to write to."""
+        self.check_open()
+        if self._unsure or self._file.uncut:
+            while self._renewing:
+                self._changed.wait()
+            self._writing(self._renew_at_once)
+
+    def append(self, pieces: Sequence[Buffer]) -> None:
+        """Raises JournalFull, and then nothing was written."""
+        self._writing(lambda: self._append(pieces))
+
+    def owe(self, pieces: Sequence[Buffer]) -> None:
+        """Now if possible, otherwise before the next entry. What it says is true either way."""
+        self._owed += pieces
+        if self._unsure or self._file.uncut:
+            return
+        try:
+            self._append(())
+        except OSError as error:
+            self.trouble = self._said(error)
+
+    def renew_if_due(self) -> None:
+        """When the file has grown by its limit, and few batches must be written again; or much."""
+        grown = self._file.size - self._stood_at
+        limit = max(self._limit, self._stood_at)
+        if self._renewing or self._owed or grown <= max(limit, self._renew_from):
+            return
+        if self._contents.open_bytes > self._limit // 8 and grown <= 2 * limit:
+            return
+        self._renewing = True
+        arguments = (self._contents.copy(), self._file.size)
+        threading.Thread(target=self._renew, args=arguments, name="journal", daemon=True).start()
+
+    # Without it
+
+    def make_durable(self, mark: int) -> None:
+        """With `sync`, returns when what had been written at `mark` is on disk."""
+        if not self._sync:
+            return
+        with self.lock:
+            while self._durable < mark:
+                if self._unsure:
+                    raise JournalFull(self._said(self._unsure))
+                if self._syncing:
+                    self._changed.wait()
+                else:
+                    self._flush()
+
+    def close(self) -> None:
+        with self.lock:
+            self._closed = True
+            while self._renewing or self._syncing:
+                self._changed.wait()
+            try:
+                self._file.sync()
+            except OSError as error:
+                self.trouble = self._said(error)
+            self._file.close()
+
+    # How
+
+    def _append(self, pieces: Sequence[Buffer]) -> None:
+        all_pieces = [*self._owed, *pieces] if self._owed else pieces
+        self.written += self._file.append(all_pieces)
+        self._owed.clear()
+
+    def _writing(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            raise JournalFull(self._said(error)) from error
+
+    def _said(self, error: OSError) -> str:
+        return (
+            f"nothing can be written to the journal {self._file.path}: {error.strerror or error}. "
+            "Nothing more is read until it can"
+        )
+
+    def _flush(self) -> None:
+        file, upto = self._file, self.written
+        failed: OSError | None = None
+        self._syncing = True
+        self.lock.release()
+        try:
+            file.sync()
+        except OSError as error:
+            failed = error
+        finally:
+            self.lock.acquire()
+            self._syncing = False
+            self._changed.notify_all()
+        if failed is None:
+            self._durable = max(self._durable, upto)
+        elif file is self._file:
+            self._unsure = failed
+
+    def _renew_at_once(self) -> None:
+        """Everything into a new file, with the lock held all the time."""
+        file = begun(self._directory, self.generation + 1, self._owner, self._contents)
+        try:
+            file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
+            file.publish()
+        except OSError:
+            file.discard()
+            raise
+        self._unsure = None
+        self._owed.clear()
+        self._durable = self.written
+        old = self._take(file)
+        while self._syncing:
+            self._changed.wait()
+        old.close()
+
+    def _renew(self, contents: Contents, position: int) -> None:
+        """The thread of a new file: `contents` are those that the old one holds at `position`."""
+        file, old = None, self._file
+        try:
+            file = begun(self._directory, self.generation + 1, self._owner, contents)
+            for _ in range(_MOST_ROUNDS):
+                if (end := old.size) - position <= _LAST_BIT:
+                    break
+                file.copy_from(old, position, end)
+                position = end
+            file.publish()
+            with self.lock:
+                self._switch(file, position)
+            self.trouble = None
+        except OSError as error:
+            self.trouble = f"the journal cannot begin a new file: {error.strerror or error}"
+            self._renew_from = old.size - self._stood_at + self._limit // 8
+            if file is not None and file is not self._file:
+                file.discard()
+        finally:
+            with self.lock:
+                self._renewing = False
+                self._changed.notify_all()
+                if old is not self._file:
+                    while self._syncing:
+                        self._changed.wait()
+                    old.close()
+        if old is not self._file:
+            remove_before(old.path)
+
+    def _switch(self, file: GenerationFile, position: int) -> None:
+        began = time.monotonic()
+        if self._unsure or self._file.uncut:
+            raise OSError("the old one is not to be believed any more")
+        file.copy_from(self._file, position, self._file.size)
+        file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
+        if self._sync:
+            file.sync()
+            self._durable = self.written
+        self._take(file)
+        self.longest_stand = max(self.longest_stand, time.monotonic() - began)
+
+    def _take(self, file: GenerationFile) -> GenerationFile:
+        old, self._file = self._file, file
+        self._stood_at = file.size
+        self._renew_from = 0
+        self.generation += 1
+        return old
+
+    @property
+    def _directory(self) -> Path:
+        return self._file.path.parent
+
+
+def begun(directory: Path, generation: int, owner: Owner, contents: Contents) -> GenerationFile:
+    """A file that holds all of it, but does not stand yet and has no name. Raises OSError."""
+    file = GenerationFile.make(directory, generation)
+    try:
+        file.append(framed(Kind.BEGIN, encode(begin_entry(owner, generation)), salt=0))
+        for kind, meta, body in snapshot(contents):
+            file.append(framed(kind, meta, body, salt=owner.salt))
+    except OSError:
+        file.discard()
+        raise
+    return file
+
+
+def made(directory: Path, generation: int, owner: Owner, contents: Contents) -> GenerationFile:
+    """A file that stands and has its name. Raises OSError."""
+    file = begun(directory, generation, owner, contents)
+    try:
+        file.append(framed(Kind.STANDS, stands(contents), salt=owner.salt))
+        file.publish()
+    except OSError:
+        file.discard()
+        raise
+    return file
+
+
+def remove_before(path: Path) -> None:
+    """All files older than this one, which is the last good state."""
+    older = [each for each in generations.found(path.parent).values() if each.name < path.name]
+    generations.remove(older)
