@@ -1,0 +1,161 @@
+"""Columns of values as columns of bytes: one pass over a field of many events.
+
+Values come from msgspec and are of the very types that the struct asks for: nothing is checked
+twice here. What needs more than that is `OTHER`: converted one by one.
+"""
+
+import itertools
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from agent.batches.conversions import pack_double, pack_float
+from agent.batches.refusals import Misfit
+from agent.batches.tail_encoder import EncodedField
+from agent.batches.varints import VARINTS
+from schemas.definitions.logical_types import logical_type
+from schemas.definitions.types import Enum, Primitive, Type, Union
+
+Column = Sequence[Any]
+Parts = tuple[Iterable[bytes], ...]
+"""Columns of bytes; those of one row, joined, are what a value is written as."""
+
+Encode = Callable[[Column], Parts]
+
+_INT: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_LONG: Final = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_BOOLEANS: Final = {False: b"\0", True: b"\1"}
+_NOT_SIMPLE: Final = (TypeError, KeyError, UnicodeEncodeError, OverflowError, struct.error)
+
+
+def _strings(column: Column) -> Parts:
+    bodies = list(map(str.encode, column))
+    return [VARINTS[size] for size in map(len, bodies)], bodies
+
+
+def _whole_numbers(column: Column) -> Parts:
+    return ([VARINTS[number] for number in column],)
+
+
+def _floats(column: Column) -> Parts:
+    return (list(map(pack_float, column)),)
+
+
+def _doubles(column: Column) -> Parts:
+    return (list(map(pack_double, column)),)
+
+
+def _booleans(column: Column) -> Parts:
+    return ([_BOOLEANS[each] for each in column],)
+
+
+# The JSON that is read, and how it is written: at once, if it needs no conversion, and otherwise
+# by one. True must not be read where 1 is, nor 1 where True is: they are one key of a dict.
+_SIMPLE: Final[dict[str, tuple[Any, Encode]]] = {
+    "string": (str | int | float | bool, _strings),
+    "int": (_INT | float | str, _whole_numbers),
+    "long": (_LONG | float | str, _whole_numbers),
+    "float": (float | str, _floats),
+    "double": (float | str, _doubles),
+    "boolean": (bool | str, _booleans),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumn:
+    """How msgspec reads a field, and how its column is written.
+
+    `json` is the type of the struct's field, `default` what stands there if a line does not have
+    the field: UNSET where that has bytes of its own, NODEFAULT where the field must be there.
+    """
+
+    json: Any
+    default: Any
+    encode: Encode
+
+
+def field_column(type_: Type, field: EncodedField, *, as_it_is: bool) -> FieldColumn:
+    """`as_it_is`: its JSON is wanted for something else, too, and must not be narrowed."""
+    _, convert, null, missing = field
+
+    def one_by_one(column: Column) -> Parts:
+        return (list(map(convert, column)),)
+
+    simple = None if as_it_is else _simple(type_)
+    json: Any = Any
+    encode: Encode = one_by_one
+    if simple is not None:
+        json, prefix, quickly = simple
+        encode = _quickly(prefix, quickly, one_by_one)
+    default: Any = msgspec.NODEFAULT
+    if missing is not None:
+        default = None if missing == null else msgspec.UNSET
+        json = json if json is Any else json | None | msgspec.UnsetType
+    return FieldColumn(json, default, _with_gaps(encode, null, missing))
+
+
+def constant_column(body: bytes) -> FieldColumn:
+    """Of a field that is the same whatever the line says."""
+    return FieldColumn(Any, None, lambda column: (itertools.repeat(body, len(column)),))
+
+
+def _simple(type_: Type) -> tuple[Any, bytes | None, Encode] | None:
+    """The JSON to read, the branch of a union, and its column; None for what is not simple."""
+    match type_:
+        case Primitive() if type_.kind in _SIMPLE and logical_type(type_) is None:
+            return _SIMPLE[type_.kind][0], None, _SIMPLE[type_.kind][1]
+        case Enum():
+            bodies = {symbol: VARINTS[index] for index, symbol in enumerate(type_.symbols)}
+            return str, None, lambda column: ([bodies[each] for each in column],)
+        case Union() if len(type_.branches) == 2:
+            kinds = [each.kind for each in type_.branches]
+            if "null" not in kinds:
+                return None
+            place = 1 - kinds.index("null")
+            inner = _simple(type_.branches[place])
+            if inner is None or inner[1] is not None:
+                return None
+            return inner[0] | None, VARINTS[place], inner[2]
+    return None
+
+
+def _quickly(prefix: bytes | None, quickly: Encode, one_by_one: Encode) -> Encode:
+    def encode(column: Column) -> Parts:
+        try:
+            parts = quickly(column)
+        except _NOT_SIMPLE:
+            return one_by_one(column)
+        return (itertools.repeat(prefix, len(column)), *parts) if prefix else parts
+
+    return encode
+
+
+def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Encode:
+    """The same for columns in which values are null, or not there."""
+    if null is None and missing is None:
+        return encode
+
+    def with_gaps(column: Column) -> Parts:
+        present = [each for each in column if each is not None and each is not msgspec.UNSET]
+        if len(present) == len(column):
+            return encode(column)
+        if null is None and None in column:
+            raise Misfit("it is null")
+        next_row = iter(joined(encode(present))).__next__
+        instead = {None: null or b"", msgspec.UNSET: missing or b""}
+        return (
+            [
+                instead[each] if each is None or each is msgspec.UNSET else next_row()
+                for each in column
+            ],
+        )
+
+    return with_gaps
+
+
+def joined(parts: Parts) -> list[bytes]:
+    """Row by row."""
+    return list(map(b"".join, zip(*parts, strict=True)))

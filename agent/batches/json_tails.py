@@ -1,0 +1,198 @@
+"""JSON lines to the fields of events, many at once and column by column.
+
+msgspec reads each line into a struct that has the schema's simple types, and every field becomes
+one column, which is encoded in a pass of its own (`json_columns`). That knows no conversions: where
+a line needs one, or is wrong, its block is done again line by line with `TailEncoder.encode`, whose
+verdict counts. So it never matters which lines stand together.
+
+Lines are UTF-8. What is in fields that nobody asked for is looked at for its form only.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from agent.batches.json_columns import (
+    Column,
+    FieldColumn,
+    constant_column,
+    field_column,
+    joined,
+)
+from agent.batches.refusals import Misfit
+from agent.batches.tail_encoder import TailEncoder
+
+BLOCK: Final = 128  # lines that are done again together
+
+_MALFORMED: Final = "JSON is malformed: "
+_NOT_FAST: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, Misfit)
+
+_Struct = Any  # made by msgspec from the schema
+Decode = Callable[[bytes], _Struct]
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """One body for each line, None where it was refused: then `refused` says why, by index.
+
+    `taken` has a column for each field that was asked for: as it stands in the JSON, None where it
+    is missing or the line is no JSON.
+    """
+
+    bodies: list[bytes | None]
+    taken: tuple[Column, ...]
+    refused: dict[int, str]
+
+
+class JsonTails:
+    """Made once for an input. Not to be used by two threads at once.
+
+    `take` are fields that are handed back, whether the schema has them or not. `constants` are
+    fields with values of their own, whatever a line says. With `only_known`, a line that has any
+    other field is refused.
+    """
+
+    def __init__(
+        self,
+        encoder: TailEncoder,
+        *,
+        take: Sequence[str] = (),
+        constants: Mapping[str, Any] | None = None,
+        only_known: bool = False,
+    ) -> None:
+        """Raises ValueError if a constant does not fit the schema."""
+        self._encoder = encoder
+        self._constants = dict(constants or {})
+        names = [*dict.fromkeys([*encoder.names, *take, *self._constants])]
+        self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
+        columns = {field[0]: self._column(field, take) for field in encoder.fields}
+        unasked = FieldColumn(Any, None, lambda _: ())
+        self._decode = self._decoder({n: columns.get(n, unasked) for n in names}, only_known)
+        unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
+        self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
+        self._nothing = self._decode_as_it_is(b"{}")
+        self._parts = [each.encode for each in columns.values()]
+        self._columns = _columns([self._attributes[name] for name in columns])
+        self._taken = _columns([self._attributes[name] for name in take])
+        self._takes = len(take)
+
+    def encode(self, lines: Sequence[bytes]) -> Tails:
+        bodies: list[bytes | None] = []
+        taken: list[list[Any]] = [[] for _ in range(self._takes)]
+        refused: dict[int, str] = {}
+        for start in range(0, len(lines), BLOCK):
+            structs = self._block(lines[start : start + BLOCK], bodies, refused)
+            for all_of_it, column in zip(taken, self._taken(structs), strict=True):
+                all_of_it += [None if each is msgspec.UNSET else each for each in column]
+        return Tails(bodies, tuple(taken), refused)
+
+    def _block(
+        self, lines: Sequence[bytes], bodies: list[bytes | None], refused: dict[int, str]
+    ) -> list[_Struct]:
+        try:
+            structs = list(map(self._decode, lines))
+            bodies += self._bodies(structs)
+        except _NOT_FAST:
+            return self._mixed_block(lines, bodies, refused)
+        return structs
+
+    def _mixed_block(
+        self, lines: Sequence[bytes], bodies: list[bytes | None], refused: dict[int, str]
+    ) -> list[_Struct]:
+        """The lines that are simple at once, the others one by one."""
+        structs = list(map(self._decoded, lines))
+        simple = [each for each in structs if each is not None]
+        try:
+            quick = iter(self._bodies(simple) if simple else ())
+        except _NOT_FAST:
+            structs = [None] * len(lines)
+        for at, line in enumerate(lines):
+            if structs[at] is not None:
+                bodies.append(next(quick))
+            else:
+                structs[at] = self._one(line, bodies, refused)
+        return structs
+
+    def _decoded(self, line: bytes) -> _Struct | None:
+        try:
+            return self._decode(line)
+        except _NOT_FAST:
+            return None
+
+    def _one(self, line: bytes, bodies: list[bytes | None], refused: dict[int, str]) -> _Struct:
+        struct, body = self._nothing, None
+        try:
+            struct = self._decode_as_it_is(line)
+            body = self._encoder.encode(self._fields(struct))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            refused[len(bodies)] = _reason(error)
+        bodies.append(body)
+        return struct
+
+    def _column(self, field: Any, take: Sequence[str]) -> FieldColumn:
+        name = field[0]
+        if name in self._constants:
+            return constant_column(self._encoder.encode_field(name, self._constants[name]))
+        return field_column(self._encoder.types[name], field, as_it_is=name in take)
+
+    def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
+        """From one line to its struct, whose attributes are called f0, f1 and so on."""
+        made = msgspec.defstruct(
+            "Line",
+            [
+                (self._attributes[name], each.json)
+                if each.default is msgspec.NODEFAULT
+                else (self._attributes[name], each.json, each.default)
+                for name, each in columns.items()
+            ],
+            rename={attribute: name for name, attribute in self._attributes.items()},
+            kw_only=True,
+            gc=False,
+            forbid_unknown_fields=only_known,
+        )
+        return msgspec.json.Decoder(made).decode
+
+    def _bodies(self, structs: Sequence[_Struct]) -> list[bytes]:
+        if not self._parts:
+            return [b""] * len(structs)
+        self._encoder.tries = 0
+        parts: list[Iterable[bytes]] = []
+        for encoded, column in zip(self._parts, self._columns(structs), strict=True):
+            parts += encoded(column)
+        return joined(tuple(parts))
+
+    def _fields(self, struct: _Struct) -> Mapping[str, Any]:
+        there = {
+            name: value
+            for name, attribute in self._attributes.items()
+            if (value := getattr(struct, attribute)) is not msgspec.UNSET
+        }
+        return there | self._constants
+
+
+def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:
+    """Generated, since there is nothing quicker: `([each.f0 for each in structs], …,)`."""
+    assert all(re.fullmatch(r"f\d+", each) for each in attributes)
+    lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
+    made: Callable[[Sequence[_Struct]], tuple[Column, ...]]
+    made = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
+    return made
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case msgspec.ValidationError():
+            text = str(error)
+            if text.startswith("Object contains unknown field `"):
+                return f"there is no field {text.partition('`')[2].partition('`')[0]!r:.80}"
+            return "it is JSON, but no object" if "object" in text else f"not JSON: {text}"
+        case msgspec.DecodeError():
+            return f"not JSON: {str(error).removeprefix(_MALFORMED)}"
+        case UnicodeDecodeError():
+            return f"not JSON: its text is no UTF-8 from byte {error.start} of a string on"
+        case RecursionError():
+            return "it is nested too deeply"
+    return str(error)

@@ -1,0 +1,189 @@
+"""Dates, times, decimals and UUIDs, as what carries them in Avro. Pure.
+
+A number is taken as it would be carried: milliseconds for a `timestamp-millis`, days for a `date`.
+Text is read as ISO 8601, and a time that does not say its zone is UTC. What is finer than its type
+is cut off for times, and refused for decimals: money is not rounded on the way.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, Final
+from uuid import UUID
+
+from agent.batches.conversions import (
+    Convert,
+    raw,
+    sized,
+    text_of,
+    to_bytes,
+    to_fixed,
+    to_int,
+    to_long,
+    utf8,
+)
+from agent.batches.refusals import no
+from schemas.definitions.logical_types import logical_type
+from schemas.definitions.types import Fixed, Type
+
+_PLAIN_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,40}(\.0*)?\s*")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCAL_EPOCH: Final = datetime(1970, 1, 1)
+_FIRST_DAY: Final = date(1970, 1, 1)
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_MOST_DIGITS: Final = 2_000  # of a decimal: more is no number, but an attack
+_EXACT: Final = Context(prec=5 * _MOST_DIGITS)
+
+_UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in each; 0: a thousandth
+
+
+def logical_conversion(type_: Type) -> Convert | None:
+    """For a type with a logical type that matters here; None for any other."""
+    name = logical_type(type_)
+    if name is None:
+        return None
+    if name == "date":
+        return _or_number(to_int, _day)
+    kind, _, unit = name.rpartition("-")
+    if kind == "time":
+        return _or_number(to_int if unit == "millis" else to_long, _time_of_day(unit))
+    if kind in {"timestamp", "local-timestamp"}:
+        return _or_number(to_long, _timestamp(unit, local=kind == "local-timestamp"))
+    if name == "uuid":
+        return _uuid_bytes if isinstance(type_, Fixed) else _uuid_text
+    if name == "decimal":
+        props = getattr(type_, "props", {})
+        size = type_.size if isinstance(type_, Fixed) else None
+        return _decimal(int(props["precision"]), int(props.get("scale", 0)), size)
+    return None
+
+
+def _or_number(carried: Convert, read: Callable[[Any], int]) -> Convert:
+    def convert(value: Any) -> bytes:
+        if value.__class__ is int:
+            return carried(value)
+        if isinstance(value, str) and not _PLAIN_NUMBER.fullmatch(value):
+            return carried(read(value))
+        if isinstance(value, date | time):
+            return carried(read(value))
+        return carried(value)
+
+    return convert
+
+
+def _timestamp(unit: str, *, local: bool) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        at = value
+        if isinstance(value, str):
+            try:
+                at = datetime.fromisoformat(value.strip())
+            except ValueError:
+                raise no(value, "no time") from None
+        elif not isinstance(value, datetime):
+            if not isinstance(value, date):
+                raise no(value, "no time")
+            at = datetime(value.year, value.month, value.day)
+        if local:
+            return _in(unit, at.replace(tzinfo=None) - _LOCAL_EPOCH)
+        return _in(unit, (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH)
+
+    return read
+
+
+def _time_of_day(unit: str) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        at = value
+        if isinstance(value, str):
+            try:
+                at = time.fromisoformat(value.strip())
+            except ValueError:
+                raise no(value, "no time of day") from None
+        if isinstance(at, datetime) or not isinstance(at, time):
+            raise no(value, "no time of day")
+        since = timedelta(
+            hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond
+        )
+        return _in(unit, since)
+
+    return read
+
+
+def _in(unit: str, since: timedelta) -> int:
+    micros = since // timedelta(microseconds=1)
+    size = _UNITS[unit]
+    return micros // size if size else micros * 1_000
+
+
+def _day(value: Any) -> int:
+    at = value
+    if isinstance(value, str):
+        try:
+            at = date.fromisoformat(value.strip())
+        except ValueError:
+            raise no(value, "no date") from None
+    if isinstance(at, datetime):
+        at = at.date()
+    if not isinstance(at, date):
+        raise no(value, "no date")
+    return (at - _FIRST_DAY).days
+
+
+def _uuid_text(value: Any) -> bytes:
+    text = str(value) if isinstance(value, UUID) else text_of(value)
+    if not _UUID.fullmatch(text):
+        raise no(value, "no UUID")
+    return sized(utf8(text))
+
+
+def _uuid_bytes(value: Any) -> bytes:
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        value = UUID(value)
+    if isinstance(value, UUID):
+        return value.bytes
+    body = raw(value)
+    if len(body) != 16:
+        raise no(value, "no UUID")
+    return body
+
+
+def _decimal(precision: int, scale: int, size: int | None) -> Convert:
+    carried = to_bytes if size is None else to_fixed(size)
+    limit = 10 ** min(precision, 2 * _MOST_DIGITS)
+
+    def convert(value: Any) -> bytes:
+        if isinstance(value, bytes | bytearray):
+            return carried(value)
+        unscaled = _unscaled(value, scale)
+        if abs(unscaled) >= limit:
+            raise no(value, f"no decimal of {precision} digits, {scale} of them behind the point")
+        if size is not None:
+            return unscaled.to_bytes(size, "big", signed=True)
+        bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
+        return sized(unscaled.to_bytes(bits // 8 + 1, "big", signed=True))
+
+    return convert
+
+
+def _unscaled(value: Any, scale: int) -> int:
+    number = _exact(value)
+    if number is None or scale > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
+        raise no(value, "no decimal")
+    scaled = number.scaleb(scale, _EXACT)
+    whole = scaled.to_integral_value(context=_EXACT)
+    if whole != scaled:
+        raise no(value, f"no decimal with {scale} digits behind the point")
+    return int(whole)
+
+
+def _exact(value: Any) -> Decimal | None:
+    """The number that is written there; of a float, the shortest that means it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    if isinstance(value, int) and value.bit_length() > 3 * _MOST_DIGITS:
+        return None
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and len(number.as_tuple().digits) <= _MOST_DIGITS else None
