@@ -17,6 +17,7 @@ from client.brokers import Brokers
 from client.errors import Refused
 from schemas.registry_client import RegistryClient
 from tests.agent_process import AgentProcess
+from tests.server_process import ServerProcess
 from tests.system.agent.incarnations import Incarnation, check_incarnations, check_one_partition
 from tests.system.agent.ledger import Account, Ledger, check_ledger, printed
 from tests.system.agent.shipped import Topic, cluster, ends_of
@@ -28,6 +29,9 @@ class Cluster(Protocol):
     """Penstock's broker, or Apache Kafka."""
 
     bootstrap: str
+    process: ServerProcess
+
+    def start(self, *, within: float = 60) -> None: ...
 
 
 class Site:
