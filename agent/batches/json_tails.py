@@ -8,6 +8,7 @@ verdict counts. So it never matters which lines stand together.
 Lines are UTF-8. What is in fields that nobody asked for is looked at for its form only.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,10 +157,11 @@ class JsonTails:
         return msgspec.json.Decoder(made).decode
 
     def _bodies(self, structs: Sequence[_Struct]) -> list[bytes]:
+        rest = self._encoder.header_rest
         if not self._parts:
-            return [b""] * len(structs)
+            return [rest] * len(structs)
         self._encoder.tries = 0
-        parts: list[Iterable[bytes]] = []
+        parts: list[Iterable[bytes]] = [itertools.repeat(rest, len(structs))] if rest else []
         for encoded, column in zip(self._parts, self._columns(structs), strict=True):
             parts += encoded(column)
         return joined(tuple(parts))

@@ -11,7 +11,8 @@ these rules:
    can be converted to.
 4. Fields of inner records that the schema does not have are passed over; those of the event itself
    are the caller's business.
-5. Recursive types are followed as deep as they are read, `MOST_LEVELS`; branches are tried
+5. What a later version of the header has behind today's fields is written with its defaults.
+6. Recursive types are followed as deep as they are read, `MOST_LEVELS`; branches are tried
    `MOST_TRIES` times in one line.
 
 What an encoder writes, `schemas.envelope` reads.
@@ -55,6 +56,7 @@ _OWN_KINDS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     list: (("array",),),
     dict: (("record", "map"),),
 }
+HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 _NOTHING_IN_TEXT: Final = frozenset({"", "-"})
 
 EncodedField = tuple[str, Convert, bytes | None, bytes | None]
@@ -68,12 +70,15 @@ class TailEncoder:
         """Raises NotAnEvent, or InvalidSchema for a default that is no value of its type."""
         check_event_schema(schema)
         assert isinstance(schema.type, Record)
+        header, *fields = schema.type.fields
+        assert isinstance(header.type, Record)
         self.schema = schema
-        self.types: Mapping[str, Type] = {f.name: f.type for f in schema.type.fields[1:]}
+        self.types: Mapping[str, Type] = {field.name: field.type for field in fields}
         self._levels = self.tries = 0
         self._compiled_definitions: dict[int, Convert] = {}
         self._open: set[int] = set()
-        self.fields: tuple[EncodedField, ...] = tuple(map(self._field, schema.type.fields[1:]))
+        self.fields: tuple[EncodedField, ...] = tuple(map(self._field, fields))
+        self.header_rest = b"".join(map(self._default, header.type.fields[HEADER_FIELDS:]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +92,7 @@ class TailEncoder:
         """
         self.tries = 0
         try:
-            return _encoded(self.fields, value)
+            return self.header_rest + _encoded(self.fields, value)
         except RecursionError:
             raise Misfit("its values are nested too deeply") from None
 

@@ -11,7 +11,7 @@ from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas
 from tests.schemas.events import header
 
-HEADER_FIELD = {"name": "header", "type": json.loads(built_in(HEADER).text)}
+HEADER_FIELD: dict[str, Any] = {"name": "header", "type": json.loads(built_in(HEADER).text)}
 HEADER_BODY = Encoder(built_in(HEADER), 1).encode(header())[PREFIX_SIZE:]
 
 

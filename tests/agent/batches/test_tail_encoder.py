@@ -10,13 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.batches.json_tails import JsonTails
 from agent.batches.tail_encoder import TailEncoder
 from schemas.bodies.checking import MOST_LEVELS
+from schemas.envelope import Encoder
 from schemas.errors import NotAnEvent
 from schemas.parsing import parse
-from tests.agent.batches.event_tails import encoded, event_schema, event_texts, of
+from tests.agent.batches.event_tails import (
+    HEADER_BODY,
+    HEADER_FIELD,
+    encoded,
+    event_schema,
+    event_texts,
+    of,
+)
 from tests.schemas.avro_strategies import values
-from tests.schemas.events import EVENTS, SCHEMAS
+from tests.schemas.events import EVENTS, SCHEMAS, header
 
 
 def logical(type_: str, name: str, **more: Any) -> dict[str, Any]:
@@ -195,6 +204,18 @@ def test_a_field_alone_and_fields_that_nobody_knows() -> None:
 def test_a_schema_without_header_is_none_of_events() -> None:
     with pytest.raises(NotAnEvent):
         TailEncoder(parse('{"type": "record", "name": "A", "fields": []}'))
+
+
+def test_a_header_of_a_later_version_has_its_defaults() -> None:
+    later = {"name": "zone", "type": "string", "default": "UTC"}
+    header_type = {**HEADER_FIELD["type"], "fields": [*HEADER_FIELD["type"]["fields"], later]}
+    fields = [{"name": "header", "type": header_type}, {"name": "a", "type": "int"}]
+    schema = parse(json.dumps({"type": "record", "name": "E", "fields": fields}))
+    encoder = TailEncoder(schema)
+    tail = encoder.encode({"a": 1})
+    assert tail == b"\x06UTC\2"
+    assert HEADER_BODY + tail == Encoder(schema, 1).encode({"header": header(), "a": 1})[5:]
+    assert JsonTails(encoder).encode([b'{"a": 1}', b'{"a": "1"}']).bodies == [tail, tail]
 
 
 def test_recursion_ends_where_readers_end() -> None:
