@@ -9,8 +9,7 @@
 
 import codecs
 from dataclasses import dataclass
-from itertools import accumulate, count, pairwise
-from operator import add
+from itertools import pairwise
 from typing import Final
 
 _NO_LINES: Final = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"}
@@ -60,8 +59,10 @@ class ByteLines:
         if unfinished:
             bodies.append(chunk[len(chunk) - rest :])
             rest = 0
-        positions = list(map(add, accumulate(map(len, bodies), initial=position), count()))
-        positions[-1] = position + len(chunk) - rest
+        at = position
+        positions = [position]
+        positions += [at := at + len(body) + 1 for body in bodies]
+        positions[-1] = position + len(chunk) - rest  # the last one may have no line break
         longest = max(map(len, bodies), default=0)
         bodies = self._utf8(bodies, chunk, position, len(chunk) - rest)
         return Lines(bodies, positions, rest, longest, unfinished)

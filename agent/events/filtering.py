@@ -26,11 +26,12 @@ class _Rule:
 
 
 class Filters:
-    def __init__(self, filters: Sequence[Filter]) -> None:
+    def __init__(self, filters: Sequence[Filter], *, whole_lines: bool = False) -> None:
+        """`whole_lines`: the only field that there may be is all of the line."""
         self._rules = [
             _Rule(
                 reason=_name(each),
-                field=each.field,
+                field="" if whole_lines else each.field,
                 pattern=re.compile(found)
                 if (found := each.drop or each.keep or each.match)
                 else None,
@@ -45,18 +46,20 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def dropped_by(self, line: bytes, text: str, value: Mapping[str, Any]) -> str | None:
-        """The filter that drops it; None if it is shipped. `line` is `text` as UTF-8."""
+    def dropped_by(self, line: bytes, value: Mapping[str, Any]) -> str | None:
+        """The filter that drops it; None if it is shipped. `line` is UTF-8."""
+        text: str | None = None
         for rule in self._rules:
             if rule.pattern is not None:
-                subject = text
                 if rule.field:
                     found = looked_up(value, rule.field)
-                    if found is None:
+                    if found is None or not is_found(rule.pattern, text_of(found)):
                         continue
-                    subject = text_of(found)
-                if not is_found(rule.pattern, subject):
-                    continue
+                else:
+                    if text is None:
+                        text = line.decode()
+                    if not is_found(rule.pattern, text):
+                        continue
             if rule.sample:
                 return rule.reason if zlib.crc32(line) % rule.sample else None
             return rule.reason if rule.drops else None

@@ -45,7 +45,7 @@ class JsonColumns:
                 made.bury(at, fault)
                 continue
             if rules.filters:
-                reason = rules.filters.dropped_by(bodies[at], bodies[at].decode(), value)
+                reason = rules.filters.dropped_by(bodies[at], value)
                 if reason is not None:
                     made.drop(at, reason)
                     continue

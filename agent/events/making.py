@@ -126,7 +126,7 @@ class OneByOne:
                 value.update(self._added)
                 time = rules.time(value, now)
                 if rules.filters:
-                    reason = rules.filters.dropped_by(body, body.decode(), value)
+                    reason = rules.filters.dropped_by(body, value)
                     if reason is not None:
                         made.drop(at, reason)
                         continue

@@ -8,12 +8,7 @@ more than `MOST_CHARACTERS` at once. Against the second kind only a better patte
 import re
 from typing import Final
 
-MOST_CHARACTERS: Final = 32 * 1024
-
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """It was checked when the configuration was loaded."""
-    return re.compile(pattern)
+MOST_CHARACTERS: Final = 16 * 1024
 
 
 def is_found(pattern: re.Pattern[str], text: str) -> bool:

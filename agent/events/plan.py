@@ -41,10 +41,11 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     """None: messages are events as they are. Raises ValueError or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
-    rules = Rules(Filters(input_.filters), _when(input_), key_field(input_))
+    plain = input_.format is Format.PLAIN
+    rules = Rules(Filters(input_.filters, whole_lines=plain), _when(input_), key_field(input_))
     added = dict(input_.add_fields)
     if schema is None or is_plain(schema):
-        if input_.format is Format.PLAIN:
+        if plain:
             return PlainLines(rules.filters) if rules.filters else None
         return OneByOne(_find_fields(input_), {}, rules, message_of)
     encoder = encoder_for(input_, schema)
@@ -67,8 +68,7 @@ class PlainLines:
 
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         for at, body in enumerate(bodies):
-            text = body.decode()
-            reason = self._filters.dropped_by(body, text, {MESSAGE: text})
+            reason = self._filters.dropped_by(body, {})
             if reason is None:
                 made.event(at, made.now, body)
             else:

@@ -1,8 +1,8 @@
 """What must not leave this host, taken out of a line before anything else is done with it.
 
-All of a line is gone over. A long one in windows that overlap: whatever matches within half a
-window is found wherever it is, and no pattern is ever given more than a window at once. A match
-that reaches to the end of a window is looked at again from its beginning.
+All of a line is gone over. A long one in windows that overlap: whatever begins to match within half
+a window is found wherever it is, and no pattern searches more than a window at once. A match that
+reaches to the end of its window is followed from its beginning as far as it goes.
 """
 
 import re
@@ -77,13 +77,25 @@ def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
     while at < len(text):
         end = min(at + WINDOW, len(text))
         match = rule.pattern.search(text, at, end)
-        if match is None or match.start() == match.end():
+        if match is None:
             at = len(text) if end == len(text) else at + _STEP
             continue
-        if match.end() == end < len(text) and match.start() > at:
-            at = match.start()
-            continue
+        if match.end() == end < len(text):
+            match = _whole(rule.pattern, text, match)
         yield text[done : match.start()]
         yield rule.replace(match)
-        done = at = match.end()
+        done = match.end()
+        at = done + (match.start() == done)
     yield text[done:]
+
+
+def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.Match[str]":
+    """A match that reaches to the end of its window, as far as it goes behind it."""
+    size = 2 * WINDOW
+    while True:
+        end = min(match.start() + size, len(text))
+        longer = pattern.match(text, match.start(), end)
+        match = longer or match
+        if longer is None or match.end() < end or end == len(text):
+            return match
+        size *= 2

@@ -12,7 +12,7 @@ import msgspec
 from agent.events.faults import Fault, shown
 
 _PAIR: Final = re.compile(
-    r'[ \t]*([^\s="]+)(?:=("(?:[^"\\]|\\.)*"|[^\s"]*))?(?=\s|$)[ \t\r\n]*', re.DOTALL
+    r'[ \t]*([^\s="]+)(?:=("(?:[^"\\]|\\.)*+"|[^\s"]*))?(?=\s|$)[ \t\r\n]*', re.DOTALL
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
