@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 _SAVED_UP_SECONDS: Final = 0.5
+_SHORTEST_PAUSE: Final = 0.001  # a shorter one costs more than it saves
 _LONGEST_PAUSE: Final = 1.0
 _FREE_TO_USE: Final = 0.9
 _STATM: Final = Path("/proc/self/statm")
@@ -40,7 +41,8 @@ class CpuAllowance:
         saved = self._saved + earned - max(0.0, used - self._used)
         self._at, self._used = now, used
         self._saved = min(saved, self._cores * _SAVED_UP_SECONDS)
-        return min(_LONGEST_PAUSE, max(0.0, -self._saved / self._cores))
+        pause = -self._saved / self._cores
+        return min(_LONGEST_PAUSE, pause) if pause >= _SHORTEST_PAUSE else 0.0
 
 
 @dataclass(frozen=True, slots=True)
