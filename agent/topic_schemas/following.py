@@ -57,11 +57,12 @@ class TopicSchemas:
         auto_register: bool = False,
         ledger: bool = True,
         interval: float = ASKED_EVERY_SECONDS,
+        attempt_seconds: float = _ATTEMPT_SECONDS,
         tell: Callable[[], None] = lambda: None,
     ) -> None:
         self._urls = tuple(str(url) for url in parse_urls(registry))
         self._registry = RegistryClient(
-            registry, patience_seconds=0, attempt_seconds=_ATTEMPT_SECONDS
+            registry, patience_seconds=0, attempt_seconds=attempt_seconds
         )
         self._directory = directory
         self._auto_register = auto_register

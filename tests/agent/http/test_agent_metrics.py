@@ -1,5 +1,7 @@
 """What Prometheus gets to see: everything that an agent's status has to say in numbers."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,7 +18,7 @@ from agent.status import (
 )
 
 
-def numbered(struct: type[msgspec.Struct], **texts: str) -> dict[str, float]:
+def numbered(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """A different number for every number of the struct."""
     names = [each.name for each in msgspec.structs.fields(struct) if each.type in {int, float}]
     return {name: 10.0 + place for place, name in enumerate(names)}
