@@ -1,7 +1,7 @@
 """A topic's schema, as its registry has it; registered there first where that is this agent's part.
 
-What comes with Penstock is always registered: LogLine where lines of plain text go to a topic that
-has no schema yet, DeadLetter, Ledger. An input's own file is where `auto_register` is on. The id of
+What comes with Penstock is always registered: LogLine where messages go to a topic that has no
+schema yet, DeadLetter, Ledger. An input's own file is where `auto_register` is on. The id of
 a schema that comes with Penstock is that of this very text, whatever versions there are beside it:
 this release knows how to write no other.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from agent.errors import NoSchema
 from agent.topic_schemas.values import BUILT_IN_FOR, Purpose, TopicSchema, Wanted
 from schemas.errors import InvalidSchema, RegistryError
-from schemas.event_schemas import built_in, check_event_schema
+from schemas.event_schemas import LOG_LINE, built_in, check_event_schema
 from schemas.folder import SchemaFile, needs_of, read_schema
 from schemas.parsing import AvroSchema
 from schemas.registration import Outcome, Planner, register
@@ -25,10 +25,15 @@ _HIGHEST_ID: Final = 2**31 - 1
 
 def find(registry: RegistryClient, wanted: Wanted) -> TopicSchema:
     """NoSchema says in one line why there is none; RegistryError, why the registry did not say."""
-    if wanted.purpose is Purpose.FIELDS:
-        found = _of_the_topic(registry, wanted)
-    else:
-        found = _built_in(registry, wanted, BUILT_IN_FOR[wanted.purpose])
+    latest = registry.latest(wanted.subject)
+    there = None if latest is None else _event_schema(registry, latest)
+    match wanted.purpose:
+        case Purpose.FIELDS:
+            found = _of_the_topic(wanted, latest, there)
+        case Purpose.EITHER if there is not None and there.full_name != LOG_LINE:
+            found = _of_the_topic(wanted, latest, there)
+        case purpose:
+            found = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
     if not 0 <= found.id <= _HIGHEST_ID:
         raise RegistryError(f"the registry says that {wanted.subject} has the id {found.id}")
     return found
@@ -56,15 +61,16 @@ def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
     register(registry, plan, {})
 
 
-def _of_the_topic(registry: RegistryClient, wanted: Wanted) -> TopicSchema:
+def _of_the_topic(
+    wanted: Wanted, latest: RegisteredSchema | None, there: AvroSchema | None
+) -> TopicSchema:
     """The subject's latest version."""
-    latest = registry.latest(wanted.subject)
-    if latest is None:
+    if latest is None or there is None:
         raise NoSchema(
             f"topic {wanted.topic} has no schema: register one as {wanted.subject}, with "
             "`penstock schemas register`, or name its file as `schema` and say `auto_register`"
         )
-    return TopicSchema(wanted.topic, latest.id, latest.version, _event_schema(registry, latest))
+    return TopicSchema(wanted.topic, latest.id, latest.version, there)
 
 
 def _event_schema(registry: RegistryClient, found: RegisteredSchema) -> AvroSchema:
@@ -77,35 +83,31 @@ def _event_schema(registry: RegistryClient, found: RegisteredSchema) -> AvroSche
     return schema
 
 
-def _built_in(registry: RegistryClient, wanted: Wanted, name: str) -> TopicSchema:
+def _built_in(
+    registry: RegistryClient, wanted: Wanted, name: str, there: AvroSchema | None
+) -> TopicSchema:
+    """This very text, registered if it is no version yet."""
+    if there is not None and there.full_name != name:
+        # Another schema's subject is left alone, whatever its level of compatibility allows.
+        raise NoSchema(_other_schema(wanted, there, name))
     schema = built_in(name)
-    subject = wanted.subject
-    found = None
-    if latest := registry.latest(subject):
-        found = registry.lookup(subject, schema.text)
-        if found is None:
-            _check_name(registry, wanted, latest, name)
+    found = registry.lookup(wanted.subject, schema.text)
     if found is None:
-        registry.register(subject, schema.text)
-        found = registry.lookup(subject, schema.text)
+        registry.register(wanted.subject, schema.text)
+        found = registry.lookup(wanted.subject, schema.text)
     if found is None:
-        raise RegistryError(f"{subject} was registered, and is gone again")
+        raise RegistryError(f"{wanted.subject} was registered, and is gone again")
     return TopicSchema(wanted.topic, found.id, found.version, schema)
 
 
-def _check_name(
-    registry: RegistryClient, wanted: Wanted, latest: RegisteredSchema, name: str
-) -> None:
-    """Another schema's subject is left alone, whatever its level of compatibility allows."""
-    there = _event_schema(registry, latest).full_name
-    if there == name:
-        return
-    advice = ""
-    if wanted.purpose is Purpose.LINES:
-        advice = (
-            "; for lines with fields, choose a `format` that has them, such as "
-            "`format: regex` with `pattern: (?P<message>.*)`"
-        )
-    raise NoSchema(
-        f"topic {wanted.topic} has the schema {there}, and not {name}, which this writes{advice}"
+def _other_schema(wanted: Wanted, there: AvroSchema, name: str) -> str:
+    said = (
+        f"topic {wanted.topic} has the schema {there.full_name}, and not {name}, which is what "
+        "would be written"
+    )
+    if wanted.purpose is not Purpose.LINES:
+        return said
+    return (
+        f"{said}: choose a `format` that has fields, such as `format: regex` with "
+        "`pattern: (?P<message>.*)`"
     )

@@ -22,7 +22,6 @@ from agent.topic_schemas.cache import read_cache, write_cache
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
-    Purpose,
     TopicSchema,
     Wanted,
     dead_letters_of,
@@ -137,7 +136,7 @@ class TopicSchemas:
             for wanted, files in self._wanted.items():
                 if self._closing:
                     return 0
-                if wanted not in self._known or wanted.purpose is Purpose.FIELDS:
+                if wanted not in self._known or wanted.may_change:
                     self._ask_for(wanted, files)
         except RegistryError as error:
             self._unanswered(str(error))

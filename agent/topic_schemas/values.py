@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, Format, Input
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE
@@ -14,15 +15,20 @@ class Purpose(StrEnum):
 
     LINES = "lines"  # plain text, as penstock.LogLine
     FIELDS = "fields"  # lines that have fields, as the topic's own schema says
+    EITHER = "either"  # as the topic's own schema says; as penstock.LogLine if it has none
     DEAD_LETTERS = "dead_letters"
     LEDGER = "ledger"
 
 
-BUILT_IN_FOR = {
+BUILT_IN_FOR: Final = {
     Purpose.LINES: LOG_LINE,
+    Purpose.EITHER: LOG_LINE,
     Purpose.DEAD_LETTERS: DEAD_LETTER,
     Purpose.LEDGER: LEDGER,
 }
+
+# What these have beside a message is dropped where it goes to penstock.LogLine.
+_HAVE_A_MESSAGE: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,11 @@ class Wanted:
     @property
     def subject(self) -> str:
         return f"{self.topic}-value"
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a new version is to be taken up. What comes with Penstock has its id for ever."""
+        return self.purpose in {Purpose.FIELDS, Purpose.EITHER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,11 @@ class TopicSchema:
 
 def wanted_for(each: Input) -> Wanted:
     """What the events of an input are written with."""
-    return Wanted(each.topic, Purpose.LINES if each.format is Format.PLAIN else Purpose.FIELDS)
+    if each.format is Format.PLAIN:
+        return Wanted(each.topic, Purpose.LINES)
+    if each.format in _HAVE_A_MESSAGE and not each.schema:
+        return Wanted(each.topic, Purpose.EITHER)
+    return Wanted(each.topic, Purpose.FIELDS)
 
 
 def dead_letters_of(topic: str) -> Wanted:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from agent.config import Format
 from agent.errors import NoSchema
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (
@@ -51,6 +53,9 @@ def test_what_inputs_want() -> None:
     }
     assert THE_LEDGERS not in wanted_by(inputs, ledger=False)
     assert wanted_for(plain("a")).subject == "a-value"
+    docker = replace(plain("a"), format=Format.DOCKER)
+    assert wanted_for(docker) == Wanted("a", Purpose.EITHER)
+    assert wanted_for(replace(docker, schema="a.avsc")) == of_fields("a")
     assert dead_letters_of("a").topic == "a.dead"
 
 
@@ -92,6 +97,18 @@ def test_lines_do_not_go_to_another_schemas_topic(registry: RegistryClient) -> N
     with pytest.raises(NoSchema, match=r"has the schema shop\.Order, and not penstock\.LogLine"):
         find(registry, of_lines(topic))
     assert registry.versions(f"{topic}-value") == [1]
+
+
+def test_messages_go_to_whatever_schema_the_topic_has(registry: RegistryClient) -> None:
+    """cri, docker and syslog: a log line by default, and fields where there are some."""
+    typed, untyped = new_topic(), new_topic()
+    wanted = Wanted(untyped, Purpose.EITHER)
+    first = find(registry, wanted)
+    assert (first.version, first.schema) == (1, built_in(LOG_LINE))
+    registry.register(f"{untyped}-value", with_more(built_in(LOG_LINE).text, OPTIONAL))
+    assert find(registry, wanted) == first
+    registry.register(f"{typed}-value", event(message="string"))
+    assert find(registry, Wanted(typed, Purpose.EITHER)).schema.full_name == "shop.Order"
 
 
 def test_fields_go_by_the_latest_version(registry: RegistryClient) -> None:
