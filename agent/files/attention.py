@@ -1,0 +1,163 @@
+"""Which files are looked at, and when, so that an idle one costs nothing.
+
+A busy file is asked for its size at every look. After a while without growth it is *idle*: inotify
+tells when it grows. Where inotify cannot, it is *polled*: asked once a second, or less often if
+there are thousands. Whatever all this misses the scan finds.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from agent.files.followed import Followed
+from agent.files.handles import Handles
+from agent.files.watching import Watcher
+
+_QUIET: Final = 0.15
+_POLLED_EVERY: Final = 1.0
+_POLLED_EACH_SECOND: Final = 1000
+
+
+class Attention:
+    """What is followed is in one of its three sets. `unread` may have bytes to be read; `unclear`
+    has some, and it is not known yet what it is."""
+
+    def __init__(
+        self, watcher: Watcher, handles: Handles, no_events: Callable[[str, str], None]
+    ) -> None:
+        self._watcher = watcher
+        self._handles = handles
+        self._no_events = no_events
+        self._busy: dict[Followed, None] = {}
+        self._idle: dict[int, dict[Followed, None]] = {}
+        self._polled: dict[Followed, None] = {}
+        self._polled_at = 0.0
+        self.unread: dict[Followed, None] = {}
+        self.unclear: dict[Followed, None] = {}
+
+    def rouse(self, followed: Followed, now: float) -> None:
+        """It may have grown, or is new here."""
+        followed.roused_at = now
+        self._unwatch(followed)
+        self._polled.pop(followed, None)
+        self._busy[followed] = None
+        self.note(followed)
+
+    def note(self, followed: Followed) -> None:
+        """That it may have bytes to be read."""
+        if not followed.source:
+            if followed.size:
+                self.unclear[followed] = None
+        elif followed.unread:
+            self.unread[followed] = None
+
+    def drop(self, followed: Followed) -> None:
+        self._unwatch(followed)
+        for each in (self._busy, self._polled, self.unread, self.unclear):
+            each.pop(followed, None)
+
+    def look(self, now: float) -> None:
+        grown, self._watcher.grown = self._watcher.grown, set()
+        for watch in grown:
+            for followed in self._idle.pop(watch, ()):
+                followed.watch = None
+                followed.roused_at = now
+                self._busy[followed] = None
+        for followed in list(self._busy):
+            if not self.refresh(followed, now) and self._is_quiet(followed, now):
+                self._let_rest(followed, now)
+        self._poll(now)
+
+    def refresh(self, followed: Followed, now: float) -> bool:
+        """Whether it has grown. What is odd about it is noted."""
+        if followed.suspect or followed.trouble is not None:
+            return False
+        try:
+            status = self._status(followed)
+        except OSError as error:
+            followed.trouble = error
+            self._handles.notable.add(followed)
+            return False
+        if status is None:
+            return False
+        size = status.st_size
+        if size < followed.size:
+            followed.doubt()
+            return False
+        if size == followed.size:
+            followed.mtime_ns = status.st_mtime_ns
+            return False
+        if not followed.is_intact():
+            return False
+        followed.size, followed.mtime_ns = size, status.st_mtime_ns
+        followed.idle_since = now
+        self.note(followed)
+        return True
+
+    def _status(self, followed: Followed) -> os.stat_result | None:
+        """None if it is no more what it was. One that is closed is opened only if it has changed,
+        as its name, and even its inode, may be another file's."""
+        if followed.fd is not None:
+            return os.fstat(followed.fd)
+        try:
+            status = Path(followed.current_path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            followed.doubt()
+            return None
+        same = (status.st_dev, status.st_ino) == followed.identity
+        same = same and status.st_size == followed.size
+        if same and status.st_mtime_ns == followed.mtime_ns:
+            return status
+        return followed.status()
+
+    def _is_quiet(self, followed: Followed, now: float) -> bool:
+        return now - max(followed.idle_since, followed.roused_at) > _QUIET
+
+    def _let_rest(self, followed: Followed, now: float) -> None:
+        del self._busy[followed]
+        if followed.suspect or followed.trouble is not None:
+            return
+        try:
+            fd = followed.open()
+        except OSError as error:
+            followed.trouble = error
+            self._handles.notable.add(followed)
+            return
+        if fd is None:
+            return
+        watch, why = self._watcher.watch_file(fd, followed.identity[0])
+        if watch is None:
+            self._polled[followed] = None
+            self._no_events(followed.current_path, why)
+            return
+        followed.watch = watch
+        self._idle.setdefault(watch, {})[followed] = None
+        if self.refresh(followed, now):  # just before it was watched
+            self.rouse(followed, now)
+
+    def _poll(self, now: float) -> None:
+        if not self._polled:
+            self._polled_at = now
+            return
+        count = len(self._polled)
+        per_second = min(_POLLED_EACH_SECOND, count / _POLLED_EVERY)
+        due = min(count, int((now - self._polled_at) * per_second))
+        if due <= 0:
+            return
+        self._polled_at = now
+        for followed in [each for each, _ in zip(self._polled, range(due), strict=False)]:
+            del self._polled[followed]
+            self._polled[followed] = None
+            if self.refresh(followed, now):
+                self.rouse(followed, now)
+
+    def _unwatch(self, followed: Followed) -> None:
+        watch, followed.watch = followed.watch, None
+        if watch is None:
+            return
+        sharing = self._idle.get(watch, {})
+        sharing.pop(followed, None)
+        if not sharing:
+            self._idle.pop(watch, None)
+        self._watcher.unwatch_file(watch)

@@ -1,0 +1,311 @@
+"""Following the files of all inputs. One thread; only `wake` is for others.
+
+A look costs what has happened since the last one: busy files are asked for their size, everything
+else is left to inotify, and to a scan of everything at intervals, which needs no inotify at all.
+The scans take at most one part in fifty of a core: with very many files they are further apart.
+"""
+
+import os
+import resource
+import time
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from typing import Final
+
+from agent.config import HoldDeleted, Limits
+from agent.files.attention import Attention
+from agent.files.beginnings import begin
+from agent.files.followed import Followed
+from agent.files.handles import Handles
+from agent.files.happenings import Forgettable, Grown, Happening, Polling, Released
+from agent.files.inputs import FileInput
+from agent.files.listing import Listing
+from agent.files.names import folder_of
+from agent.files.partings import part, release_deleted, settle_orphans
+from agent.files.roster import Roster
+from agent.files.surroundings import Surroundings
+from agent.files.watching import Watcher
+from agent.runs import KnownSource, SourceId
+
+REST: Final = 60.0
+_PARTINGS_EVERY: Final = 0.25
+_SCANNING: Final = 1 / 50
+_LISTING: Final = 1 / 10
+_OTHER_HANDLES: Final = 256
+
+
+class Files:
+    """See `happenings` for what a look tells, and `followed` for what is read.
+
+    `seen` are the names of inputs that were followed before, also if they have no source yet:
+    `start` is not for them. Without it, those of the known sources are taken.
+    """
+
+    def __init__(  # noqa: PLR0917  the first six are what it is made of
+        self,
+        inputs: Sequence[FileInput],
+        known: Sequence[KnownSource],
+        new_source: Callable[[], SourceId],
+        limits: Limits,
+        hold: HoldDeleted,
+        scan_interval: float,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        *,
+        seen: Collection[str] | None = None,
+        rest: float = REST,
+        events: bool = True,
+    ) -> None:
+        watcher, handles = Watcher(events=events), Handles(_most_handles(limits.open_files))
+        attention = Attention(watcher, handles, self._no_events)
+        self._around = Surroundings(
+            watcher, handles, attention, new_source, wall, hold, rest, now=clock()
+        )
+        self._scan_interval = scan_interval
+        self._next_scan = self._next_listing = self._next_partings = float("-inf")
+        self._said_polling = False
+        self._served = 0
+        self._rosters: dict[str, Roster] = {}
+        self._unclaimed = list(known)
+        self._seen = set(seen) if seen is not None else {each.input for each in known}
+        self._follow(inputs)
+
+    def look(self, now: float) -> list[Happening]:
+        """What has happened since the last one. To be called every 20 to 50 ms."""
+        around = self._around
+        around.now = now
+        around.watcher.collect()
+        self._list(now)
+        around.attention.look(now)
+        self._note(now)
+        for followed in list(around.attention.unclear):
+            roster = self._rosters.get(followed.input)
+            if roster is not None and not followed.suspect and followed.trouble is None:
+                begin(roster, followed, around)
+        if now >= self._next_partings:
+            self._next_partings = now + _PARTINGS_EVERY
+            for roster in self._rosters.values():
+                part(roster, around)
+            release_deleted(list(self._rosters.values()), around)
+        said, around.said = around.said, []
+        return said
+
+    def ready(self) -> list[Followed]:
+        """Those with unread bytes; who was read longest ago comes first."""
+        unread = self._around.attention.unread
+        for followed in [each for each in unread if not each.unread]:
+            del unread[followed]
+        able = (each for each in unread if not each.suspect and each.trouble is None)
+        return sorted(able, key=lambda each: each.served)
+
+    def following(self) -> Collection[Followed]:
+        """Any thread."""
+        rosters = list(self._rosters.values())
+        files = chain.from_iterable(list(each.files.values()) for each in rosters)
+        return [followed for followed in files if followed.source]
+
+    def snapshot_of(self, followed: Followed) -> KnownSource:
+        return followed.known(self._around.wall())
+
+    def wait(self, seconds: float) -> None:
+        """Until inotify has something, another thread wakes it, or so long."""
+        self._around.watcher.wait(seconds)
+
+    def wake(self) -> None:
+        self._around.watcher.wake()
+
+    def forget(self, followed: Followed) -> None:
+        """It is not followed any more, over or not."""
+        roster = self._rosters.get(followed.input)
+        if roster is not None and not followed.ended:
+            roster.drop(followed)
+
+    def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
+        """Sources of files that still belong to their input go on. What a new input means is
+        found at the next look."""
+        wanted = {each.name: each for each in inputs}
+        for name, roster in list(self._rosters.items()):
+            new = wanted.get(name)
+            if new is None or new.topic != roster.input.topic:
+                self._remove(name)
+            elif new != roster.input:
+                self._change(roster, new)
+        self._follow([each for each in inputs if each.name not in self._rosters])
+        said, self._around.said = self._around.said, []
+        return said
+
+    def close(self) -> None:
+        for followed in [
+            each for roster in self._rosters.values() for each in roster.files.values()
+        ]:
+            self._around.close(followed)
+        self._rosters.clear()
+        self._around.watcher.close()
+
+    # Listing
+
+    def _list(self, now: float) -> None:
+        watcher, rosters = self._around.watcher, list(self._rosters.values())
+        everything = now >= self._next_scan or watcher.overflowed
+        started = time.perf_counter()
+        if everything:
+            watcher.overflowed = False
+            watcher.changed.clear()
+            for roster in rosters:
+                self._take(roster, self._all(roster))
+            self._after_scan(rosters)
+            taken = time.perf_counter() - started
+            self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+        elif now >= self._next_listing:
+            changed, watcher.changed = watcher.changed, set()
+            for roster in rosters:
+                again, roster.again = roster.again, set()
+                if roster.wants_all:
+                    self._take(roster, self._all(roster))
+                elif folders := (roster.survey.concerned(changed) if changed else set()) | again:
+                    self._take(roster, roster.survey.some(folders))
+            self._next_listing = now + (time.perf_counter() - started) / _LISTING
+
+    def _all(self, roster: Roster) -> Listing:
+        roster.wants_all = False
+        roster.again.clear()
+        return roster.survey.all()
+
+    def _take(self, roster: Roster, listing: Listing) -> None:
+        around = self._around
+        for path, error in listing.failures.items():
+            around.cannot_read(path, error)
+        if around.unreadable:
+            for folder in listing.folders - listing.failures.keys():
+                around.can_read(folder)
+        roster.take(listing)
+
+    def _after_scan(self, rosters: Sequence[Roster]) -> None:
+        around = self._around
+        for path in [each for each in around.unreadable if not os.path.lexists(each)]:
+            del around.unreadable[path]
+        folders = {folder for roster in rosters for folder in roster.survey.watched}
+        around.watcher.unwatch_folders_but(folders)
+        wall = around.wall()
+        for roster in rosters:
+            around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))
+
+    def _before_listing(self, folder: str) -> None:
+        """Watched before it is listed, so that nothing comes between."""
+        why = self._around.watcher.watch_folder(folder)
+        if why:
+            self._no_events(folder, why)
+
+    def _no_events(self, path: str, why: str) -> None:
+        if not self._said_polling:
+            self._said_polling = True
+            self._around.say(Polling(path, why))
+
+    # What is odd
+
+    def _note(self, now: float) -> None:
+        """What reading and looking have found out."""
+        around = self._around
+        for _ in range(4):
+            notable, around.handles.notable = around.handles.notable, set()
+            orphans = any(roster.orphans for roster in self._rosters.values())
+            if not notable and not orphans:
+                return
+            for each in notable:
+                if isinstance(each, Followed):
+                    self._note_one(each)
+            for roster in self._rosters.values():
+                if roster.orphans:
+                    listed = {folder_of(old.current_path) for old, _ in roster.orphans}
+                    self._take(roster, roster.survey.some(listed))
+                    settle_orphans(roster, around)
+
+    def _note_one(self, followed: Followed) -> None:
+        roster = self._rosters.get(followed.input)
+        if roster is None or roster.files.get(followed.identity) is not followed:
+            return
+        around = self._around
+        if followed.trouble is not None:
+            around.cannot_read(followed.current_path, followed.trouble)
+            around.handles.close(followed)
+            return
+        if followed.suspect:
+            self._question(roster, followed)
+            return
+        roster.originals.note(followed)
+        if followed.source and followed.reports_fingerprint():
+            around.say(Grown(followed))
+
+    def _question(self, roster: Roster, followed: Followed) -> None:
+        """It is not what it was: truncated, replaced, renamed or gone."""
+        followed.suspect = False
+        try:
+            fd = followed.fd
+            if fd is None:
+                fd, status = self._around.handles.open(followed.current_path)
+                if (status.st_dev, status.st_ino) != followed.identity:
+                    os.close(fd)
+                    raise FileNotFoundError
+                self._around.handles.hold(followed, fd)
+            if os.fstat(fd).st_size >= followed.size and followed.continues_in(fd):
+                self._around.attention.rouse(followed, self._around.now)
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            roster.wants_all = True
+            return
+        except OSError as error:
+            followed.trouble = error
+            self._around.handles.notable.add(followed)
+            return
+        roster.truncated(followed, fd)
+
+    # Inputs
+
+    def _follow(self, inputs: Sequence[FileInput]) -> None:
+        names = {each.name for each in inputs} | self._rosters.keys()
+        for each in inputs:
+            is_new = each.name not in self._seen
+            roster = Roster(each, [], self._around, self._before_listing, is_new=is_new)
+            mine = [
+                known
+                for known in self._unclaimed
+                if known.input == each.name
+                or (
+                    known.input not in names
+                    and known.topic == each.topic
+                    and roster.survey.means(known.last_path or known.path)
+                )
+            ]
+            for known in mine:
+                roster.memory.add(known)
+                self._unclaimed.remove(known)
+            if mine:
+                roster.is_new = False
+            self._rosters[each.name] = roster
+            self._seen.add(each.name)
+
+    def _remove(self, name: str) -> None:
+        roster = self._rosters.pop(name)
+        for followed in list(roster.files.values()):
+            self._release(roster, followed)
+        self._unclaimed += roster.memory.all()
+
+    def _change(self, roster: Roster, new: FileInput) -> None:
+        roster.change(new, self._before_listing)
+        for followed in list(roster.files.values()):
+            if not roster.survey.means(followed.path):
+                self._release(roster, followed)
+
+    def _release(self, roster: Roster, followed: Followed) -> None:
+        roster.drop(followed)
+        if followed.source:
+            self._unclaimed.append(self.snapshot_of(followed))
+            self._around.say(Released(followed))
+
+
+def _most_handles(wanted: int) -> int:
+    """Not more than this process may have, with some left for everything else."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return wanted
+    return max(16, min(wanted, allowed - _OTHER_HANDLES))

@@ -1,0 +1,230 @@
+"""One file that is followed: what is known of it, and its bytes.
+
+Every read is checked: the file must still begin as its fingerprint says, and the bytes before the
+position must be those that were read there last. They are looked at after the data, so that data of
+a file that was truncated and written anew meanwhile is never taken for that of the old one. What
+fails is `suspect`; nothing is returned, and the next look finds out what it is.
+"""
+
+import os
+import stat
+from typing import Final
+
+from agent.files.fingerprints import FULL, begins, fingerprint, read_head
+from agent.files.handles import Handles
+from agent.files.inputs import FileInput
+from agent.runs import Fingerprint, KnownSource, Progress, SourceId
+
+_TAIL: Final = 64
+
+Identity = tuple[int, int]
+"""Device and inode: of two files that exist at the same time, never the same."""
+
+
+class Followed:
+    """A source, or, while `source` is empty, a file of which it is not clear yet what it is."""
+
+    def __init__(
+        self, path: str, identity: Identity, status: os.stat_result | None, handles: Handles
+    ) -> None:
+        self.source = SourceId("")
+        self.input = ""
+        self.topic = ""
+        self.path = path
+        self.current_path = path
+        self.identity = identity
+        self.fingerprint = Fingerprint(0, b"")
+        self.size = status.st_size if status else 0
+        self.mtime_ns = status.st_mtime_ns if status else 0
+        self.ended = False
+        self.idle_since = 0.0
+        # How it stands, for those who follow it.
+        self.fd: int | None = None
+        self.watch: int | None = None
+        self.suspect = False
+        self.trouble: OSError | None = None
+        self.roused_at = 0.0
+        self.deleted_at: float | None = None
+        self.missing_since: float | None = None
+        self.at_first = False  # it was there before its input
+        self.original_size = -1  # of what it may be a copy of, when it was first seen
+        self.reported = 0  # bytes of the fingerprint that others know of
+        self.indexed = self.fingerprint  # under which `originals` finds it
+        self.served = 0
+        self._progress = Progress(0)
+        self._handles = handles
+        self._chunk: tuple[int, bytes] | None = None
+        self._tail = b""
+
+    def __repr__(self) -> str:
+        return f"<{self.source or 'undecided'} {self.current_path!r} {self._progress.position}>"
+
+    @property
+    def progress(self) -> Progress:
+        return self._progress
+
+    @progress.setter
+    def progress(self, progress: Progress) -> None:
+        if progress.position != self._progress.position:
+            self._remember_tail(progress.position)
+        self._progress = progress
+
+    @property
+    def unread(self) -> int:
+        return max(0, self.size - self._progress.position)
+
+    @property
+    def tail(self) -> bytes:
+        """What was last read before the position, as far as that is known."""
+        return self._tail
+
+    @property
+    def nameless(self) -> bool:
+        return self.deleted_at is not None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it can be over some day without anything else happening to it."""
+        return self.nameless or self.missing_since is not None or self.current_path != self.path
+
+    def become(self, source: SourceId, of: FileInput, progress: Progress) -> None:
+        self.source, self.input, self.topic = source, of.name, of.topic
+        self._progress = progress
+
+    def resume(self, known: KnownSource) -> None:
+        self.source, self.input, self.topic = known.id, known.input, known.topic
+        self.path = known.path
+        self.fingerprint = known.fingerprint
+        self.reported = known.fingerprint.size
+        self._progress = known.progress
+
+    def known(self, wall: float) -> KnownSource:
+        return KnownSource(
+            id=self.source,
+            input=self.input,
+            topic=self.topic,
+            path=self.path,
+            device=self.identity[0],
+            inode=self.identity[1],
+            fingerprint=self.fingerprint,
+            progress=self._progress,
+            last_path="" if self.current_path == self.path else self.current_path,
+            size=self.size,
+            finished=self.ended,
+            seen_millis=int(wall * 1000),
+        )
+
+    def read(self, most: int, position: int | None = None) -> bytes:
+        """At most so many bytes from there on; none if there are none now. May raise OSError."""
+        if position is None:
+            position = self._progress.position
+        try:
+            data = self._read(most, position)
+        except OSError as error:
+            self.trouble = error
+            self._handles.notable.add(self)
+            raise
+        if data:
+            self._chunk = position, data
+            self._handles.use(self)
+        return data
+
+    def doubt(self) -> None:
+        """It may not be any more what it was: to be looked into."""
+        self.suspect = True
+        self._handles.notable.add(self)
+
+    def open(self) -> int | None:
+        """A handle, if its file is still where it was last seen; else it is suspect."""
+        if self.fd is not None:
+            return self.fd
+        try:
+            fd, status = self._handles.open(self.current_path)
+        except (FileNotFoundError, NotADirectoryError):
+            self.doubt()
+            return None
+        try:
+            same = (status.st_dev, status.st_ino) == self.identity
+            same = same and begins(self.fingerprint, read_head(fd))
+        except OSError:
+            os.close(fd)
+            raise
+        if not same:
+            os.close(fd)
+            self.doubt()
+            return None
+        self._handles.hold(self, fd)
+        return fd
+
+    def status(self) -> os.stat_result | None:
+        """As it is now; None if it cannot be found where it was."""
+        fd = self.open()
+        return None if fd is None else os.fstat(fd)
+
+    def is_intact(self) -> bool:
+        """Whether it still has what was read of it. If not, it is suspect."""
+        fd = self.open()
+        if fd is None:
+            return False
+        if self.fingerprint.size and not self.continues_in(fd):
+            self.doubt()
+            return False
+        return True
+
+    def continues_in(self, fd: int) -> bool:
+        """Whether another file has what was read of this one, as far as can be told."""
+        status = os.fstat(fd)
+        position = self._progress.position
+        if not stat.S_ISREG(status.st_mode) or status.st_size < position:
+            return False
+        tail = self._tail
+        return (
+            self.fingerprint.size > 0
+            and begins(self.fingerprint, read_head(fd))
+            and os.pread(fd, len(tail), position - len(tail)) == tail
+        )
+
+    def _read(self, most: int, position: int) -> bytes:
+        if self.suspect or (fd := self.open()) is None:
+            return b""
+        data = os.pread(fd, most, position)
+        tail = self._tail if position == self._progress.position else b""
+        if tail and os.pread(fd, len(tail), position - len(tail)) != tail:
+            self.doubt()
+            return b""
+        head = read_head(fd)
+        if not begins(self.fingerprint, head):
+            self.doubt()
+            return b""
+        if len(head) > self.fingerprint.size:
+            self.fingerprint = fingerprint(head)
+            self._handles.notable.add(self)
+        return data
+
+    def take_fingerprint(self) -> bytes:
+        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
+        fd = self.open()
+        head = b"" if fd is None else read_head(fd)
+        if not begins(self.fingerprint, head):
+            self.doubt()
+            return b""
+        if len(head) > self.fingerprint.size:
+            self.fingerprint = fingerprint(head)
+            self._handles.notable.add(self)
+        return head
+
+    def reports_fingerprint(self) -> bool:
+        """Whether it has grown so much that it is worth telling; then it counts as told."""
+        size = self.fingerprint.size
+        if size < 2 * self.reported and not self.reported < size == FULL:
+            return False
+        told, self.reported = self.reported, size
+        return size > told
+
+    def _remember_tail(self, position: int) -> None:
+        start, data = self._chunk or (0, b"")
+        self._chunk = None
+        if start < position <= start + len(data):
+            self._tail = data[max(0, position - start - _TAIL) : position - start]
+        else:
+            self._tail = b""

@@ -1,0 +1,88 @@
+"""Open files: how they are opened, and how many at most.
+
+Opening never blocks (a FIFO could for ever) and yields regular files only. Beyond the cap the file
+that was read longest ago is closed, one without unread bytes first. A file without a name is never
+closed for another's sake, as nobody could open it again.
+"""
+
+import errno
+import os
+import stat
+from collections import OrderedDict
+from typing import Final, Protocol
+
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
+
+
+class Holder(Protocol):
+    """Who has a file open."""
+
+    fd: int | None
+
+    @property
+    def unread(self) -> int: ...
+
+    @property
+    def nameless(self) -> bool: ...
+
+
+class Handles:
+    """At most so many. `notable` are those of whom reading has found out something."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[Holder, None] = OrderedDict()
+        self.notable: set[Holder] = set()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """Whose caller holds or closes it. Raises OSError, also for what is no regular file."""
+        try:
+            fd = os.open(path, _FLAGS)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED or not self._close_one(but=None):
+                raise
+            fd = os.open(path, _FLAGS)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "no regular file", path)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd, status
+
+    def hold(self, holder: Holder, fd: int) -> None:
+        holder.fd = fd
+        self._held[holder] = None
+        while len(self._held) > self._most and self._close_one(but=holder):
+            pass
+
+    def use(self, holder: Holder) -> None:
+        self._held.move_to_end(holder)
+
+    def take(self, holder: Holder) -> int | None:
+        """Lets go of it without closing it."""
+        self._held.pop(holder, None)
+        fd, holder.fd = holder.fd, None
+        return fd
+
+    def close(self, holder: Holder) -> None:
+        fd = self.take(holder)
+        if fd is not None:
+            os.close(fd)
+
+    def _close_one(self, but: Holder | None) -> bool:
+        closable = (each for each in self._held if each is not but and not each.nameless)
+        first = next(closable, None)
+        if first is None:
+            return False
+        if first.unread:
+            candidates = (each for each in list(self._held)[:64] if each is not but)
+            quiet = (each for each in candidates if not each.unread and not each.nameless)
+            first = next(quiet, first)
+        self.close(first)
+        return True

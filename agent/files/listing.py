@@ -1,0 +1,215 @@
+"""What lies in the folders that an input's patterns lead to.
+
+A `Survey` remembers which folders these are, so that after an event only the folder concerned is
+listed. A folder that cannot be listed (no permission, a mount that is gone) says nothing of its
+files: they are not missing. Only regular files are sighted, through symbolic links too; nothing is
+opened.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from agent.files.names import below, folder_of
+from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
+
+
+class Sighting(NamedTuple):
+    """A regular file under a name, as `stat` has it."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    is_link: bool
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        return self.device, self.inode
+
+
+@dataclass(slots=True)
+class Listing:
+    """What was found in some folders. Of other folders it says nothing."""
+
+    sightings: list[Sighting] = field(default_factory=list)
+    folders: set[str] = field(default_factory=set)  # listed, or known not to be there
+    failures: dict[str, OSError] = field(default_factory=dict)  # folders and files
+    complete: bool = False
+
+    def covers(self, path: str) -> bool:
+        """Whether a file of that path would have been sighted."""
+        if path in self.failures:
+            return False
+        folder = folder_of(path)
+        if self.complete:
+            while folder not in self.failures:
+                if len(folder) <= 1:
+                    return True
+                folder = folder_of(folder)
+            return False
+        return folder in self.folders and folder not in self.failures
+
+
+class Survey:
+    """The folders of one input. `before` is called for each of them before it is listed."""
+
+    def __init__(
+        self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], None]
+    ) -> None:
+        self._roots = roots(tuple(paths))
+        self._excluded = Exclusion(tuple(exclude))
+        self._before = before
+        self.folders: dict[str, Rests] = dict(self._roots)
+        self._above: set[str] = set()
+
+    @property
+    def watched(self) -> set[str]:
+        return self._above | self.folders.keys()
+
+    def means(self, path: str) -> bool:
+        """Whether a file of this name would be the input's."""
+        folder, _, name = path.rpartition("/")
+        parts = [part for part in folder.split("/") if part]
+        at, rests = "/", self._roots.get("/", frozenset())
+        for part in parts:
+            rests = steps(rests).below(part, is_link=False) if rests else rests
+            at = below(at, part)
+            if self._excluded(part, at):
+                return False
+            rests |= self._roots.get(at, frozenset())
+        step = steps(rests)
+        meant = name in step.literal_files or (step.files and step.files.match(name))
+        return bool(meant) and not self._excluded(name, path)
+
+    def all(self) -> Listing:
+        listing = Listing(complete=True)
+        self.folders = {}
+        self._above = set()
+        for root, rests in self._roots.items():
+            if not Path(root).is_dir():
+                self._await(root)
+            self._walk(root, rests, listing)
+        return listing
+
+    def _await(self, root: str) -> None:
+        """A folder that is not there comes with an event of what is above it."""
+        while len(root) > 1 and not Path(root).is_dir():
+            root = folder_of(root)
+        self._above.add(root)
+        self._before(root)
+
+    def some(self, folders: Collection[str]) -> Listing:
+        """Those folders, and what is new below them."""
+        listing = Listing()
+        for folder in sorted(folders):
+            if folder in self.folders and folder not in listing.folders:
+                self._walk(folder, self.folders[folder], listing)
+        return listing
+
+    def concerned(self, folders: Collection[str]) -> set[str]:
+        """Which of its own folders events in those folders are about."""
+        found = {folder for folder in folders if folder in self.folders}
+        for root in self._roots:
+            parents = {root[: at or 1] for at, character in enumerate(root) if character == "/"}
+            if not parents.isdisjoint(folders):
+                found.add(root)
+        return found
+
+    def _walk(self, folder: str, rests: Rests, listing: Listing) -> None:
+        waiting = [(folder, rests)]
+        while waiting:
+            folder, rests = waiting.pop()
+            known = self.folders.get(folder, frozenset())
+            if folder in listing.folders and rests <= known:
+                continue
+            self.folders[folder] = rests = rests | known
+            self._before(folder)
+            below = self._list(folder, rests, listing)
+            if not listing.complete:
+                self._drop_all_but(folder, below, listing)
+                below = {each: more for each, more in below.items() if each not in self.folders}
+            waiting.extend(below.items())
+
+    def _list(self, folder: str, rests: Rests, listing: Listing) -> dict[str, Rests]:
+        """The files go into the listing; returns the folders below that matter."""
+        step = steps(rests)
+        listing.folders.add(folder)
+        try:
+            found = self._list_names(folder, step, listing) if step.needs_listing else {}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except OSError as error:
+            listing.failures[folder] = error
+            return {}
+        for name in step.literal_files:
+            path = below(folder, name)
+            if not self._excluded(name, path):
+                self._sight(Path(path), listing, is_link=Path(path).is_symlink())
+        for name, rest in step.literal_folders:
+            path = below(folder, name)
+            if not self._excluded(name, path):
+                found[path] = found.get(path, frozenset()) | {rest}
+        return found
+
+    def _list_names(self, folder: str, step: Steps, listing: Listing) -> dict[str, Rests]:
+        matches = step.files.match if step.files else None
+        found: dict[str, Rests] = {}
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                is_file = matches is not None and matches(name) is not None
+                if not is_file and not step.has_folders:
+                    continue
+                if self._excluded(name, entry.path) or name in step.literal_files:
+                    continue
+                is_link = entry.is_symlink()
+                if step.has_folders and _is_folder(entry):
+                    if rests := step.below(name, is_link=is_link):
+                        found[entry.path] = rests
+                elif is_file and (is_link or entry.is_file(follow_symlinks=False)):
+                    self._sight(entry, listing, is_link=is_link)
+        return found
+
+    def _sight(self, file: os.DirEntry[str] | Path, listing: Listing, *, is_link: bool) -> None:
+        try:
+            status = file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            listing.failures[os.fspath(file)] = error
+            return
+        if stat.S_ISREG(status.st_mode):
+            listing.sightings.append(
+                Sighting(
+                    os.fspath(file),
+                    status.st_dev,
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    is_link,
+                )
+            )
+
+    def _drop_all_but(self, folder: str, below: Collection[str], listing: Listing) -> None:
+        """Folders that have vanished from `folder` are listed: there is nothing in them."""
+        if folder in listing.failures:
+            return
+        start = folder.rstrip("/") + "/"
+        for each in [each for each in self.folders if each.startswith(start)]:
+            top = start + each[len(start) :].partition("/")[0]
+            if top not in below:
+                if each not in self._roots:
+                    del self.folders[each]
+                listing.folders.add(each)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

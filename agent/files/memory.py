@@ -1,0 +1,132 @@
+"""Sources that are not followed now: from a journal and not met yet, or finished.
+
+A finished one is remembered as long as its file is there, so that it is not read again, and for a
+day beyond, so that it is recognised if it comes back.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
+
+from agent.files.fingerprints import begins
+from agent.files.followed import Identity
+from agent.files.listing import Sighting
+from agent.files.originals import Originals
+from agent.runs import KnownSource
+
+_FORGOTTEN_AFTER: Final = 86_400.0
+_MOST: Final = 50_000
+
+Signature = tuple[str, int, int]
+"""Path, size, modification time: if they are the same, nothing was done to the file."""
+
+
+class Memory:
+    """Of one input."""
+
+    def __init__(self, known: Sequence[KnownSource], originals: Originals) -> None:
+        self._originals = originals
+        self._by_identity: dict[Identity, list[KnownSource]] = {}
+        self._by_inode: dict[int, list[KnownSource]] = {}
+        self._seen_at: dict[str, float] = {}
+        self._signatures: dict[Identity, Signature] = {}
+        for each in known:
+            self.add(each)
+
+    def __len__(self) -> int:
+        return len(self._seen_at)
+
+    def add(self, known: KnownSource, sighting: Sighting | None = None) -> None:
+        identity = known.device, known.inode
+        self._by_identity.setdefault(identity, []).append(known)
+        self._by_inode.setdefault(known.inode, []).append(known)
+        self._seen_at[known.id] = known.seen_millis / 1000
+        if sighting is not None:
+            self._signatures[identity] = _signature(sighting)
+        self._originals.add(known, known.fingerprint)
+
+    def remove(self, known: KnownSource) -> None:
+        identity = known.device, known.inode
+        self._by_identity[identity].remove(known)
+        self._by_inode[known.inode].remove(known)
+        if not self._by_identity[identity]:
+            del self._by_identity[identity]
+            self._signatures.pop(identity, None)
+        if not self._by_inode[known.inode]:
+            del self._by_inode[known.inode]
+        del self._seen_at[known.id]
+        self._originals.remove(known, known.fingerprint)
+
+    def has(self, identity: Identity) -> bool:
+        return identity in self._by_identity
+
+    def unfinished(self) -> Iterator[KnownSource]:
+        for each in list(self._by_identity.values()):
+            yield from [known for known in each if not known.finished]
+
+    def unfinished_at(self, identity: Identity) -> list[KnownSource]:
+        return [each for each in self._by_identity.get(identity, ()) if not each.finished]
+
+    def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
+        """A finished file that was looked into, and nothing has happened to it since."""
+        identity = sighting.identity
+        known = self._by_identity.get(identity)
+        if known is None:
+            return False
+        for each in known:
+            self._seen_at[each.id] = wall
+        signature = self._signatures.get(identity)
+        if signature is None or signature[1:] != (sighting.size, sighting.mtime_ns):
+            return False
+        self._signatures[identity] = _signature(sighting)
+        return True
+
+    def believe(self, sighting: Sighting) -> None:
+        """It was looked into: it is what is remembered."""
+        self._signatures[sighting.identity] = _signature(sighting)
+
+    def find(
+        self, sighting: Sighting, head: bytes, size: int, is_there: Callable[[Identity], bool]
+    ) -> KnownSource | None:
+        """The source that a file of these first bytes and this size is, one that is unfinished
+        first. The same file may have another device number after it was mounted again."""
+        candidates = list(self._by_identity.get(sighting.identity, ()))
+        candidates += (
+            each
+            for each in self._by_inode.get(sighting.inode, ())
+            if each.device != sighting.device
+            and sighting.path in {each.path, each.last_path}
+            and each.fingerprint.size
+            and not is_there((each.device, each.inode))
+        )
+        fitting = [each for each in candidates if _fits(each, head, size)]
+        return min(fitting, key=lambda each: each.finished, default=None)
+
+    def forget(self, wall: float) -> list[KnownSource]:
+        """Finished ones that were not seen for a day; called after everything was looked at."""
+        finished = [each for known in self._by_identity.values() for each in known if each.finished]
+        old = [each for each in finished if self._is_forgotten(each, wall)]
+        if len(finished) - len(old) > _MOST:
+            left = sorted(set(finished) - set(old), key=lambda each: self._seen_at[each.id])
+            old += left[: len(left) - _MOST]
+        for each in old:
+            self.remove(each)
+        return old
+
+    def all(self) -> Collection[KnownSource]:
+        return [each for known in self._by_identity.values() for each in known]
+
+    def _is_forgotten(self, known: KnownSource, wall: float) -> bool:
+        seen = self._seen_at[known.id]
+        if seen > wall:  # the clock was set back
+            self._seen_at[known.id] = seen = wall
+        return wall - seen > _FORGOTTEN_AFTER
+
+
+def _signature(sighting: Sighting) -> Signature:
+    return sighting.path, sighting.size, sighting.mtime_ns
+
+
+def _fits(known: KnownSource, head: bytes, size: int) -> bool:
+    if known.finished and not known.fingerprint.size:
+        return False
+    return begins(known.fingerprint, head) and size >= known.progress.position

@@ -1,0 +1,177 @@
+"""Sources that have lost their file, and sources that are over.
+
+A source whose file was truncated or replaced goes on in the copy that was made before, if there is
+one: among the input's own files, or beside the file under a name that begins like it. Otherwise
+what was not read of it is lost, and said to be.
+
+A deleted file is held as long as there is something to read, and no longer than `hold_deleted`. A
+file that was renamed is over once it has been quiet for a while; a source that turns up again after
+it was over goes on as another one.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final
+
+from agent.files.compressed import has_compressed_name
+from agent.files.followed import Followed
+from agent.files.happenings import Appeared, Ended, Lost, Renamed, Truncated
+from agent.files.listing import Sighting
+from agent.files.roster import Roster
+from agent.files.surroundings import Surroundings
+
+DELETED_REST: Final = 5.0
+"""A deleted file that is read to its end is let go after so long without growth; one that is
+beyond `hold_deleted.bytes` is not let go before."""
+
+_MOST_BESIDE: Final = 64
+
+
+def settle_orphans(roster: Roster, around: Surroundings) -> None:
+    orphans, roster.orphans = roster.orphans, []
+    for old, following in orphans:
+        old.trouble = None
+        carrier = _carrier(roster, old, around)
+        outside = None if carrier else _beside(roster, old, around)
+        found = carrier is not None or outside is not None
+        if following is not None:
+            around.say(Truncated(old, 0 if found else old.unread, following))
+            around.say(Appeared(following, known_before=False))
+        if carrier is not None:
+            go_on_in(roster, old, carrier, around)
+        elif outside is not None:
+            _go_on_outside(roster, old, *outside, around)
+        else:
+            reason = "truncated" if following is not None else "deleted or replaced"
+            end(roster, old, around, reason, on_disk=False)
+
+
+def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings) -> None:
+    """The source has another file from now on, which was none's."""
+    fd = copy.fd
+    if fd is None:
+        raise AssertionError(f"{copy!r} is not open")
+    roster.give_up(copy)
+    _go_on_outside(roster, old, copy.current_path, fd, around)
+
+
+def _go_on_outside(roster: Roster, old: Followed, path: str, fd: int, around: Surroundings) -> None:
+    roster.drop(old)
+    status = os.fstat(fd)
+    former, old.current_path = old.current_path, path
+    old.identity = status.st_dev, status.st_ino
+    old.size, old.mtime_ns = status.st_size, status.st_mtime_ns
+    old.deleted_at = old.missing_since = None
+    old.idle_since = around.now
+    roster.hold(old, fd)
+    around.say(Renamed(old, former))
+
+
+def end(
+    roster: Roster, followed: Followed, around: Surroundings, reason: str, *, on_disk: bool
+) -> None:
+    if followed.unread:
+        around.say(Lost(followed, followed.progress.position, followed.unread, reason))
+    followed.ended = True
+    around.say(Ended(followed))
+    roster.drop(followed)
+    known = followed.known(around.wall())
+    followed_by = roster.files.get(followed.identity)
+    if on_disk and followed_by is None:
+        size, mtime_ns = followed.size, followed.mtime_ns
+        at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
+        roster.memory.add(known, at)
+    else:
+        roster.memory.add(known)
+
+
+def part(roster: Roster, around: Surroundings) -> None:
+    """Those that are over by now."""
+    for followed in list(roster.leaving):
+        if not followed.leaving:
+            del roster.leaving[followed]
+        elif followed.source and _is_over(followed, around):
+            on_disk = not followed.nameless and followed.missing_since is None
+            end(roster, followed, around, "deleted", on_disk=on_disk)
+
+
+def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
+    """Keeps `hold_deleted.bytes`: those that were deleted first are let go first."""
+    held = [
+        (followed.deleted_at, followed, roster)
+        for roster in rosters
+        for followed in roster.leaving
+        if followed.deleted_at is not None and followed.source
+    ]
+    total = sum(followed.size for _, followed, _ in held)
+    if total <= around.hold.bytes:
+        return
+    held.sort(key=lambda each: each[0])
+    for deleted_at, followed, roster in held:
+        if total <= around.hold.bytes or around.now - deleted_at < DELETED_REST:
+            return
+        total -= followed.size
+        end(roster, followed, around, "deleted: hold_deleted.bytes is used up", on_disk=False)
+
+
+def _is_over(followed: Followed, around: Surroundings) -> bool:
+    around.attention.refresh(followed, around.now)
+    if followed.suspect or followed.trouble is not None:
+        return False
+    since = followed.missing_since if followed.deleted_at is None else followed.deleted_at
+    if followed.unread:
+        return since is not None and around.now - since >= around.hold.seconds
+    rest = min(around.rest, DELETED_REST) if followed.nameless else around.rest
+    return around.now - max(followed.idle_since, since or 0.0) >= rest
+
+
+def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | None:
+    for followed in list(around.attention.unclear):
+        if roster.files.get(followed.identity) is not followed:
+            continue
+        try:
+            fd = followed.open()
+            if fd is not None and old.continues_in(fd):
+                return followed
+        except OSError as error:
+            around.cannot_read(followed.current_path, error)
+    return None
+
+
+def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[str, int] | None:
+    """A file of none of the input's names that has what was read of this one."""
+    if not old.fingerprint.size:
+        return None
+    for path in _names_beside(old):
+        try:
+            fd, status = around.handles.open(path)
+        except OSError:
+            continue
+        try:
+            tracked = (status.st_dev, status.st_ino) in roster.files
+            if not tracked and old.continues_in(fd):
+                return path, fd
+        except OSError as error:
+            around.cannot_read(path, error)
+        os.close(fd)
+    return None
+
+
+def _names_beside(old: Followed) -> Iterator[str]:
+    """Newest first."""
+    folder, _, name = old.current_path.rpartition("/")
+    stem = PurePath(name).stem
+    found = []
+    try:
+        with os.scandir(folder or "/") as entries:
+            for entry in entries:
+                if entry.name.startswith(stem) and not has_compressed_name(entry.name):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_size >= old.progress.position:
+                        found.append((status.st_mtime_ns, entry.path))
+    except OSError:
+        return
+    found.sort(reverse=True)
+    yield from (path for _, path in found[:_MOST_BESIDE])

@@ -1,0 +1,366 @@
+"""The files of one input: met, recognised, renamed, missing.
+
+Where they are is decided by `tracking`; here it is done. A file that is met is opened at once and
+held by `fstat` against what was listed: if it is another one by then, its folder is listed once
+more. `beginnings` says what becomes of a file that is new, `partings` of a source that has lost its
+file, was deleted, or is over.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from agent.files.compressed import has_compressed_name
+from agent.files.fingerprints import read_head
+from agent.files.followed import Followed, Identity
+from agent.files.happenings import Appeared, Compressed, Deleted, Ended, Forgettable, Renamed
+from agent.files.inputs import FileInput
+from agent.files.listing import Listing, Sighting, Survey
+from agent.files.memory import Memory
+from agent.files.names import folder_of
+from agent.files.originals import Originals
+from agent.files.surroundings import Surroundings
+from agent.files.tracking import Where, best, places, whereabouts
+from agent.runs import KnownSource, Progress
+
+
+class Roster:
+    """`is_new`: the input was never seen before, so `start` applies to what is there now.
+
+    A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
+    whose file was truncated or replaced, with the one that follows at that place, if it is known.
+    """
+
+    def __init__(
+        self,
+        of: FileInput,
+        known: Sequence[KnownSource],
+        around: Surroundings,
+        before_listing: Callable[[str], None],
+        *,
+        is_new: bool,
+    ) -> None:
+        self.input = of
+        self.survey = Survey(of.paths, of.exclude, before_listing)
+        self.originals = Originals()
+        self.memory = Memory(known, self.originals)
+        self.files: dict[Identity, Followed] = {}
+        self.leaving: dict[Followed, None] = {}
+        self.orphans: list[tuple[Followed, Followed | None]] = []
+        self.again: set[str] = set()  # folders that must be listed once more
+        self.wants_all = True
+        self.there_at_first: dict[Identity, Sighting] = {}
+        self.compressed: dict[Identity, tuple[int, int]] = {}
+        self._around = around
+        self.is_new = is_new
+        self._looked = False
+        self._said_compressed = False
+
+    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> None:
+        """Of the same topic. What the input does not mean any more is for the caller to drop."""
+        self.input = of
+        self.survey = Survey(of.paths, of.exclude, before_listing)
+        self.wants_all = True
+
+    def take(self, listing: Listing) -> None:
+        """What was listed, made true."""
+        found = places(listing)
+        for followed in list(self.files.values()):
+            self._follow(followed, *whereabouts(followed, listing, found), listing)
+        for identity, sightings in found.items():
+            if identity not in self.files:
+                self._meet(best(sightings), found)
+        if listing.complete and not self._looked:
+            self._looked = True
+            self._miss_remembered(listing, found)
+
+    def truncated(self, old: Followed, fd: int) -> None:
+        """The same file begins anew, as another source."""
+        around = self._around
+        status = os.fstat(fd)
+        self.give_up(old)
+        following = Followed(old.current_path, old.identity, status, around.handles)
+        following.idle_since = around.now
+        following.input = self.input.name
+        if old.source:
+            following.become(around.new_source(), self.input, Progress(0))
+            self.orphans.append((old, following))
+        self.hold(following, fd)
+
+    def missing(self, followed: Followed, listing: Listing) -> None:
+        """No name that the input means leads to it."""
+        if followed.trouble is not None:
+            self._retry(followed)
+        if followed.fd is None and followed.source:
+            self._seek(followed, listing)
+            return
+        if followed.fd is None:
+            self.drop(followed)
+            return
+        if os.fstat(followed.fd).st_nlink:
+            path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
+            if not followed.source and not followed.size:
+                self.drop(followed)
+            elif path != followed.current_path:
+                self.rename(followed, path)
+        elif not followed.nameless:
+            if not followed.source and not followed.size:
+                self.drop(followed)
+                return
+            followed.deleted_at = self._around.now
+            self.leaving[followed] = None
+            self._around.attention.rouse(followed, self._around.now)
+            if followed.source:
+                self._around.say(Deleted(followed))
+
+    def rename(self, followed: Followed, path: str) -> None:
+        former, followed.current_path = followed.current_path, path
+        followed.missing_since = followed.deleted_at = None
+        self.leaving[followed] = None
+        if followed.source:
+            self._around.say(Renamed(followed, former))
+        self._around.attention.rouse(followed, self._around.now)
+
+    def hold(self, followed: Followed, fd: int) -> None:
+        """It is among the files from now on, with an open handle."""
+        self.files[followed.identity] = followed
+        self.originals.note(followed)
+        if followed.leaving:
+            self.leaving[followed] = None
+        self._around.handles.hold(followed, fd)
+        self._around.attention.rouse(followed, self._around.now)
+
+    def give_up(self, followed: Followed) -> None:
+        """It is not among the files any more. Its handle is not closed."""
+        self._around.attention.drop(followed)
+        self._around.handles.take(followed)
+        self._around.handles.notable.discard(followed)
+        self.originals.drop(followed)
+        self.leaving.pop(followed, None)
+        followed.suspect = False
+        if self.files.get(followed.identity) is followed:
+            del self.files[followed.identity]
+
+    def drop(self, followed: Followed) -> None:
+        fd = followed.fd
+        self.give_up(followed)
+        if fd is not None:
+            os.close(fd)
+
+    def is_compressed(self, path: str) -> None:
+        if not self._said_compressed:
+            self._said_compressed = True
+            self._around.say(Compressed(self.input.name, path))
+
+    def _follow(
+        self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
+    ) -> None:
+        if sighting is not None and followed.leaving:
+            followed.missing_since = followed.deleted_at = None
+        if followed.trouble is not None:
+            self._retry(followed)
+        if where is Where.CHANGED:
+            self._around.attention.rouse(followed, self._around.now)
+        elif where is Where.MOVED and sighting is not None:
+            self._moved(followed, sighting)
+        elif where is Where.MISSING or (
+            where is Where.UNKNOWN and listing.complete and followed.fd is not None
+        ):
+            self.missing(followed, listing)
+
+    def _moved(self, followed: Followed, sighting: Sighting) -> None:
+        if followed.fd is not None:
+            self.rename(followed, sighting.path)
+            return
+        former, followed.current_path = followed.current_path, sighting.path
+        try:
+            fd = followed.open()
+        except OSError as error:
+            self._around.cannot_read(sighting.path, error)
+            followed.current_path = former
+            return
+        followed.current_path = former
+        if fd is None:  # device and inode are another file's by now
+            self.lose_file(followed)
+        else:
+            self.rename(followed, sighting.path)
+
+    def lose_file(self, followed: Followed) -> None:
+        """What there was of it is nowhere to be seen under its name, device and inode."""
+        self.drop(followed)
+        if followed.source:
+            self.orphans.append((followed, None))
+
+    def _retry(self, followed: Followed) -> None:
+        """After an error of its file, which may be over."""
+        try:
+            fd = followed.open()
+            if fd is not None:
+                os.pread(fd, 1, followed.progress.position)
+        except OSError as error:
+            self._around.handles.close(followed)
+            self._around.cannot_read(followed.current_path, error)
+            return
+        followed.trouble = None
+        self._around.can_read(followed.current_path)
+        self._around.attention.rouse(followed, self._around.now)
+
+    def _seek(self, followed: Followed, listing: Listing) -> None:
+        """Of a source that has no handle: by its last name, then by its inode in its folders."""
+        try:
+            if followed.open() is not None:
+                followed.missing_since = None
+                if followed.current_path != followed.path:
+                    self.leaving[followed] = None
+                self._around.attention.rouse(followed, self._around.now)
+                return
+        except OSError as error:
+            self._around.cannot_read(followed.current_path, error)
+            return
+        followed.suspect = False
+        if not listing.complete:
+            self.wants_all = True
+            return
+        folders = {folder_of(each) for each in (followed.current_path, followed.path)}
+        for path in _names_of(followed.identity[1], folders):
+            former, followed.current_path = followed.current_path, path
+            try:
+                fd = followed.open()
+            except OSError:
+                fd = None
+            followed.suspect = False
+            followed.current_path = former
+            if fd is not None:
+                self.rename(followed, path)
+                return
+        if _is_mounted(followed):
+            self.lose_file(followed)
+        elif followed.missing_since is None:
+            followed.missing_since = self._around.now
+            self.leaving[followed] = None
+
+    def _meet(self, sighting: Sighting, found: dict[Identity, list[Sighting]]) -> None:
+        around = self._around
+        identity, wall = sighting.identity, around.wall()
+        if has_compressed_name(sighting.path):
+            self.is_compressed(sighting.path)
+            return
+        if self.memory.is_unchanged(sighting, wall):
+            return
+        if self.compressed.get(identity) == (sighting.size, sighting.mtime_ns):
+            return
+        if self.is_new and not self._looked:
+            self.there_at_first[identity] = sighting
+        if not self.memory.has(identity) and self._is_too_old(sighting, wall):
+            return
+        try:
+            fd, status = around.handles.open(sighting.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            around.cannot_read(sighting.path, error)
+            return
+        if (status.st_dev, status.st_ino) != identity:
+            os.close(fd)
+            self.again.add(folder_of(sighting.path))
+            return
+        try:
+            head = read_head(fd)
+        except OSError as error:
+            os.close(fd)
+            around.cannot_read(sighting.path, error)
+            return
+        around.can_read(sighting.path)
+        known = self.memory.find(sighting, head, status.st_size, found.__contains__)
+        if known is not None and known.finished and status.st_size == known.progress.position:
+            self.memory.believe(sighting)
+            os.close(fd)
+            return
+        if known is None:
+            self._lose_remembered(identity)
+        followed = Followed(sighting.path, identity, status, around.handles)
+        followed.idle_since = around.now
+        followed.input = self.input.name
+        if known is not None:
+            self._go_on(followed, known)
+        self.hold(followed, fd)
+
+    def _go_on(self, followed: Followed, known: KnownSource) -> None:
+        """As the source that it is, or as the next one from there on if that is over."""
+        around = self._around
+        self.memory.remove(known)
+        if known.finished or known.topic != self.input.topic:
+            if known.finished:
+                around.say(Forgettable(known.id))
+            else:
+                before = self._remembered(known)
+                before.ended = True
+                around.say(Appeared(before, known_before=True), Ended(before))
+            following = Progress(known.progress.position)
+            followed.become(around.new_source(), self.input, following)
+            around.say(Appeared(followed, known_before=False))
+            return
+        followed.resume(known)
+        followed.input = self.input.name
+        around.say(Appeared(followed, known_before=True))
+        former = known.last_path or known.path
+        if former != followed.current_path:
+            around.say(Renamed(followed, former))
+
+    def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
+        mtime = sighting.mtime_ns / 1e9
+        if sighting.identity in self.there_at_first and self.input.starts_at_end(mtime):
+            return False
+        return self.input.is_too_old(mtime, wall)
+
+    def _remembered(self, known: KnownSource) -> Followed:
+        identity = known.device, known.inode
+        path = known.last_path or known.path
+        followed = Followed(path, identity, None, self._around.handles)
+        followed.resume(known)
+        followed.size = known.size
+        followed.idle_since = self._around.now
+        return followed
+
+    def _lose_remembered(self, identity: Identity) -> None:
+        """What is there now is something else."""
+        for known in self.memory.unfinished_at(identity):
+            self.memory.remove(known)
+            followed = self._remembered(known)
+            self._around.say(Appeared(followed, known_before=True))
+            self.orphans.append((followed, None))
+
+    def _miss_remembered(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
+        """After the first look at everything: sources that were not met."""
+        for known in self.memory.unfinished():
+            identity = known.device, known.inode
+            if identity in self.files:
+                self._lose_remembered(identity)
+            elif identity not in found and listing.covers(known.last_path or known.path):
+                self.memory.remove(known)
+                followed = self._remembered(known)
+                self._around.say(Appeared(followed, known_before=True))
+                self.files[identity] = followed
+                self.originals.note(followed)
+                self.missing(followed, listing)
+
+
+def _names_of(inode: int, folders: set[str]) -> list[str]:
+    """Names of an inode in some folders; whose device it is of must still be seen."""
+    found = []
+    for folder in sorted(folders):
+        try:
+            with os.scandir(folder) as entries:
+                found += [each.path for each in entries if each.inode() == inode]
+        except OSError:
+            continue
+    return found
+
+
+def _is_mounted(followed: Followed) -> bool:
+    """Whether the folder of its file is there, on the same device: then the file is not."""
+    try:
+        folder = Path(folder_of(followed.current_path)).stat()
+    except OSError:
+        return False
+    return folder.st_dev == followed.identity[0]

@@ -1,0 +1,49 @@
+"""What the rosters of all inputs share, and what they say in one look."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent.config import HoldDeleted
+from agent.files.attention import Attention
+from agent.files.followed import Followed
+from agent.files.handles import Handles
+from agent.files.happenings import Happening, ReadableAgain, Unreadable
+from agent.files.watching import Watcher
+from agent.runs import SourceId
+
+
+@dataclass(slots=True)
+class Surroundings:
+    watcher: Watcher
+    handles: Handles
+    attention: Attention
+    new_source: Callable[[], SourceId]
+    wall: Callable[[], float]
+    hold: HoldDeleted
+    rest: float  # how long a file that has been renamed must be quiet to be over
+    now: float = 0.0
+    said: list[Happening] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def say(self, *happenings: Happening) -> None:
+        self.said.extend(happenings)
+
+    def cannot_read(self, path: str, error: OSError) -> None:
+        """Said once for each reason."""
+        why = os.strerror(error.errno) if error.errno else str(error)
+        if error.strerror and error.strerror != why:
+            why = error.strerror
+        if self.unreadable.get(path) != why:
+            self.unreadable[path] = why
+            self.say(Unreadable(path, why))
+
+    def can_read(self, path: str) -> None:
+        if self.unreadable and self.unreadable.pop(path, None) is not None:
+            self.say(ReadableAgain(path))
+
+    def close(self, followed: Followed) -> None:
+        """Nothing of it is wanted any more."""
+        self.attention.drop(followed)
+        self.handles.close(followed)
+        self.handles.notable.discard(followed)

@@ -1,0 +1,166 @@
+"""Events of files and folders, from inotify, behind one file descriptor. The only module that knows
+of it.
+
+A folder is watched for names that come and go. A file is watched only while it is idle, for one
+event: a busy one costs none. The watch is put on an open handle, so that it is that very file's,
+whatever its name leads to meanwhile. Where nothing can be watched, `watch_…` says so by returning
+why, and whoever asked looks by itself.
+"""
+
+import errno
+import os
+import select
+from pathlib import Path
+from typing import Final
+
+from inotify_simple import INotify, flags
+
+from agent.files.mounts import Mounts
+
+_FOLDER: Final = (
+    flags.CREATE
+    | flags.MOVED_TO
+    | flags.MOVED_FROM
+    | flags.DELETE
+    | flags.DELETE_SELF
+    | flags.MOVE_SELF
+    | flags.ONLYDIR
+)
+_GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
+_WORDS: Final = {
+    errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
+    errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
+}
+
+
+class Watcher:
+    """Wakes whoever waits. One thread, but for `wake`."""
+
+    def __init__(self, *, events: bool = True) -> None:
+        self._inotify: INotify | None = None
+        self._why_not = "events are switched off"
+        self._mounts = Mounts()
+        self._folders: dict[int, set[str]] = {}  # several where a link leads to one
+        self._watched: dict[str, tuple[int, int, int]] = {}  # watch, device, inode
+        self._files: dict[int, int] = {}  # watch → how many have asked for it
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._wake, select.POLLIN)
+        if events:
+            self._begin()
+        self.grown: set[int] = set()
+        self.changed: set[str] = set()
+        self.overflowed = False
+
+    def _begin(self) -> None:
+        try:
+            self._inotify = INotify(nonblocking=True)
+        except OSError as error:
+            self._why_not = _words(error)
+            return
+        self._poll.register(self._inotify.fileno(), select.POLLIN)
+
+    def watch_folder(self, path: str) -> str:
+        """Empty, or why there will be no events. One that is not there is not watched."""
+        if self._inotify is None:
+            return self._why_not
+        try:
+            status = Path(path).stat()
+            if path in self._watched:
+                if self._watched[path][1:] == (status.st_dev, status.st_ino):
+                    return ""
+                self._unwatch_folder(path)  # another folder has its name
+            kind = self._mounts.without_events(status.st_dev)
+            watch = self._inotify.add_watch(path, _FOLDER)
+        except OSError as error:
+            absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
+            return "" if absent else _words(error)
+        self._folders.setdefault(watch, set()).add(path)
+        self._watched[path] = watch, status.st_dev, status.st_ino
+        return f"it is on {kind}" if kind else ""
+
+    def unwatch_folders_but(self, paths: set[str]) -> None:
+        for path in [path for path in self._watched if path not in paths]:
+            self._unwatch_folder(path)
+
+    def watch_file(self, fd: int, device: int) -> tuple[int | None, str]:
+        """The watch, which is over with its first event; or why there is none."""
+        if self._inotify is None:
+            return None, self._why_not
+        kind = self._mounts.without_events(device)
+        if kind:
+            return None, f"it is on {kind}"
+        try:
+            watch: int = self._inotify.add_watch(
+                f"/proc/self/fd/{fd}", flags.MODIFY | flags.ONESHOT
+            )
+        except OSError as error:
+            return None, _words(error)
+        self._files[watch] = self._files.get(watch, 0) + 1
+        return watch, ""
+
+    def unwatch_file(self, watch: int) -> None:
+        left = self._files.get(watch, 0) - 1
+        if left > 0:
+            self._files[watch] = left
+        elif left == 0:
+            del self._files[watch]
+            self._remove(watch)
+
+    def collect(self) -> None:
+        """What has happened goes into `grown`, `changed`, `overflowed`; they are for the caller to
+        empty."""
+        if self._inotify is None:
+            return
+        for watch, mask, _cookie, _name in self._inotify.read(timeout=0):
+            if mask & flags.Q_OVERFLOW:
+                self.overflowed = True
+            elif watch in self._files:
+                self.grown.add(watch)
+                del self._files[watch]
+            elif watch in self._folders:
+                self.changed |= self._folders[watch]
+                if mask & _GONE:
+                    for path in self._folders.pop(watch):
+                        del self._watched[path]
+                    if not mask & flags.IGNORED:
+                        self._remove(watch)
+
+    def wait(self, seconds: float) -> None:
+        self._poll.poll(max(0.0, seconds) * 1000)
+        try:
+            os.eventfd_read(self._wake)
+        except BlockingIOError:
+            return
+
+    def wake(self) -> None:
+        """Any thread, also when it is closed already."""
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        wake, self._wake = self._wake, -1
+        os.close(wake)
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+
+    def _unwatch_folder(self, path: str) -> None:
+        watch, _, _ = self._watched.pop(path)
+        self._folders[watch].discard(path)
+        if not self._folders[watch]:
+            del self._folders[watch]
+            self._remove(watch)
+
+    def _remove(self, watch: int) -> None:
+        try:
+            if self._inotify is not None:
+                self._inotify.rm_watch(watch)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # it is gone already, with its file
+                raise
+
+
+def _words(error: OSError) -> str:
+    known = _WORDS.get(error.errno or 0)
+    return known or f"inotify says: {os.strerror(error.errno or 0)}"
