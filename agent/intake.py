@@ -1,0 +1,119 @@
+"""One source as it is read: piece by piece, only what is complete, each piece once.
+
+A piece is what lies between a position and the end of the last complete event. What is left behind
+it is read again when the file has grown, or, as it is, when it has not grown for as long as the
+reader would wait for more.
+
+The rest of a line that was too long is passed over, however long that takes, before anything of
+the line is handed on: positions within it are never told to anybody, so that a restart begins with
+the line again and comes to the same.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from agent.events.cuts import Cut
+from agent.events.reader import Reader
+from agent.files.followed import Followed
+from agent.runs import Excepted, Fate
+
+PIECE_BYTES: Final = 256 * 1024
+
+
+class Intake:
+    """Belongs to one source, and to the pipeline's thread."""
+
+    def __init__(self, followed: Followed, now: float) -> None:
+        self.followed = followed
+        self.behind_since = now  # since when something has been there that was not read
+        self._size = PIECE_BYTES
+        self._stuck_at = -1  # the end of the file, when all that was complete had been read
+        self._final_at = 0.0
+        self._held: Cut | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Whether a read may bring something that the last one did not."""
+        return self.followed.size != self._stuck_at or now >= self._final_at
+
+    @property
+    def due_at(self) -> float:
+        """When it is due even if nothing comes."""
+        return self._final_at
+
+    def start_over(self) -> None:
+        """The reader has changed: what the last one waited for means nothing to it."""
+        self._size, self._stuck_at, self._held = PIECE_BYTES, -1, None
+
+    def take(
+        self, reader: Reader, now: float, now_millis: int, most_lines: int | None
+    ) -> Cut | None:
+        """What comes next, to be put behind what came before; None if that is nothing yet.
+
+        Raises OSError if the file cannot be read.
+        """
+        while True:
+            position = self.followed.progress.position
+            if self._held is not None:
+                position += self._held.consumed
+            chunk = self.followed.read(self._size, position)
+            if not chunk:
+                self._wait_for_growth(now, 0.0)
+                return None
+            at_end = len(chunk) < self._size
+            final = at_end and position + len(chunk) == self._stuck_at and now >= self._final_at
+            cut = reader.cut(
+                chunk,
+                position,
+                now_millis=now_millis,
+                final=final,
+                most_lines=most_lines,
+                skipping=self._held is not None,
+            )
+            if not cut.consumed and not at_end:
+                self._size = min(2 * self._size, max(reader.most_bytes, PIECE_BYTES))
+                continue
+            if at_end and cut.consumed < len(chunk):
+                self._stuck_at = position + len(chunk)
+                self._final_at = self._grown_at(now) + cut.wait
+            elif at_end and cut.skipping:
+                self._wait_for_growth(now, cut.wait)
+            if not cut.consumed:
+                return self._given_up() if final else None
+            self._size = PIECE_BYTES
+            if self._held is not None:
+                cut = one_after_the_other(self._held, cut)
+            if not cut.skipping:
+                self._held = None
+                return cut
+            self._held = cut
+            if at_end:
+                return None
+
+    def _given_up(self) -> Cut | None:
+        """The long line has no more to it."""
+        held, self._held = self._held, None
+        return held
+
+    def _wait_for_growth(self, now: float, seconds: float) -> None:
+        self._stuck_at = self.followed.size
+        self._final_at = self._grown_at(now) + seconds if seconds else float("inf")
+
+    def _grown_at(self, now: float) -> float:
+        return min(now, self.followed.idle_since) if self.followed.idle_since else now
+
+
+def one_after_the_other(first: Cut, rest: Cut) -> Cut:
+    """A line that was too long, and more of what of it is passed over."""
+    sums: dict[tuple[Fate, str], Excepted] = {}
+    for each in (*first.excepted, *rest.excepted):
+        before = sums.get((each.fate, each.reason))
+        if before is not None:
+            each = replace(each, count=before.count + each.count, bytes=before.bytes + each.bytes)
+        sums[each.fate, each.reason] = each
+    return replace(
+        first,
+        consumed=first.consumed + rest.consumed,
+        excepted=tuple(sums.values()),
+        wait=rest.wait,
+        skipping=rest.skipping,
+    )
