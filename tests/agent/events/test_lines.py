@@ -1,0 +1,187 @@
+"""Where lines end, what they say in any encoding, and what becomes of long ones."""
+
+import pytest
+
+from agent.config import LongLines, Multiline, Redaction
+from agent.errors import InputError
+from agent.events.cuts import MOST_RAW
+from agent.runs import Excepted, Fate
+from tests.agent.events.reading import NOW, read, reader_of
+
+
+def test_lines_and_where_they_start() -> None:
+    cut = reader_of().cut(b"one\ntwo\r\n\nhalf", 100, now_millis=NOW, final=False)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"one", b"two", b""]
+    assert cut.events.positions == [100, 104, 109]
+    assert cut.events.times == NOW
+    assert (cut.consumed, cut.lines, cut.excepted, cut.dead) == (10, 3, (), [])
+
+
+def test_half_a_line_waits_and_is_taken_in_the_end() -> None:
+    reader = reader_of(last_line_timeout=7.0)
+    cut = reader.cut(b"half", 0, now_millis=NOW, final=False)
+    assert (cut.consumed, cut.events, cut.wait) == (0, None, 7.0)
+    cut = reader.cut(b"half", 0, now_millis=NOW, final=True)
+    assert cut.events is not None
+    assert (cut.consumed, cut.events.bodies, cut.wait) == (4, [b"half"], 0.0)
+    assert reader.cut(b"", 4, now_millis=NOW, final=True).consumed == 0
+
+
+def test_no_more_lines_are_taken_than_are_allowed() -> None:
+    data = b"1\n2\n3\nhalf"
+    cut = reader_of().cut(data, 0, now_millis=NOW, final=True, most_lines=2)
+    assert (cut.lines, cut.consumed, cut.wait) == (2, 4, 0.0)
+    cut = reader_of().cut(data[4:], 4, now_millis=NOW, final=True, most_lines=2)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"3", b"half"]
+
+
+TEXT = "one\nZürich 5€\r\n\nlast ü"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8", "utf-8-sig"),
+        ("utf8", "utf-8"),
+        ("utf-16", "utf-16-le"),
+        ("utf-16", "utf-16-be"),
+        ("utf-16", "utf-16"),
+        ("utf-16-be", "utf-16-be"),
+        ("utf-32", "utf-32-le"),
+        ("utf-32", "utf-32-be"),
+        ("cp1252", "cp1252"),
+        ("iso8859-15", "iso8859-15"),
+        ("gb18030", "gb18030"),
+        ("utf-7", "utf-7"),
+        ("cp1140", "cp1140"),  # EBCDIC: its line feed is another byte
+    ],
+)
+def test_encodings(encoding: str, written: str) -> None:
+    data = TEXT.encode(written)
+    outcome = read(reader_of(encoding=encoding), data)
+    assert b"\n".join(outcome.bodies).decode() == TEXT.replace("\r", "")
+    assert outcome.events[0][0] == 0
+
+
+def test_what_is_not_valid_is_replaced_and_nothing_beside_it() -> None:
+    outcome = read(reader_of(), "ü\n".encode() + b"a\xffb\n" + "ü\n".encode())
+    assert [body.decode() for body in outcome.bodies] == ["ü", "a\ufffdb", "ü"]
+    outcome = read(reader_of(encoding="shift_jis"), b"a\x81\nb\n")
+    assert outcome.bodies[1] == b"b", "half a character has swallowed a line feed"
+
+
+def test_chinese_without_a_latin_letter_is_read_in_the_right_order() -> None:
+    data = "漢字\n漢字\n".encode("utf-16-be")
+    assert read(reader_of(encoding="utf-16"), data).bodies == ["漢字".encode()] * 2
+
+
+def test_a_line_feed_is_not_seen_across_two_characters() -> None:
+    data = "\u0a61\u6100".encode("utf-16-be") + b"\x00\n"  # 0a 61 61 00: no 00 0a in a unit
+    data = "\u1200\u0a34\n".encode("utf-16-be")  # 12 00 | 0a 34
+    assert read(reader_of(encoding="utf-16-be"), data).bodies == ["\u1200\u0a34".encode()]
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "idna", "punycode", "unicode_escape", "undefined"])
+def test_encodings_that_no_log_is_in(encoding: str) -> None:
+    with pytest.raises(InputError, match=f"logs: `encoding: {encoding}`"):
+        reader_of(encoding=encoding)
+
+
+def test_a_long_line_is_cut_and_its_rest_is_accounted_for() -> None:
+    reader = reader_of(max_line_bytes=5)
+    cut = reader.cut(b"12345678\nnext\n", 0, now_millis=NOW, final=False)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"12345"]
+    assert cut.consumed == 9
+    assert cut.lines == 1
+    assert cut.excepted == (Excepted(Fate.FILTERED, 0, 4, "line cut at 5 bytes"),)
+    assert not cut.skipping
+
+
+def test_a_line_of_just_the_size_is_whole() -> None:
+    for data in (b"12345\n", b"12345"):
+        assert read(reader_of(max_line_bytes=5), data).bodies == [b"12345"]
+
+
+def test_a_very_long_line_is_passed_over_in_pieces() -> None:
+    reader = reader_of(max_line_bytes=1000)
+    data = b"x" * 100_000 + b"\nnext\n"
+    outcome = read(reader, data, [reader.most_bytes] * 200)
+    assert outcome.bodies == [b"x" * 1000, b"next"]
+    assert outcome.events[1][0] == 100_001
+    first = reader.cut(data[:2000], 0, now_millis=NOW, final=False)
+    assert (first.consumed, first.skipping) == (2000, True)
+    later = reader.cut(data[2000:4000], 2000, now_millis=NOW, final=False, skipping=True)
+    assert (later.consumed, later.skipping, later.events, later.lines) == (2000, True, None, 0)
+    ended = reader.cut(data[4000:5000], 4000, now_millis=NOW, final=True, skipping=True)
+    assert (ended.consumed, ended.skipping) == (1000, False)
+
+
+def test_half_a_character_is_not_left_of_a_line_that_was_cut() -> None:
+    assert read(reader_of(max_line_bytes=6), "Zürich Ü".encode()[:9]).bodies == ["Züric".encode()]
+    assert read(reader_of(max_line_bytes=2), "Zü".encode()).bodies == [b"Z"]
+
+
+def test_long_lines_as_dead_letters() -> None:
+    size = 3 * MOST_RAW
+    reader = reader_of(max_line_bytes=size, long_lines=LongLines.DEAD)
+    outcome = read(reader, b"x" * 10 * size + b"\nnext\n", [reader.most_bytes] * 9)
+    assert outcome.bodies == [b"next"]
+    (dead,) = outcome.dead
+    reason = f"line longer than {size} bytes"
+    assert (dead.raw, dead.size, dead.position) == (b"x" * MOST_RAW, size, 0)
+    assert dead.reason == reason
+    assert outcome.excepted == {(Fate.DEAD_LETTERED, reason): 1}
+
+
+def test_a_dead_long_line_is_redacted() -> None:
+    redact = (Redaction(pattern="secret", replacement="***"),)
+    reader = reader_of(max_line_bytes=20, long_lines=LongLines.DEAD, redact=redact)
+    (dead,) = read(reader, b"my secret" + b"x" * 50).dead
+    assert dead.raw == b"my ***" + b"x" * 11
+
+
+STACK = b"1 Error\n  at a\n  at b\n2 fine\n3 Error\n  at c\n"
+
+
+@pytest.mark.parametrize(
+    "multiline",
+    [
+        Multiline(start=r"^\d"),
+        Multiline(continuation=r"^\s"),
+        Multiline(indentation=True),
+    ],
+)
+def test_several_lines_are_one_event(multiline: Multiline) -> None:
+    outcome = read(reader_of(multiline=multiline), STACK)
+    assert outcome.bodies == [b"1 Error\n  at a\n  at b", b"2 fine", b"3 Error\n  at c"]
+    assert [event[0] for event in outcome.events] == [0, 22, 29]
+    assert outcome.lines == 6
+
+
+def test_the_last_event_waits_for_what_may_belong_to_it() -> None:
+    reader = reader_of(multiline=Multiline(indentation=True, timeout=3.0), last_line_timeout=9.0)
+    cut = reader.cut(STACK, 0, now_millis=NOW, final=False)
+    assert (cut.consumed, cut.lines, cut.wait) == (29, 4, 3.0)
+    cut = reader.cut(STACK + b" hal", 0, now_millis=NOW, final=False)
+    assert (cut.consumed, cut.wait) == (29, 9.0)
+    assert reader.cut(STACK, 0, now_millis=NOW, final=True).consumed == len(STACK)
+
+
+def test_an_event_has_its_most_lines_and_no_more_bytes_than_a_line() -> None:
+    lines = b"1\n" + b" 2\n" * 6
+    outcome = read(reader_of(multiline=Multiline(indentation=True, max_lines=3)), lines)
+    assert outcome.bodies == [b"1\n 2\n 2", b" 2\n 2\n 2", b" 2"]
+    outcome = read(reader_of(multiline=Multiline(indentation=True), max_line_bytes=8), lines)
+    assert outcome.bodies == [b"1\n 2\n 2", b" 2\n 2\n 2", b" 2"]
+
+
+def test_whole_events_are_taken_when_lines_are_limited() -> None:
+    reader = reader_of(multiline=Multiline(indentation=True))
+    cut = reader.cut(STACK, 0, now_millis=NOW, final=True, most_lines=1)
+    assert (cut.lines, cut.consumed) == (3, 22)
+    cut = reader.cut(STACK, 0, now_millis=NOW, final=True, most_lines=5)
+    assert (cut.lines, cut.consumed) == (4, 29)
