@@ -1,0 +1,140 @@
+"""An input and the schema of its topic: what fits, and what is refused before a line is read."""
+
+from typing import Any
+
+import pytest
+
+from agent.config import Format, Time, UnknownFields
+from agent.errors import InputError
+from agent.events.schema_fit import is_plain
+from agent.runs import Fate
+from schemas.event_schemas import DEAD_LETTER, HEADER, LOG_LINE, built_in
+from schemas.parsing import AvroSchema, parse
+from tests.agent.events.reading import read, reader_of, schema_of
+
+TEXT = schema_of(message="string")
+EXTRA = schema_of(a="long", extra=({"type": "map", "values": "string"}, {}))
+
+
+def test_which_schema_is_plain() -> None:
+    assert is_plain(None)
+    assert is_plain(built_in(LOG_LINE))
+    assert not is_plain(built_in(DEAD_LETTER))
+    assert not is_plain(TEXT)
+    assert not is_plain(parse('"string"'))
+    assert reader_of(built_in(LOG_LINE)).plain
+    assert not reader_of(TEXT).plain
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "said"),
+    [
+        (None, {"format": Format.JSON}, "`format: json` needs a schema"),
+        (parse('"string"'), {}, "the schema of logs: an event is a record"),
+        (built_in(HEADER), {"format": Format.JSON}, "its first field must be header"),
+        (schema_of(user="string"), {}, "needs a field user, which lines of `format: plain`"),
+        (
+            schema_of(user="string"),
+            {"format": Format.REGEX, "pattern": "(?P<level>x)"},
+            "needs a field user, which lines of `format: regex`",
+        ),
+        (TEXT, {"format": Format.JSON, "add_fields": {"dc": "x"}}, "`add_fields`: the schema has"),
+        (
+            schema_of(n="int"),
+            {"format": Format.JSON, "add_fields": {"n": "many"}},
+            "`add_fields`: n: 'many' is no int",
+        ),
+        (None, {"format": Format.CRI, "add_fields": {"n": 1}}, "`add_fields` needs a schema"),
+        (
+            TEXT,
+            {"format": Format.JSON, "unknown_fields": UnknownFields.KEEP},
+            "needs a field `extra` in the schema, a map of strings",
+        ),
+        (
+            schema_of(a="long", extra="string"),
+            {"format": Format.JSON, "unknown_fields": UnknownFields.KEEP},
+            "needs a field `extra` in the schema, a map of strings",
+        ),
+        (
+            built_in(LOG_LINE),
+            {"format": Format.JSON, "unknown_fields": UnknownFields.KEEP},
+            "`unknown_fields: keep` needs a schema with fields",
+        ),
+        (
+            None,
+            {"format": Format.SYSLOG, "partition_by": "field:user"},
+            "`partition_by`: lines of `format: syslog` have no field user",
+        ),
+        (
+            TEXT,
+            {"format": Format.REGEX, "pattern": "(?P<message>x)", "time": Time(field="at")},
+            "`time`: lines of `format: regex` have no field at",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said_in_one_line(
+    schema: AvroSchema | None, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        reader_of(schema, **given)
+    assert str(caught.value).startswith("logs: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_plain_lines_fit_into_a_schema_with_a_message() -> None:
+    schema = schema_of(message="string", level=("string", "?"))
+    assert read(reader_of(schema), "ü\n".encode()).bodies == [b"\x04\xc3\xbc\x02?"]
+
+
+def test_lines_with_a_message_fit_into_the_plain_schema() -> None:
+    reader = reader_of(built_in(LOG_LINE), format=Format.JSON, time=Time(field="t"))
+    lines = b'{"message": "a", "t": "2026-11-20T14:00:00Z"}\n{"t": "2026-11-20T14:00:00Z"}\n'
+    outcome = read(reader, lines)
+    assert outcome.bodies == [b"a"]
+    assert [dead.reason for dead in outcome.dead] == ["message: it is missing"]
+
+
+def test_fields_are_added_whatever_a_line_says() -> None:
+    schema = schema_of(a="long", dc="string")
+    for format_, line in ((Format.JSON, b'{"a": 1, "dc": "forged"}\n'), (Format.LOGFMT, b"a=1\n")):
+        reader = reader_of(schema, format=format_, add_fields={"dc": "z"}, partition_by="field:dc")
+        outcome = read(reader, line)
+        assert outcome.bodies == [b"\x02\x02z"]
+        assert outcome.events[0][3] == b"z"
+
+
+@pytest.mark.parametrize("format_", [Format.JSON, Format.LOGFMT])
+def test_unknown_fields(format_: Format) -> None:
+    line = {
+        Format.JSON: b'{"a": 1, "b": [1, null], "c": "x"}\n{"a": 2}\n',
+        Format.LOGFMT: b"a=1 b=[1,null] c=x\na=2\n",
+    }[format_]
+    dropped = read(reader_of(EXTRA, format=format_), line)
+    assert dropped.bodies == [b"\x02\x00", b"\x04\x00"]
+    kept = read(reader_of(EXTRA, format=format_, unknown_fields=UnknownFields.KEEP), line)
+    assert kept.bodies == [b"\x02\x04\x02b\x10[1,null]\x02c\x02x\x00", b"\x04\x00"]
+    dead = read(reader_of(EXTRA, format=format_, unknown_fields=UnknownFields.DEAD), line)
+    assert dead.bodies == [b"\x04\x00"]
+    assert dead.dead[0].reason == "there is no field 'b'"
+
+
+def test_what_is_in_extra_already_stays_there() -> None:
+    reader = reader_of(EXTRA, format=Format.JSON, unknown_fields=UnknownFields.KEEP)
+    outcome = read(reader, b'{"a": 1, "extra": {"x": "y", "b": "own"}, "b": "unknown"}\n')
+    assert outcome.bodies == [b"\x02\x04\x02x\x02y\x02b\x0eunknown\x00"]
+
+
+def test_a_line_that_does_not_fit_is_a_dead_letter_that_says_why() -> None:
+    schema = schema_of(n="int", who={"type": "array", "items": "long"})
+    lines = b'{"n": "x", "who": []}\n{"n": 1}\n{"n": 1, "who": [1, "y"]}\n{"n": 3000000000, "who": []}\n'
+    outcome = read(reader_of(schema, format=Format.JSON), lines)
+    assert outcome.bodies == []
+    assert [dead.reason for dead in outcome.dead] == [
+        "n: 'x' is no int",
+        "who: it is missing",
+        "who[1]: 'y' is no long",
+        "n: 3000000000 is no int, which has 32 bits",
+    ]
+    assert outcome.excepted == {(Fate.DEAD_LETTERED, "schema"): 4}
+    assert [dead.position for dead in outcome.dead] == [0, 22, 31, 57]
