@@ -72,7 +72,9 @@ def test_filters_look_at_fields() -> None:
     outcome = read(reader_of(schema, format=Format.JSON, filters=filters), lines)
     assert outcome.bodies == [b"\x08info\x02\x18"]
     assert outcome.excepted == {
-        **{(Fate.FILTERED, "debug"): 2, (Fate.FILTERED, "one"): 1, (Fate.FILTERED, "bots"): 1},
+        (Fate.FILTERED, "debug"): 2,
+        (Fate.FILTERED, "one"): 1,
+        (Fate.FILTERED, "bots"): 1,
         (Fate.DEAD_LETTERED, "format"): 1,
     }
 

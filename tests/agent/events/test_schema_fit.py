@@ -127,7 +127,10 @@ def test_what_is_in_extra_already_stays_there() -> None:
 
 def test_a_line_that_does_not_fit_is_a_dead_letter_that_says_why() -> None:
     schema = schema_of(n="int", who={"type": "array", "items": "long"})
-    lines = b'{"n": "x", "who": []}\n{"n": 1}\n{"n": 1, "who": [1, "y"]}\n{"n": 3000000000, "who": []}\n'
+    lines = (
+        b'{"n": "x", "who": []}\n{"n": 1}\n{"n": 1, "who": [1, "y"]}\n'
+        b'{"n": 3000000000, "who": []}\n'
+    )
     outcome = read(reader_of(schema, format=Format.JSON), lines)
     assert outcome.bodies == []
     assert [dead.reason for dead in outcome.dead] == [

@@ -68,13 +68,16 @@ def test_iso8601_is_what_python_reads(at: datetime, digits: str, zone: str, sepa
         "",
         "today",
         "2026-13-01T00:00:00Z",
-        1_795_185_000,
+        1795185000,
         None,
         True,
         ["x"],
         "2026-11-20T14:30:00.12aZ",
-    ]
-    + ["2026-11-20T14:30:00.१२३Z", "x" * 10_000, "2026-11-20T14:30:00.123Z junk", "0000-01-01"],
+        "2026-11-20T14:30:00.१२३Z",
+        "x" * 10000,
+        "2026-11-20T14:30:00.123Z junk",
+        "0000-01-01",
+    ],
 )
 def test_what_is_no_iso8601(value: Any) -> None:
     read_it = time_reader(Time(field="t"))
