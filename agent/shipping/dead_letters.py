@@ -1,0 +1,77 @@
+"""Events that their topic refuses for good, as dead letters.
+
+Numbers of dead letters that come from files are given where files are read, which is elsewhere and
+ahead. So a refused event's letter has a source of its own, made by this process and numbered here;
+`reason` names the event that it was. `raw` is that event's message as it was built, which may be
+decoded by the schema that it names.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent.runs import Run, SourceId
+from agent.shipping.event_headers import event_header
+from agent.topic_schemas.values import TopicSchema
+from schemas.envelope import Decoder, Encoder
+from schemas.event_schemas import DEAD_LETTER, built_in
+from wire.records import Record
+
+MOST_RAW: Final = 64 * 1024
+LEAST_RAW: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """The record, and the run that says of it what runs say of events."""
+
+    record: Record
+    run: Run
+
+
+class Refused:
+    """The letters of one process, under a source that nobody else has."""
+
+    def __init__(self, new_source: Callable[[], SourceId], path_of: Callable[[str], str]) -> None:
+        self._new_source = new_source
+        self._path_of = path_of
+        self._source: SourceId | None = None
+        self._seq = 0
+
+    def letter(
+        self, event: Record, run: Run, topic: str, reason: str, schema: TopicSchema
+    ) -> DeadLetter:
+        """`run` is the event's own, of one event. The letter counts once it is `posted`."""
+        assert event.value is not None
+        header = event_header(event.value)
+        excepted = sum(each.bytes for each in run.excepted)
+        self._source = self._source or self._new_source()
+        value = Encoder(schema.schema, schema.id).encode(
+            {
+                "header": {**header._asdict(), "source": self._source, "seq": self._seq},
+                "topic": topic,
+                "reason": f"{reason} (event {header.seq} of source {header.source})",
+                "raw": event.value[:MOST_RAW],
+                "offset": header.position,
+                "path": self._path_of(header.source),
+                "size": run.end_position - run.position - excepted,
+            }
+        )
+        mine = Run(self._source, self._seq, 1, run.position, run.end_position, run.lines)
+        return DeadLetter(Record(0, event.timestamp, None, value), mine)
+
+    def posted(self) -> None:
+        """The letter is in the journal."""
+        self._seq += 1
+
+
+def shortened(letter: Record, schema: TopicSchema) -> Record | None:
+    """A dead letter with a quarter of its raw bytes; None if there is nothing left to cut."""
+    assert letter.value is not None
+    value: dict[str, Any] = Decoder(lambda _: built_in(DEAD_LETTER)).decode(letter.value)
+    raw = value["raw"]
+    if len(raw) < LEAST_RAW:
+        return None
+    size = value["size"] if value["size"] >= 0 else len(raw)
+    value |= {"raw": raw[: len(raw) // 4], "size": size}
+    return letter._replace(value=Encoder(schema.schema, schema.id).encode(value))

@@ -1,0 +1,284 @@
+"""All lanes of an agent, and what they share: the producer, its identities, the journal.
+
+The producer numbers under identities that are lent to it, so that it never begins an epoch by
+itself: a batch that is refused brings back what is behind it, and its lane decides in which order
+all of it goes on.
+
+The shipping thread's.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agent.journal.journal import Journal
+from agent.journal.state import Numbers
+from agent.shipping.counts import Counts
+from agent.shipping.cures import Cure
+from agent.shipping.evidence import Evidence
+from agent.shipping.lane import Lane
+from agent.shipping.loads import Load, rank_of
+from agent.shipping.looking import evidence_of
+from agent.shipping.open_ranks import OpenRanks
+from agent.shipping.questions import GoesOn, Questions
+from agent.shipping.replacing import Replacement, Workshop
+from agent.shipping.topics import Topics
+from client.addresses import Address
+from client.batch_producer import BatchProducer
+from client.brokers import Brokers
+from client.delivery import (
+    Acknowledged,
+    Batch,
+    Event,
+    Rejected,
+    Stamped,
+    TopicPartition,
+    Unsettled,
+)
+from client.errors import ClientError
+from client.identity import Identity, take_identity
+from client.patience import NEVER
+from client.shipping import Limits
+
+CLIENT_ID: Final = "penstock-agent"
+_IDENTITY_PAUSE: Final = 1.0
+_UNLIMITED: Final = 1 << 62  # what is in flight is bounded where it is journalled
+_CRC: Final = slice(17, 21)
+
+log = logging.getLogger(__name__)
+
+
+class Dispatch:
+    """Lanes by partition."""
+
+    def __init__(  # noqa: PLR0917 - each is another part
+        self,
+        bootstrap: Sequence[Address],
+        journal: Journal,
+        questions: Questions,
+        topics: Topics,
+        workshop: Workshop,
+        ranks: OpenRanks,
+        counts: Counts,
+        *,
+        request_seconds: float,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._journal = journal
+        self._questions = questions
+        self._topics = topics
+        self._workshop = workshop
+        self._ranks = ranks
+        self._counts = counts
+        self._limits = Limits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
+        self.producer: BatchProducer | None = None
+        self.trouble: ClientError | None = None  # why there is no producer id
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._handed: dict[Batch, tuple[Lane, Load]] = {}
+        self._own: Identity | None = None
+        self._asking = False
+        self._identity_due = 0.0
+        self._troubles: dict[TopicPartition, ClientError] = {}
+        self._vanished: dict[TopicPartition, TopicPartition] = {}
+
+    def lanes(self) -> Iterator[Lane]:
+        return iter(list(self._lanes.values()))
+
+    def add(self, load: Load) -> None:
+        target = load.batch.target
+        lane = self._lanes.get(target)
+        if lane is None:
+            lane = self._lanes[target] = Lane(target, self, ())
+        lane.add(load)
+
+    def work(self, now: float) -> float:
+        """Lets all lanes take their next steps; until when nothing is due."""
+        if self._own is None and self._lanes:
+            self.identity(None)
+        if self.producer is None:
+            return NEVER if self._asking else self._identity_due
+        for event in self.producer.collect():
+            self._happened(event, now)
+        for lane in self.lanes():
+            lane.work(now)
+        self._count_troubles()
+        return min((each.due for each in self.lanes() if each.waits), default=NEVER)
+
+    def made_anew(self, topic: str, partitions: int, successor: TopicPartition) -> None:
+        """The topic has other partitions now: what has none any more goes to the successor."""
+        for target, lane in self._lanes.items():
+            if target.topic == topic and target.partition >= partitions:
+                self._vanished[target] = successor
+                lane.halt(ClientError(f"{target}: the topic was made anew without it"))
+            elif target.topic == topic:
+                self._vanished.pop(target, None)
+
+    def close(self) -> None:
+        if self.producer is not None:
+            self.producer.close()
+
+    # What lanes have done
+
+    def renew(self, lane: Lane, identity: Identity, sequence: int, first: Sequence[Load]) -> None:
+        assert self.producer is not None
+        for load in first:
+            self._handed[load.batch] = lane, load
+        batches = [each.batch for each in first]
+        self.producer.renew(lane.target, identity=identity, sequence=sequence, first=batches)
+
+    def submit(self, lane: Lane, load: Load) -> None:
+        assert self.producer is not None
+        self._handed[load.batch] = lane, load
+        taken = self.producer.submit(load.batch)
+        assert taken
+
+    def halt(self, target: TopicPartition, error: ClientError) -> None:
+        assert self.producer is not None
+        for batch in self.producer.halt(target, error):
+            del self._handed[batch]
+
+    def ask(self, lane: Lane, sent: Sequence[Stamped]) -> None:
+        last = self._journal.acknowledged_offset(lane.target)
+        offset = 0 if last is None else last + 1
+
+        def question(brokers: Brokers, goes_on: GoesOn) -> Evidence:
+            return evidence_of(brokers, lane.target, sent, offset, goes_on)
+
+        def answered(answer: Evidence | ClientError) -> None:
+            known = self._topics.place(lane.target.topic)
+            if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
+                self._topics.doubt(lane.target.topic)
+            lane.found_out(sent, answer, time.monotonic())
+
+        self._questions.ask(question, answered)
+
+    def identity(self, spent: int | None) -> Identity | None:
+        if self._own is not None and self._own.producer_id != spent:
+            return self._own
+        now = time.monotonic()
+        if not self._asking and self._identity_due <= now:
+            self._asking, self._identity_due = True, now + _IDENTITY_PAUSE
+            self._questions.ask(lambda brokers, _: take_identity(brokers), self._identified)
+        return None
+
+    def leader_epoch(self, target: TopicPartition) -> int:
+        assert self.producer is not None
+        return self.producer.leader_epoch(target)
+
+    def acknowledged(self, load: Load, offset: int, leader_epoch: int) -> None:
+        batch, topic = load.batch, load.batch.target.topic
+        last = self._journal.acknowledged_offset(batch.target)
+        if offset >= 0 and last is not None and offset <= last:
+            self._topics.doubt(topic)  # a log that begins anew
+        self._journal.acknowledged(load.outgoing.number, offset, leader_epoch)
+        counts = self._counts.topics[topic]
+        counts.batches += 1
+        counts.events += batch.records
+        counts.bytes += batch.size
+        counts.acknowledged_at = time.monotonic()
+        self._leave(load)
+
+    def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:
+        outgoing, topic = load.outgoing, load.batch.target.topic
+        now_millis = time.time_ns() // 1_000_000
+        bounds = self._topics.bounds(topic)
+        new = self._workshop.replacement(outgoing, cure, reason, bounds, now_millis)
+        return None if new is None else self._replace(load, new)
+
+    def moved(self, load: Load, target: TopicPartition) -> None:
+        self._replace(load, self._workshop.moved(load.outgoing, target))
+
+    def successor(self, target: TopicPartition) -> TopicPartition | None:
+        return self._vanished.get(target)
+
+    # How
+
+    def _leave(self, load: Load) -> None:
+        self._ranks.remove(rank_of(load), load.batch.target.topic, load.batch.size)
+
+    def _replace(self, load: Load, new: Replacement) -> list[Load]:
+        """Other partitions' are added there; those of this one are its lane's to place."""
+        self._journal.replaced(load.outgoing.number, new.batches, new.eventless)
+        self._workshop.letter_posted(new.letters)
+        loads = [Load(each, load.rank) for each in new.batches]
+        for each in loads:
+            self._ranks.add(rank_of(each), each.batch.target.topic, each.batch.size)
+        self._counts.topics[load.batch.target.topic].replaced += 1
+        self._leave(load)
+        for each in loads:
+            if each.batch.target != load.batch.target:
+                self.add(each)
+        return loads
+
+    def _identified(self, answer: Identity | ClientError) -> None:
+        self._asking = False
+        if isinstance(answer, ClientError):
+            if self.trouble is None:
+                log.warning("no producer id error=%r", str(answer))
+            self.trouble = answer
+            return
+        self.trouble, self._own = None, answer
+        if self.producer is None:
+            self.producer = BatchProducer(
+                self._bootstrap,
+                client_id=CLIENT_ID,
+                identity=answer,
+                limits=self._limits,
+                journal=self._write_down,
+            )
+        for lane in self.lanes():
+            lane.poke()
+
+    def _write_down(self, batches: Sequence[Stamped]) -> None:
+        """Called by the producer before it sends batches under numbers that nobody has seen."""
+        fresh: list[tuple[Load, Numbers]] = []
+        for each in batches:
+            _, load = self._handed[each.batch]
+            crc = int.from_bytes(each.head[_CRC], "big")
+            numbers = Numbers(each.identity, each.base_sequence, crc)
+            if load.numbers != numbers:
+                fresh.append((load, numbers))
+        if fresh:
+            self._journal.numbered(
+                [
+                    (load.outgoing.number, each.identity, each.base_sequence, each.crc)
+                    for load, each in fresh
+                ]
+            )
+        for load, numbers in fresh:
+            load.numbers = numbers
+
+    def _happened(self, event: Event, now: float) -> None:
+        match event:
+            case Acknowledged(batch, base_offset):
+                lane, load = self._handed.pop(batch)
+                lane.acknowledged(load, base_offset)
+            case Rejected(batch, error):
+                lane, load = self._handed.pop(batch)
+                self._failed(lane, error)
+                lane.rejected(load, error)
+            case Unsettled(target, batches, error):
+                for each in batches:
+                    del self._handed[each.batch]
+                lane = self._lanes[target]
+                self._failed(lane, error)
+                lane.unsettled(error, now)
+
+    def _failed(self, lane: Lane, error: ClientError) -> None:
+        self._counts.topics[lane.target.topic].last_error = str(error)
+
+    def _count_troubles(self) -> None:
+        """Each failure has an error of its own."""
+        assert self.producer is not None
+        troubles = self.producer.troubles()
+        for target, error in troubles.items():
+            if self._troubles.get(target) is not error:
+                counts = self._counts.topics[target.topic]
+                counts.retries += 1
+                counts.last_error = str(error)
+        self._troubles = troubles
+
+    def troubles(self) -> dict[TopicPartition, ClientError]:
+        """What the producer has been told of partitions that have something to send."""
+        return self._troubles

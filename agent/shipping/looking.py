@@ -1,0 +1,81 @@
+"""The leader and the log are asked what became of batches. Blocks: on a thread of its own.
+
+The leader's memory comes first, as it is one question. The log is read only for batches that the
+leader does not call absent: they are there, and their offset is wanted, or nobody remembers.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from agent.shipping.evidence import Evidence, says_absent
+from agent.shipping.placements import printed
+from client.brokers import Brokers
+from client.delivery import Stamped, TopicPartition
+from client.errors import ErrorCode, Refused, Unsupported
+from client.log_search import Searched, search
+from client.lookup import producer_states
+from wire.messages.describe_producers import ProducerState
+
+log = logging.getLogger(__name__)
+
+States = Mapping[int, ProducerState]
+
+
+def evidence_of(
+    brokers: Brokers,
+    target: TopicPartition,
+    batches: Sequence[Stamped],
+    offset: int,
+    goes_on: Callable[[], bool],
+) -> Evidence:
+    """What can be found out about batches that cannot lie before this offset.
+
+    Raises a ClientError if nothing can be found out now.
+    """
+    topic = brokers.topic(target.topic)
+    topic_id, partitions = printed(topic.id), len(topic.partitions)
+    if target.partition >= partitions:
+        return Evidence(topic_id, partitions, {}, {}, 0, 0)
+    states = _states(brokers, target, batches)
+    wanted = [each for each in batches if not says_absent(states, each)]
+    if not wanted:
+        return Evidence(topic_id, partitions, states, {}, offset, None)
+    searched = _searched(brokers, target, wanted, offset, goes_on)
+    if searched is None:
+        return Evidence(topic_id, partitions, states, {}, offset, None)
+    return Evidence(topic_id, partitions, states, searched.found, offset, searched.begins)
+
+
+def _states(brokers: Brokers, target: TopicPartition, batches: Sequence[Stamped]) -> States | None:
+    """Of these batches' producers."""
+    mine = {each.identity.producer_id for each in batches}
+    try:
+        states = producer_states(brokers, target)
+    except Unsupported:
+        return None
+    except Refused as error:
+        if not _is_forbidden(error):
+            raise
+        log.warning("producers cannot be asked for partition=%s error=%r", target, str(error))
+        return None
+    return {each.producer_id: each for each in states if each.producer_id in mine}
+
+
+def _searched(
+    brokers: Brokers,
+    target: TopicPartition,
+    wanted: Sequence[Stamped],
+    offset: int,
+    goes_on: Callable[[], bool],
+) -> Searched | None:
+    try:
+        return search(brokers, target, wanted, offset, goes_on=goes_on)
+    except Refused as error:
+        if not _is_forbidden(error):
+            raise
+        log.warning("the log cannot be read partition=%s error=%r", target, str(error))
+        return None
+
+
+def _is_forbidden(error: Refused) -> bool:
+    return error.code is ErrorCode.topic_authorization_failed

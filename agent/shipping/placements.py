@@ -1,0 +1,47 @@
+"""Which partitions of a topic an agent writes to: chosen at first sight, kept for life. Pure.
+
+A topic that gets more partitions later changes nothing for those who wrote to it before: what is
+new is for new agents. Only a topic that was deleted and made anew is chosen for again.
+"""
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+from uuid import UUID
+
+from client.delivery import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the events of a topic go: to `partition`, or spread over the first `partitions`."""
+
+    topic: str
+    topic_id: str  # as Kafka's tools print it; empty where the cluster has no topic ids
+    partition: int
+    partitions: int
+
+    @property
+    def target(self) -> TopicPartition:
+        """For whoever does not spread."""
+        return TopicPartition(self.topic, self.partition)
+
+
+def printed(topic_id: UUID | None) -> str:
+    """As Kafka's tools print it; empty if there is none."""
+    if topic_id is None or not topic_id.int:
+        return ""
+    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
+    """The choice of this agent, the same however often it is made."""
+    digest = sha256(f"{agent_id}/{topic}".encode()).digest()
+    return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
+
+
+def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
+    """Whether the topic of that name is another one now: topics never lose partitions. Where there
+    are no ids, it may be without anybody noticing."""
+    is_another = bool(known.topic_id and topic_id) and known.topic_id != topic_id
+    return is_another or partitions < known.partitions

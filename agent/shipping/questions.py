@@ -1,0 +1,100 @@
+"""What is asked of the cluster and may take long: each question on a thread of its own.
+
+A few at a time, the others wait. An answer is a call that the shipping thread makes when it takes
+answers. Threads end with their question; whoever closes does not wait for them.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from client.addresses import Address
+from client.brokers import Brokers
+from client.errors import ClientError
+
+MOST_AT_ONCE: Final = 4
+_PATIENCE_SECONDS: Final = 10.0
+
+Answer = TypeVar("Answer")
+GoesOn = Callable[[], bool]
+
+
+class Questions:
+    """Any thread asks; one takes answers."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], client_id: str, answered: Callable[[], None]
+    ) -> None:
+        """`answered` is called, on any thread, when there are answers to take."""
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._answered = answered
+        self._lock = threading.Lock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._running = 0
+        self._answers: deque[Callable[[], None]] = deque()
+        self._closed = False
+
+    def ask(
+        self,
+        question: Callable[[Brokers, GoesOn], Answer],
+        answered: Callable[[Answer | ClientError], None],
+    ) -> None:
+        """`question` may block, and should end soon once it does not go on any more."""
+
+        def run() -> None:
+            answer: Answer | ClientError
+            try:
+                with Brokers(
+                    self._bootstrap,
+                    client_id=self._client_id,
+                    patience_seconds=_PATIENCE_SECONDS,
+                ) as brokers:
+                    answer = question(brokers, self._goes_on)
+            except ClientError as error:
+                answer = error
+            except Exception as error:  # noqa: BLE001 - a bug: whoever takes answers must know
+                bug = error
+                self._answer(lambda: _raise(bug))
+                return
+            self._answer(lambda: answered(answer))
+
+        with self._lock:
+            self._waiting.append(run)
+            self._start_next()
+
+    def take(self) -> list[Callable[[], None]]:
+        """To be called, in their order."""
+        with self._lock:
+            taken = list(self._answers)
+            self._answers.clear()
+        return taken
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            self._answers.clear()
+
+    def _goes_on(self) -> bool:
+        return not self._closed
+
+    def _start_next(self) -> None:
+        if self._waiting and self._running < MOST_AT_ONCE:
+            self._running += 1
+            run = self._waiting.popleft()
+            threading.Thread(target=run, name="ask brokers", daemon=True).start()
+
+    def _answer(self, call: Callable[[], None]) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._closed:
+                return
+            self._answers.append(call)
+            self._start_next()
+        self._answered()
+
+
+def _raise(error: Exception) -> None:
+    raise error

@@ -1,0 +1,52 @@
+"""Batches taken apart into their records and put together in another way. Pure.
+
+Values are passed on as they are. What a batch is made from says what it must be like: its codec,
+its order, the smallest time as its base.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from client.delivery import Batch, TopicPartition
+from wire.compression import Codec
+from wire.records import Record, build_batch, records
+
+NO_EPOCH: Final = -1
+_MARGIN_MILLIS: Final = 60_000  # clocks differ
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBounds:
+    """How far before and after its own clock a topic takes times, in milliseconds."""
+
+    before: int
+    after: int
+
+    def clamped(self, time: int, now: int) -> int:
+        oldest = now - self.before + min(_MARGIN_MILLIS, self.before // 2)
+        newest = now + self.after - min(_MARGIN_MILLIS, self.after // 2)
+        return max(oldest, min(newest, time))
+
+
+def contents(batch: Batch) -> list[Record]:
+    return list(records(batch.data))
+
+
+def batch_of(target: TopicPartition, parts: Sequence[Record], codec: Codec) -> Batch:
+    """These records, one after the other, as a batch without numbers."""
+    placed = [each._replace(offset=at) for at, each in enumerate(parts)]
+    base = min(each.timestamp for each in placed)
+    data = build_batch(placed, codec=codec, base_timestamp=base, leader_epoch=NO_EPOCH)
+    return Batch(target, data)
+
+
+def codec_of(batch: Batch) -> Codec:
+    return Codec(batch.header.codec)
+
+
+def plainer(codec: Codec) -> Codec | None:
+    """What is tried where a codec was refused; None if nothing is left."""
+    if codec is Codec.NONE:
+        return None
+    return Codec.NONE if codec is Codec.GZIP else Codec.GZIP

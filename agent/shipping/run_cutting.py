@@ -1,0 +1,65 @@
+"""Runs cut where a batch is cut, so that each part names exactly the bytes in it. Pure.
+
+Where in the file an event starts, its header says. Not written anywhere is which of several lines
+that became one event each, and which lines between them were excepted: of a run that is cut, each
+part but the last has a line for every event, and the last has what is left, so that sums hold.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from agent.runs import Excepted, Fate, Run, WindowCount
+
+
+def cut_runs(
+    runs: Iterable[Run], counts: Sequence[int], positions: Sequence[int]
+) -> Iterator[tuple[Run, ...]]:
+    """The runs of consecutive parts of a batch, with so many events each.
+
+    `positions` say for each part where in its file its first event starts.
+    """
+    left = list(runs)[::-1]
+    for part, count in enumerate(counts):
+        mine: list[Run] = []
+        wanted = count
+        while wanted and left:
+            run = left.pop()
+            if run.events > wanted:
+                run, rest = cut_run(run, wanted, positions[part + 1])
+                left.append(rest)
+            wanted -= run.events
+            mine.append(run)
+        if part == len(counts) - 1:
+            mine += left[::-1]
+        yield tuple(mine)
+
+
+def cut_run(run: Run, events: int, position: int) -> tuple[Run, Run]:
+    """The first so many events, and the others, of which the first starts at this position."""
+    lines = min(events, run.lines)
+    return (
+        replace(run, events=events, end_position=position, lines=lines, excepted=()),
+        replace(
+            run,
+            seq=run.seq + events,
+            events=run.events - events,
+            position=position,
+            lines=run.lines - lines,
+        ),
+    )
+
+
+def dead_lettered(run: Run, reason: str) -> Run:
+    """A run of one event that its topic refused: it is none any more."""
+    lost = sum(each.bytes for each in run.excepted)
+    size = run.end_position - run.position - lost
+    refused = Excepted(Fate.DEAD_LETTERED, run.lines, size, reason)
+    return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
+
+
+def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount, ...]:
+    counts: dict[int, int] = {}
+    for time in times:
+        start = time - time % window_millis
+        counts[start] = counts.get(start, 0) + 1
+    return tuple(WindowCount(start, counts[start]) for start in sorted(counts))

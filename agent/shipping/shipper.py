@@ -1,0 +1,305 @@
+"""Ships what the journal has, on a thread of its own: once, in order, for as long as it takes.
+
+What is submitted is in the journal already; what was open there when the agent started goes first.
+A topic that stands still, or whose brokers are away, makes no other topic wait, but what it holds
+stays in memory: whoever reads files asks `room`, and leaves out the topics of `stalled`.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, AgentConfig
+from agent.errors import JournalFull
+from agent.journal.journal import Journal
+from agent.journal.state import State
+from agent.ledger.publishing import Ledger
+from agent.parcels import Outgoing, Parcel
+from agent.runs import SourceId
+from agent.shipping.counts import Counts
+from agent.shipping.dead_letters import Refused
+from agent.shipping.dispatch import CLIENT_ID, Dispatch
+from agent.shipping.loads import Load, rank_of
+from agent.shipping.open_ranks import OpenRanks
+from agent.shipping.placements import Placement
+from agent.shipping.questions import Questions
+from agent.shipping.replacing import Post, Workshop
+from agent.shipping.topics import Topics
+from agent.topic_schemas.values import TopicSchema
+from client.delivery import TopicPartition
+
+REQUEST_SECONDS: Final = 30.0
+_LONGEST_TURN: Final = 1.0
+_JOURNAL_PAUSE: Final = 1.0
+_PATIENCE_WITH_TROUBLE: Final = 1.0  # a leader that changes is no news
+_MOST_STALLED: Final = 4  # times what may be in flight
+
+log = logging.getLogger(__name__)
+
+
+class Schemas(Protocol):
+    """What shipping itself writes with. None while it is not known."""
+
+    def dead_letters(self, topic: str) -> TopicSchema | None: ...
+
+    @property
+    def ledger(self) -> TopicSchema | None: ...
+
+
+class Shipper:
+    """Owns the shipping thread. Every method may be called by any thread."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        journal: Journal,
+        state: State,
+        schemas: Schemas,
+        *,
+        request_seconds: float = REQUEST_SECONDS,
+    ) -> None:
+        self.counts: Final = Counts()
+        self.failure: str | None = None
+        self._config = config
+        self._journal = journal
+        self._schemas = schemas
+        self._ranks = OpenRanks()
+        self._submitted: deque[Load] = deque()
+        self._news = threading.Event()
+        self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
+        self._topics = Topics(journal, self._questions, self._made_anew)
+        self._dispatch = Dispatch(
+            config.bootstrap,
+            journal,
+            self._questions,
+            self._topics,
+            Workshop(
+                journal.next_number,
+                config.window * 1000,
+                Refused(journal.next_source, self._path_of),
+                self._post,
+            ),
+            self._ranks,
+            self.counts,
+            request_seconds=request_seconds,
+        )
+        self._ledger = Ledger(config, journal)
+        self._ledger_number: int | None = None  # of the batch that is on its way
+        self._stalled: dict[str, str] = {}
+        self._trouble_since: dict[TopicPartition, float] = {}
+        self._journal_trouble = ""
+        self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
+        self._draining = self._stopping = False
+        self._drained = threading.Event()
+        for found in state.open:
+            self._enter(Load(found.outgoing, found.outgoing.number, found.numbers))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, drain_seconds: float) -> bool:
+        """Waits so long for what is open, and ends. True if every line is acknowledged."""
+        self._draining = True
+        self._wake()
+        if self._thread.is_alive():
+            self._drained.wait(drain_seconds)
+        self._stopping = True
+        self._wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._questions.close()
+        return self._ranks.oldest() is None
+
+    def target(self, topic: str) -> Placement | None:
+        """Which partitions of a topic are this agent's; None while the cluster has not said."""
+        found = self._topics.place(topic)
+        if found is None:
+            self._wake()
+        return found
+
+    def most_batch_bytes(self, topic: str) -> int:
+        """How large a batch may be, compressed."""
+        return self._topics.batch_bytes(topic)
+
+    def submit(self, parcel: Parcel) -> None:
+        """What the journal has just taken over."""
+        for each in parcel.batches:
+            self._enter(Load(each, each.number))
+        self._wake()
+
+    def room(self) -> bool:
+        """Whether more may be read: what is on its way is bounded by `limits.in_flight_bytes`,
+        not counting topics that do not move."""
+        most = self._config.limits.in_flight_bytes
+        return (
+            self._ranks.bytes(self._stalled) < most and self._ranks.bytes() < _MOST_STALLED * most
+        )
+
+    def wait_for_room(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while not self.room():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            self._ranks.wait(left)
+        return True
+
+    def oldest_open(self) -> int | None:
+        """The smallest number of which not everything is acknowledged; None if all is."""
+        return self._ranks.oldest()
+
+    def stalled(self) -> Mapping[str, str]:
+        """Topics that do not move, and why."""
+        return self._stalled
+
+    def in_flight(self, topic: str) -> tuple[int, int]:
+        """Batches and bytes that are not acknowledged."""
+        return self._ranks.in_flight(topic)
+
+    def in_flight_bytes(self) -> int:
+        return self._ranks.bytes()
+
+    def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
+        """Up to when everything of each topic is acknowledged, in milliseconds."""
+        self._ledger.heartbeat(until, lag_bytes)
+
+    # The shipping thread
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._turn()
+        except Exception as error:
+            self.failure = f"shipping ended: {error!r}"
+            log.exception("shipping ended")
+        finally:
+            self._dispatch.close()
+            self._drained.set()
+            self._ranks.wake()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        for answered in self._questions.take():
+            self._guarded(answered)
+        while self._submitted:
+            self._dispatch.add(self._submitted.popleft())
+        due = now + _LONGEST_TURN
+        try:
+            due = min(due, self._dispatch.work(now), self._topics.next_time())
+            self._publish()
+            self._topics.work(now)
+            self._journal_works()
+        except JournalFull as error:
+            self._journal_full(error)
+            due = now + _JOURNAL_PAUSE
+        self._look_at_lanes(now)
+        if self._draining and self._is_done():
+            self._drained.set()
+        self._wait(max(0.0, due - time.monotonic()))
+
+    def _wait(self, seconds: float) -> None:
+        producer = self._dispatch.producer
+        if producer is None:
+            self._news.wait(seconds)
+            self._news.clear()
+            return
+        try:
+            producer.pump(seconds)
+        except JournalFull as error:
+            self._journal_full(error)
+            time.sleep(_JOURNAL_PAUSE / 10)
+
+    def _wake(self) -> None:
+        self._news.set()
+        if producer := self._dispatch.producer:
+            producer.wake()
+
+    def _enter(self, load: Load) -> None:
+        """It is open before any thread is told."""
+        self._ranks.add(rank_of(load), load.batch.target.topic, load.batch.size)
+        self._submitted.append(load)
+
+    def _made_anew(self, new: Placement) -> None:
+        self._dispatch.made_anew(new.topic, new.partitions, new.target)
+
+    def _path_of(self, source: str) -> str:
+        known = self._journal.known_source(SourceId(source))
+        return known.path if known else ""
+
+    def _post(self, topic: str) -> Post | None:
+        placement = self._topics.place(topic + DEAD_SUFFIX)
+        schema = self._schemas.dead_letters(topic)
+        return Post(placement.target, schema) if placement and schema else None
+
+    # The ledger
+
+    def _publish(self) -> None:
+        if not self._config.ledger or self._ledger_is_open():
+            return
+        hurry = self._draining and self._ranks.oldest() is None
+        outgoing = self._entries(hurry=hurry)
+        if outgoing is not None:
+            self._enter(Load(outgoing, outgoing.number))
+            self._ledger_number = outgoing.number
+
+    def _entries(self, *, hurry: bool) -> Outgoing | None:
+        placement, schema = self._topics.place(LEDGER_TOPIC), self._schemas.ledger
+        if placement is None or schema is None:
+            return None
+        now_millis = time.time_ns() // 1_000_000
+        return self._ledger.entries(placement.target, schema, now_millis, hurry=hurry)
+
+    def _ledger_is_open(self) -> bool:
+        return self._ranks.in_flight(LEDGER_TOPIC)[0] > 0
+
+    # How it stands
+
+    def _is_done(self) -> bool:
+        """Whether there is nothing to wait for that may still happen."""
+        lanes = [each for each in self._dispatch.lanes() if each.loads]
+        if self._submitted or any(not each.stands for each in lanes):
+            return False
+        if lanes or not self._config.ledger:
+            return True
+        unsaid = self._topics.place(LEDGER_TOPIC) and self._schemas.ledger
+        return not (unsaid and self._ledger.has_more())
+
+    def _look_at_lanes(self, now: float) -> None:
+        troubles = self._dispatch.troubles()
+        self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
+        found: dict[str, str] = {}
+        for lane in self._dispatch.lanes():
+            why = lane.why
+            since = self._trouble_since.get(lane.target, now)
+            if why is None and now - since >= _PATIENCE_WITH_TROUBLE:
+                why = str(troubles[lane.target])
+            if why is None and lane.loads and self._dispatch.trouble is not None:
+                why = str(self._dispatch.trouble)
+            if why is not None:
+                found[lane.target.topic] = why
+        for topic, error in self._topics.troubles().items():
+            if self._topics.place(topic) is None:
+                found.setdefault(topic, str(error))
+        if found != self._stalled:
+            self._stalled = found
+            self._ranks.wake()
+
+    def _guarded(self, answered: object) -> None:
+        assert callable(answered)
+        try:
+            answered()
+        except JournalFull as error:
+            self._journal_full(error)
+
+    def _journal_full(self, error: JournalFull) -> None:
+        if not self._journal_trouble:
+            log.error("nothing is sent until the journal can be written error=%r", str(error))
+        self._journal_trouble = str(error)
+
+    def _journal_works(self) -> None:
+        if self._journal_trouble:
+            log.info("the journal can be written again")
+            self._journal_trouble = ""

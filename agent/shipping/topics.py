@@ -1,0 +1,212 @@
+"""What the cluster says of topics, and where this agent's batches go in them.
+
+Asked for when a topic is first wanted, and again every minute: a topic may be made anew, its limits
+change. What is not known now is asked for again after a pause; nobody waits. A topic that does not
+exist is made only if the brokers make topics by themselves.
+
+`place` and what else is said to be any thread's is; the rest is the shipping thread's.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.errors import JournalFull
+from agent.journal.journal import Journal
+from agent.shipping.placements import Placement, chosen, is_recreated, printed
+from agent.shipping.questions import GoesOn, Questions
+from agent.shipping.rebuilding import TimeBounds
+from client.admin import Config, topic_configs
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.errors import ClientError
+from client.offsets import offsets_at
+from wire.messages.list_offsets import LATEST
+
+REFRESH_SECONDS: Final = 60.0
+DEFAULT_BATCH_BYTES: Final = 1_000_000
+UNKNOWN_BOUNDS: Final = TimeBounds(3_600_000, 0)
+_FIRST_PAUSE: Final = 0.25
+_LONGEST_PAUSE: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One answer about a topic."""
+
+    topic_id: str
+    partitions: int
+    batch_bytes: int = DEFAULT_BATCH_BYTES
+    bounds: TimeBounds = UNKNOWN_BOUNDS
+    ends: tuple[int, ...] = ()  # of the partitions, if they were asked for
+
+
+@dataclass(slots=True)
+class _Entry:
+    placement: Placement | None
+    facts: Facts | None = None
+    trouble: ClientError | None = None
+    asking: bool = False
+    due: float = 0.0
+    pause: float = _FIRST_PAUSE
+
+
+class Topics:
+    """All topics that this agent writes to."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        questions: Questions,
+        recreated: Callable[[Placement], None],
+    ) -> None:
+        """`recreated` is told of the new choice, on the shipping thread."""
+        self._journal = journal
+        self._questions = questions
+        self._recreated = recreated
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+
+    def place(self, topic: str) -> Placement | None:
+        """Where it goes; None while the cluster has not said. Any thread."""
+        return self._entry(topic).placement
+
+    def batch_bytes(self, topic: str) -> int:
+        """How large a batch may be there. Any thread."""
+        facts = self._entry(topic).facts
+        return facts.batch_bytes if facts else DEFAULT_BATCH_BYTES
+
+    def bounds(self, topic: str) -> TimeBounds:
+        facts = self._entry(topic).facts
+        return facts.bounds if facts else UNKNOWN_BOUNDS
+
+    def troubles(self) -> dict[str, ClientError]:
+        """Why topics cannot be asked about. Any thread."""
+        with self._lock:
+            return {name: each.trouble for name, each in self._entries.items() if each.trouble}
+
+    def work(self, now: float) -> None:
+        """Asks what is to be asked now."""
+        with self._lock:
+            due = [
+                (name, each)
+                for name, each in self._entries.items()
+                if not each.asking and each.due <= now
+            ]
+        for name, entry in due:
+            entry.asking = True
+            ends = entry.placement is None
+
+            def question(brokers: Brokers, _: GoesOn, name: str = name, ends: bool = ends) -> Facts:
+                return _facts(brokers, name, ends=ends)
+
+            def answered(answer: Facts | ClientError, name: str = name) -> None:
+                self._learn(name, answer)
+
+            self._questions.ask(question, answered)
+
+    def next_time(self) -> float:
+        with self._lock:
+            return min(
+                (each.due for each in self._entries.values() if not each.asking),
+                default=float("inf"),
+            )
+
+    def doubt(self, topic: str) -> None:
+        """It may be another one now: asked soon."""
+        self._entry(topic).due = 0.0
+
+    def _entry(self, topic: str) -> _Entry:
+        with self._lock:
+            found = self._entries.get(topic)
+            if found is None:
+                found = self._entries[topic] = _Entry(self._remembered(topic))
+            return found
+
+    def _remembered(self, topic: str) -> Placement | None:
+        known = self._journal.chosen(topic)
+        if known is None or not known.partitions:
+            return None
+        return Placement(topic, known.topic_id, known.partition, known.partitions)
+
+    def _learn(self, name: str, answer: Facts | ClientError) -> None:
+        entry, now = self._entry(name), time.monotonic()
+        entry.asking = False
+        if isinstance(answer, ClientError):
+            if entry.trouble is None:
+                log.warning("topic cannot be asked about topic=%s error=%r", name, str(answer))
+            entry.trouble, entry.due = answer, now + entry.pause
+            entry.pause = min(_LONGEST_PAUSE, entry.pause * 2)
+            return
+        if entry.trouble is not None:
+            log.info("topic can be asked about again topic=%s", name)
+        entry.trouble, entry.pause, entry.due = None, _FIRST_PAUSE, now + REFRESH_SECONDS
+        try:
+            self._place(name, entry, answer)
+        except JournalFull:
+            entry.due = now + _LONGEST_PAUSE
+            return
+        entry.facts = answer
+
+    def _place(self, name: str, entry: _Entry, facts: Facts) -> None:
+        known = entry.placement
+        if known is not None and not is_recreated(known, facts.topic_id, facts.partitions):
+            return
+        new = chosen(self._journal.agent_id, name, facts.topic_id, facts.partitions)
+        self._journal.partition(name, new.topic_id, new.partition, new.partitions)
+        if known is None:
+            for partition, end in enumerate(facts.ends):
+                self._begins(TopicPartition(name, partition), end)
+        entry.placement = new
+        if known is not None:
+            log.warning(
+                "topic was deleted and made anew topic=%s was=%s is=%s partition=%d",
+                *(name, known.topic_id, new.topic_id, new.partition),
+            )
+            self._recreated(new)
+
+    def _begins(self, target: TopicPartition, end: int) -> None:
+        begins = getattr(self._journal, "begins", None)
+        if begins is not None:
+            begins(target, end)
+
+
+def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
+    topic = brokers.topic(name, create=True)
+    partitions = range(len(topic.partitions))
+    found = offsets_at(brokers, name, partitions, LATEST) if ends else {}
+    configs = _configs(brokers, name)
+    return Facts(
+        topic_id=printed(topic.id),
+        partitions=len(topic.partitions),
+        batch_bytes=_number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES),
+        bounds=_bounds(configs),
+        ends=tuple(found[each] for each in partitions) if ends else (),
+    )
+
+
+def _configs(brokers: Brokers, name: str) -> Sequence[Config]:
+    """None if this agent may not see them, or the broker does not tell."""
+    try:
+        return topic_configs(brokers, name)
+    except ClientError as error:
+        if error.retriable:
+            raise
+        return ()
+
+
+def _bounds(configs: Sequence[Config]) -> TimeBounds:
+    either = _number(configs, "message.timestamp.difference.max.ms", 0)
+    before = _number(configs, "message.timestamp.before.max.ms", either)
+    after = _number(configs, "message.timestamp.after.max.ms", either)
+    return TimeBounds(before, after) if before or after else UNKNOWN_BOUNDS
+
+
+def _number(configs: Sequence[Config], name: str, default: int) -> int:
+    values = [each.value for each in configs if each.name == name and each.value]
+    return int(values[0]) if values else default

@@ -1,0 +1,272 @@
+"""An agent without files: lines become parcels, the journal takes them over, they are shipped.
+
+What is in the log afterwards must be each line once, in order, and the ledger must add up.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.config import AgentConfig, Input, Limits
+from agent.journal.binding import Binding
+from agent.journal.journal import Journal
+from agent.parcels import Cargo, Outgoing, Parcel
+from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
+from agent.shipping.placements import Placement
+from agent.shipping.run_cutting import window_counts
+from agent.shipping.shipper import Shipper
+from agent.topic_schemas.values import TopicSchema
+from client.brokers import Brokers
+from client.delivery import Batch, TopicPartition
+from client.fetcher import Fetcher
+from client.offsets import Beginning, End, start_offsets
+from schemas.envelope import Decoder, Encoder
+from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
+from schemas.parsing import AvroSchema
+from wire.batch import BatchHeader
+from wire.compression import Codec
+from wire.records import Record, build_batch, records
+
+LINE_ID, DEAD_ID, LEDGER_ID = 1, 2, 3
+WINDOW_MILLIS = 60_000
+PATIENCE = 60.0
+_SCHEMAS = {LINE_ID: LOG_LINE, DEAD_ID: DEAD_LETTER, LEDGER_ID: LEDGER}
+
+
+def schema_of(schema_id: int) -> AvroSchema | None:
+    name = _SCHEMAS.get(schema_id)
+    return built_in(name) if name else None
+
+
+@dataclass(slots=True)
+class KnownSchemas:
+    """Those that come with Penstock, under ids of these tests."""
+
+    ledger: TopicSchema | None = field(
+        default_factory=lambda: TopicSchema("_audit", LEDGER_ID, 1, built_in(LEDGER))
+    )
+
+    def dead_letters(self, topic: str) -> TopicSchema | None:
+        return TopicSchema(f"{topic}.dead", DEAD_ID, 1, built_in(DEAD_LETTER))
+
+
+def config_for(bootstrap: str, directory: Path, **settings: Any) -> AgentConfig:
+    return AgentConfig(
+        inputs=(Input(paths=("/never/read",), topic="unused"),),
+        brokers=tuple(bootstrap.split(",")),
+        data_dir=str(directory),
+        host="here",
+        cluster="test",
+        **{"ledger_interval": 0.2, **settings},
+    )
+
+
+def now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class Source:
+    """A file that is never there: its lines are made up."""
+
+    id: SourceId
+    topic: str
+    position: int = 0
+    seq: int = 0
+
+    def known(self) -> KnownSource:
+        return KnownSource(
+            id=self.id,
+            input="test",
+            topic=self.topic,
+            path=f"/logs/{self.id}",
+            device=1,
+            inode=1,
+            fingerprint=Fingerprint(0, b""),
+            progress=Progress(0),
+        )
+
+
+def events_of(
+    source: Source, lines: Sequence[str], times: Sequence[int], host: str = "here"
+) -> tuple[list[Record], Run]:
+    """The next lines of a source as records, and the run that they are."""
+    encoder = Encoder(built_in(LOG_LINE), LINE_ID)
+    first, start = source.seq, source.position
+    found: list[Record] = []
+    for line, time_millis in zip(lines, times, strict=True):
+        header = {
+            "time": time_millis,
+            "host": host,
+            "app": "test",
+            "source": source.id,
+            "seq": source.seq,
+            "position": source.position,
+        }
+        event = {"header": header, "path": f"/logs/{source.id}", "message": line}
+        found.append(Record(len(found), time_millis, None, encoder.encode(event)))
+        source.seq += 1
+        source.position += len(line.encode()) + 1
+    run = Run(source.id, first, len(found), start, source.position, len(found))
+    return found, run
+
+
+def outgoing_of(
+    number: int,
+    target: TopicPartition,
+    parts: Sequence[tuple[list[Record], Run]],
+    codec: Codec = Codec.ZSTD,
+) -> Outgoing:
+    together = [record for part, _ in parts for record in part]
+    placed = [record._replace(offset=at) for at, record in enumerate(together)]
+    base = min(record.timestamp for record in placed)
+    data = build_batch(placed, codec=codec, base_timestamp=base, leader_epoch=-1)
+    return Outgoing(
+        number=number,
+        cargo=Cargo.EVENTS,
+        batch=Batch(target, data),
+        runs=tuple(run for _, run in parts),
+        windows=window_counts([record.timestamp for record in placed], WINDOW_MILLIS),
+        delays=(len(placed),),
+    )
+
+
+class AgentSide:
+    """A journal and a shipper; several of them, one after the other, on one directory."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        directory: Path,
+        *,
+        request_seconds: float = 10.0,
+        schemas: KnownSchemas | None = None,
+        **settings: Any,
+    ) -> None:
+        self.directory = directory
+        self.config = config_for(bootstrap, directory, **settings)
+        self.journal, self.state = Journal.open(
+            directory, sync=False, limit_bytes=1 << 26, host_binding=Binding.of(directory)
+        )
+        self.shipper = Shipper(
+            self.config,
+            self.journal,
+            self.state,
+            schemas or KnownSchemas(),
+            request_seconds=request_seconds,
+        )
+        self.sources = {
+            each.id: Source(each.id, each.topic, each.progress.position, each.progress.seq)
+            for each in self.state.sources
+        }
+
+    def new_source(self, topic: str) -> Source:
+        source = Source(self.journal.next_source(), topic)
+        self.journal.source(source.known())
+        self.sources[source.id] = source
+        return source
+
+    def target(self, topic: str) -> TopicPartition:
+        found: Placement = wait_for(lambda: self.shipper.target(topic), self.shipper)
+        return found.target
+
+    def ship(
+        self,
+        source: Source,
+        lines: Sequence[str],
+        *,
+        times: Sequence[int] | None = None,
+        target: TopicPartition | None = None,
+        codec: Codec = Codec.ZSTD,
+    ) -> Outgoing:
+        """One batch of these lines: journalled, then submitted."""
+        parcel = self.parcel(source, lines, times=times, target=target, codec=codec)
+        self.shipper.submit(parcel)
+        return parcel.batches[0]
+
+    def parcel(
+        self,
+        source: Source,
+        lines: Sequence[str],
+        *,
+        times: Sequence[int] | None = None,
+        target: TopicPartition | None = None,
+        codec: Codec = Codec.ZSTD,
+    ) -> Parcel:
+        """In the journal already."""
+        target = target or self.target(source.topic)
+        part = events_of(source, lines, times or [now_millis()] * len(lines))
+        outgoing = outgoing_of(self.journal.next_number(), target, [part], codec)
+        parcel = Parcel([outgoing], (), {source.id: Progress(source.position, source.seq)})
+        self.journal.parcel(parcel)
+        return parcel
+
+    def settle(self) -> None:
+        """Until all lines are acknowledged."""
+        wait_for(lambda: self.shipper.oldest_open() is None, self.shipper)
+
+    def close(self, drain: float = PATIENCE) -> bool:
+        drained = self.shipper.stop(drain)
+        self.journal.close()
+        assert self.shipper.failure is None
+        return drained
+
+
+@contextmanager
+def agent_side(bootstrap: str, directory: Path, **options: Any) -> Iterator[AgentSide]:
+    """Runs at once, and drains at the end if nothing failed."""
+    directory.mkdir(exist_ok=True)
+    side = AgentSide(bootstrap, directory, **options)
+    side.shipper.start()
+    drain = 0.0
+    try:
+        yield side
+        drain = PATIENCE
+    finally:
+        side.close(drain)
+
+
+def wait_for(condition: Callable[[], Any], shipper: Shipper | None = None) -> Any:
+    """What the condition comes to, once that is anything."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        if shipper is not None:
+            assert shipper.failure is None, shipper.failure
+            assert time.monotonic() < deadline, shipper.stalled()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def log_of(brokers: Brokers, target: TopicPartition) -> list[tuple[BatchHeader, Sequence[Record]]]:
+    """All batches of a partition that are there."""
+    (end,) = start_offsets(brokers, target.topic, [target.partition], End()).values()
+    starts = start_offsets(brokers, target.topic, [target.partition], Beginning())
+    fetcher = Fetcher(brokers, target.topic, starts)
+    found: list[tuple[BatchHeader, Sequence[Record]]] = []
+    try:
+        while fetcher.positions[target.partition] < end:
+            found += [(batch.header, list(records(batch.data))) for batch in fetcher.poll(1)]
+    finally:
+        fetcher.close()
+    return found
+
+
+def events_in_log(brokers: Brokers, target: TopicPartition) -> list[dict[str, Any]]:
+    decoder = Decoder(schema_of)
+    return [
+        decoder.decode(record.value or b"")
+        for _, found in log_of(brokers, target)
+        for record in found
+    ]
+
+
+def messages_in_log(brokers: Brokers, target: TopicPartition) -> list[str]:
+    return [event["message"] for event in events_in_log(brokers, target)]
+
+
+def limits(**settings: Any) -> Limits:
+    return Limits(**settings)
