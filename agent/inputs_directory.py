@@ -1,7 +1,7 @@
 """`inputs_dir`: a folder in which each application's own file says what is followed of it.
 
-Rule 1: a file that is wrong disables only itself. That is said in one line when it is seen, and
-again only when the file has changed. What the same file said before, if that was right, holds on:
+Rule 1: a file that is wrong disables only itself. That is news once, when it is seen, and again
+only when something else is wrong. What the same file said before, if that was right, holds on:
 a slip of the pen stops nobody's logs.
 
 Rule 2: names decide between files, in their order: who comes later may not call an input as one
@@ -52,6 +52,7 @@ class InputsDirectory:
     read: ReadFile
     inputs: tuple[Input, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    news: tuple[Refusal, ...] = ()  # refusals that are new since the look before
     _files: dict[Path, _File] = field(default_factory=dict)
     _began: bool = False
 
@@ -88,7 +89,7 @@ class InputsDirectory:
         try:
             file.inputs = tuple(self.read(path))
         except AgentError as error:
-            file.wrong = str(error)
+            file.wrong = _without_path(str(error), path)
         else:
             file.wrong = ""
             log.info("inputs file is read path=%s inputs=%d", path, len(file.inputs))
@@ -108,11 +109,16 @@ class InputsDirectory:
                     wrong += "; what it said before holds on"
             if wrong:
                 refusals.append(Refusal(path=str(path), why=wrong))
-        known = {(each.path, each.why) for each in self.refusals}
-        for each in refusals:
-            if (each.path, each.why) not in known:
-                log.error("inputs file is not taken path=%s %s", each.path, each.why)
+        self.news = tuple(each for each in refusals if each not in self.refusals)
         self.inputs, self.refusals = inputs, tuple(refusals)
+
+
+def _without_path(error: str, path: Path) -> str:
+    """An error that begins with file and line, as `Refusal` has it beside the path."""
+    rest = error.removeprefix(f"{path}:")
+    if rest == error:
+        return error
+    return f"line {rest}" if rest[:1].isdigit() else rest.lstrip()
 
 
 def _stamps(directory: Path) -> dict[Path, _Stamp]:

@@ -6,34 +6,87 @@ from typing import Any
 import click
 import msgspec
 
+from agent.config import AgentConfig
 from broker.config import BrokerConfig
+from penstock.agent_configuration import load_agent
+from penstock.configuration import ConfigurationError
+from penstock.failures import Failed, WrongConfiguration
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.program_configuration import configured
 from registry.config import RegistryConfig
 
-KINDS: dict[str, type[msgspec.Struct]] = {"broker": BrokerConfig, "registry": RegistryConfig}
+KINDS: dict[str, type[msgspec.Struct]] = {
+    "agent": AgentConfig,
+    "broker": BrokerConfig,
+    "registry": RegistryConfig,
+}
 _SECRET = ("secret", "password", "token")
+_SECRET_NAMES = {"key"}
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--offline", is_flag=True, help="agent: look at this machine only, ask nobody.")
+@click.option("--online", is_flag=True, help="agent: registry and brokers must answer.")
 @json_option
-def command(kind: str, file: Path, as_json: bool) -> None:
+def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
     """Validate the configuration file of a program, and show what it comes to.
 
-    Nothing is started and nobody is asked. Values of secrets are not shown.
+    Nothing is started. Values of secrets are not shown.
+
+    Of an agent, it says what each input would do: how many files it means now, and, as far as
+    registry and brokers answer, with which schema its lines would be written and whether the topics
+    are configured for it. What an agent would register when it starts is registered. Exit code 1
+    if there are problems.
 
     \b
     Example:
         penstock check-config broker broker.yaml
+        penstock check-config agent /etc/penstock/agent.yaml
+        penstock check-config agent agent.yaml --offline
     """
-    loaded = configured(KINDS[kind], file, ())
-    effective = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
+    if offline and online:
+        raise click.UsageError("give --offline or --online, not both")
+    if kind == "agent":
+        _check_agent(file, offline=offline, online=online, as_json=as_json)
+        return
+    if offline or online:
+        raise click.UsageError("--offline and --online are for an agent: nobody else asks anybody")
+    effective = _effective(configured(KINDS[kind], file, ()))
     if as_json:
         print_json(effective)
-        return
+    else:
+        _show(effective)
+
+
+def _check_agent(file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
+    # Only an agent's host needs what it stands on.
+    from penstock.agent_check import Ask, check_agent, show_report  # noqa: PLC0415
+
+    try:
+        config = load_agent(file, ())
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+    report = check_agent(config, Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show({key: value for key, value in effective.items() if key != "inputs"})
+        show_report(report)
+    if problems := report.all_problems():
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise Failed(f"{file}: {problems[0]}{more}")
+
+
+def _effective(loaded: msgspec.Struct) -> dict[str, Any]:
+    effective: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
+    return effective
+
+
+def _show(effective: dict[str, Any]) -> None:
     rows = [{"key": key, "value": value} for key, value in _flat(effective)]
     print_table(("key", "value"), rows)
 
@@ -41,12 +94,16 @@ def command(kind: str, file: Path, as_json: bool) -> None:
 def _without_secrets(document: Any) -> Any:
     if isinstance(document, dict):
         return {
-            key: "…" if value and any(word in key for word in _SECRET) else _without_secrets(value)
+            key: "…" if value and _is_secret(key) else _without_secrets(value)
             for key, value in document.items()
         }
-    if isinstance(document, list):
+    if isinstance(document, list | tuple):
         return [_without_secrets(item) for item in document]
     return document
+
+
+def _is_secret(key: str) -> bool:
+    return key in _SECRET_NAMES or any(word in key for word in _SECRET)
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

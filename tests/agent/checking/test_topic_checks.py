@@ -1,0 +1,86 @@
+"""Whether topics are configured as an agent needs them: as values, and asked of both brokers."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from agent.checking.topic_checks import check_topics, problems_of, remarks_on, topics_of
+from agent.config import AgentConfig, Input
+from client.addresses import parse_addresses
+from client.admin import create_topic
+from client.brokers import Brokers
+from tests.apache_kafka import ApacheKafka
+
+INPUT = Input(paths=("/var/log/x",), topic="t")
+CONFIG = AgentConfig(inputs=(INPUT,))
+AS_NEEDED = {
+    "compression.type": "producer",
+    "message.timestamp.type": "CreateTime",
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "message.timestamp.difference.max.ms": str(2**63 - 1),
+    "max.message.bytes": "1048588",
+}
+
+
+def test_which_topics() -> None:
+    other = Input(paths=("/x",), topic="t", name="other")
+    assert topics_of([INPUT, other], ledger=True) == ["t", "t.dead", "_audit"]
+    assert topics_of([INPUT], ledger=False) == ["t", "t.dead"]
+
+
+def test_a_topic_as_it_should_be() -> None:
+    assert list(problems_of(AS_NEEDED)) == []
+    assert list(remarks_on(AS_NEEDED, CONFIG)) == []
+    assert list(problems_of({})) == list(remarks_on({}, CONFIG)) == []
+
+
+@pytest.mark.parametrize(
+    ("configs", "said"),
+    [
+        ({"compression.type": "gzip"}, "compression.type is gzip"),
+        ({"message.timestamp.type": "LogAppendTime"}, "would lose their time"),
+        ({"cleanup.policy": "compact,delete"}, "would be refused"),
+    ],
+)
+def test_what_does_not_work(configs: Mapping[str, str], said: str) -> None:
+    (problem,) = problems_of({**AS_NEEDED, **configs})
+    assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("configs", "said"),
+    [
+        ({"retention.ms": "604800000"}, "retention.ms is 7 days"),
+        ({"message.timestamp.before.max.ms": "3600000"}, "is 3,600,000 ms"),
+        ({"message.timestamp.after.max.ms": "1000"}, "after.max.ms is 1,000 ms"),
+        ({"max.message.bytes": "100000"}, "max.message.bytes is 100,000"),
+    ],
+)
+def test_what_is_worth_knowing(configs: Mapping[str, str], said: str) -> None:
+    (remark,) = remarks_on({**AS_NEEDED, **configs}, CONFIG)
+    assert said in remark
+
+
+@pytest.mark.parametrize("cluster", ["running_broker", "running_kafka"])
+def test_topics_of_a_running_cluster(
+    request: pytest.FixtureRequest, cluster: str, new_topic: str
+) -> None:
+    bootstrap = request.getfixturevalue(cluster).bootstrap
+    with Brokers(parse_addresses(bootstrap)) as brokers:
+        create_topic(brokers, new_topic, partitions=2, configs={"max.message.bytes": "100000"})
+        there, missing = check_topics(brokers, CONFIG, [new_topic, f"{new_topic}.dead"])
+    assert (there.partitions, missing.partitions) == (2, 0)
+    assert there.problems == missing.problems == ()
+    assert any("retention.ms is 7 days" in each for each in there.remarks)
+    assert any("max.message.bytes is 100,000" in each for each in there.remarks)
+    assert "does not exist yet" in missing.remarks[0]
+
+
+def test_a_topic_that_kafka_packs_anew(running_kafka: ApacheKafka, new_topic: str) -> None:
+    """Penstock takes no such config."""
+    with Brokers(parse_addresses(running_kafka.bootstrap)) as brokers:
+        create_topic(brokers, new_topic, configs={"compression.type": "lz4"})
+        (check,) = check_topics(brokers, CONFIG, [new_topic])
+    (problem,) = check.problems
+    assert "compression.type is lz4" in problem
