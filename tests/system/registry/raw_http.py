@@ -3,14 +3,12 @@
 import json
 import select
 import socket
-import sys
 import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 HEAD_END = b"\r\n\r\n"
-_TOTAL_RETRANS = slice(100, 104)  # of struct tcp_info, in <linux/tcp.h>
 
 
 class Closed(Exception):
@@ -56,12 +54,6 @@ class RawHttp:
         self._received = b""
         self._poll = select.poll()  # Its numbers have no limit, unlike those of select.
         self._poll.register(self.socket, select.POLLIN)
-
-    @property
-    def retransmitted(self) -> int:
-        """How often something had to be sent again, the first packet of all included."""
-        information = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-        return int.from_bytes(information[_TOTAL_RETRANS], sys.byteorder)
 
     def send(self, data: bytes) -> None:
         """All of it; raises Closed if the registry does not want it."""
