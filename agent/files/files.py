@@ -147,14 +147,14 @@ class Files:
     def _list(self, now: float) -> None:
         watcher, rosters = self._around.watcher, list(self._rosters.values())
         everything = now >= self._next_scan or watcher.overflowed
-        started = time.perf_counter()
+        started = time.thread_time()
         if everything:
             watcher.overflowed = False
             watcher.changed.clear()
             for roster in rosters:
                 self._take(roster, self._all(roster))
             self._after_scan(rosters)
-            taken = time.perf_counter() - started
+            taken = time.thread_time() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
         elif now >= self._next_listing:
             changed, watcher.changed = watcher.changed, set()
@@ -164,7 +164,7 @@ class Files:
                     self._take(roster, self._all(roster))
                 elif folders := (roster.survey.concerned(changed) if changed else set()) | again:
                     self._take(roster, roster.survey.some(folders))
-            self._next_listing = now + (time.perf_counter() - started) / _LISTING
+            self._next_listing = now + (time.thread_time() - started) / _LISTING
 
     def _all(self, roster: Roster) -> Listing:
         roster.wants_all = False
@@ -308,4 +308,4 @@ def _most_handles(wanted: int) -> int:
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return wanted
-    return max(16, min(wanted, allowed - _OTHER_HANDLES))
+    return min(wanted, max(16, allowed - _OTHER_HANDLES))

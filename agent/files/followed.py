@@ -162,14 +162,10 @@ class Followed:
         return None if fd is None else os.fstat(fd)
 
     def is_intact(self) -> bool:
-        """Whether it still has what was read of it. If not, it is suspect."""
+        """Whether it still has what was read of it; if not, it is suspect. Its fingerprint covers
+        from now on what it can."""
         fd = self.open()
-        if fd is None:
-            return False
-        if self.fingerprint.size and not self.continues_in(fd):
-            self.doubt()
-            return False
-        return True
+        return fd is not None and self._is_intact(fd, self._progress.position)
 
     def continues_in(self, fd: int) -> bool:
         """Whether another file has what was read of this one, as far as can be told."""
@@ -188,18 +184,21 @@ class Followed:
         if self.suspect or (fd := self.open()) is None:
             return b""
         data = os.pread(fd, most, position)
+        return data if self._is_intact(fd, position) else b""
+
+    def _is_intact(self, fd: int, position: int) -> bool:
         tail = self._tail if position == self._progress.position else b""
         if tail and os.pread(fd, len(tail), position - len(tail)) != tail:
             self.doubt()
-            return b""
+            return False
         head = read_head(fd)
         if not begins(self.fingerprint, head):
             self.doubt()
-            return b""
+            return False
         if len(head) > self.fingerprint.size:
             self.fingerprint = fingerprint(head)
             self._handles.notable.add(self)
-        return data
+        return True
 
     def take_fingerprint(self) -> bytes:
         """The first bytes, which its fingerprint covers from now on; none if it is suspect."""

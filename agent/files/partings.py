@@ -92,7 +92,11 @@ def part(roster: Roster, around: Surroundings) -> None:
     for followed in list(roster.leaving):
         if not followed.leaving:
             del roster.leaving[followed]
-        elif followed.source and _is_over(followed, around):
+        elif not _is_over(followed, around):
+            continue
+        elif not followed.source:
+            roster.drop(followed)
+        else:
             on_disk = not followed.nameless and followed.missing_since is None
             end(roster, followed, around, "deleted", on_disk=on_disk)
 
@@ -121,7 +125,7 @@ def _is_over(followed: Followed, around: Surroundings) -> bool:
     if followed.suspect or followed.trouble is not None:
         return False
     since = followed.missing_since if followed.deleted_at is None else followed.deleted_at
-    if followed.unread:
+    if followed.unread and followed.source:
         return since is not None and around.now - since >= around.hold.seconds
     rest = min(around.rest, DELETED_REST) if followed.nameless else around.rest
     return around.now - max(followed.idle_since, since or 0.0) >= rest

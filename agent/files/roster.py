@@ -99,14 +99,9 @@ class Roster:
             return
         if os.fstat(followed.fd).st_nlink:
             path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
-            if not followed.source and not followed.size:
-                self.drop(followed)
-            elif path != followed.current_path:
+            if path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:
-            if not followed.source and not followed.size:
-                self.drop(followed)
-                return
             followed.deleted_at = self._around.now
             self.leaving[followed] = None
             self._around.attention.rouse(followed, self._around.now)
@@ -124,10 +119,16 @@ class Roster:
     def hold(self, followed: Followed, fd: int) -> None:
         """It is among the files from now on, with an open handle."""
         self.files[followed.identity] = followed
-        self.originals.note(followed)
         if followed.leaving:
             self.leaving[followed] = None
         self._around.handles.hold(followed, fd)
+        if followed.source:
+            try:
+                followed.is_intact()
+            except OSError as error:
+                followed.trouble = error
+                self._around.handles.notable.add(followed)
+        self.originals.note(followed)
         self._around.attention.rouse(followed, self._around.now)
 
     def give_up(self, followed: Followed) -> None:

@@ -1,0 +1,119 @@
+"""`Files` together with what a journal would keep of it, turned by hand: time is passed in."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from agent.config import HoldDeleted, Limits
+from agent.files.files import Files
+from agent.files.followed import Followed
+from agent.files.happenings import (
+    Appeared,
+    Ended,
+    Forgettable,
+    Grown,
+    Happening,
+    Lost,
+    Renamed,
+)
+from agent.files.inputs import FileInput
+from agent.runs import KnownSource, SourceId
+
+
+class JournalledFiles:
+    """Reads, remembers what was read, and starts again as after a crash."""
+
+    def __init__(
+        self,
+        *inputs: FileInput,
+        open_files: int = 100,
+        hold: HoldDeleted | None = None,
+        scan_interval: float = 5.0,
+        events: bool = True,
+        wall: float = 1_800_000_000.0,
+    ) -> None:
+        self.inputs: Sequence[FileInput] = inputs
+        self.journal: dict[SourceId, KnownSource] = {}
+        self.seen: set[str] | None = None
+        self.said: list[Happening] = []
+        self.read: list[tuple[SourceId, int, bytes]] = []
+        self.now = 1000.0
+        self.wall = wall
+        self._numbers = count(1)
+        self._limits = Limits(open_files=open_files)
+        self._hold = hold or HoldDeleted()
+        self._scan_interval = scan_interval
+        self._events = events
+        self.files = self._start()
+
+    def _start(self) -> Files:
+        return Files(
+            self.inputs,
+            list(self.journal.values()),
+            lambda: SourceId(f"s{next(self._numbers)}"),
+            self._limits,
+            self._hold,
+            self._scan_interval,
+            clock=lambda: self.now,
+            wall=lambda: self.wall,
+            seen=self.seen,
+            events=self._events,
+        )
+
+    def restart(self) -> None:
+        self.files.close()
+        self.seen = {each.name for each in self.inputs}
+        self.files = self._start()
+
+    def look(self, seconds: float = 0.05) -> list[Happening]:
+        self.now += seconds
+        self.wall += seconds
+        said = self.files.look(self.now)
+        for each in said:
+            self._write_down(each)
+        self.said += said
+        return said
+
+    def _write_down(self, happening: Happening) -> None:
+        match happening:
+            case Appeared(followed) | Renamed(followed) | Grown(followed) | Ended(followed):
+                self.journal[followed.source] = self.files.snapshot_of(followed)
+            case Forgettable(source):
+                self.journal.pop(source, None)
+
+    def read_some(self, most: int = 1 << 20, files: int = 1 << 20) -> bytes:
+        data = [self.read_one(each, most) for each in self.files.ready()[:files]]
+        return b"".join(data)
+
+    def read_one(self, followed: Followed, most: int = 1 << 20) -> bytes:
+        position = followed.progress.position
+        data = followed.read(most)
+        if data:
+            self.read.append((followed.source, position, data))
+            followed.progress = replace(followed.progress, position=position + len(data))
+            known = self.journal[followed.source]
+            self.journal[followed.source] = replace(
+                known,
+                progress=followed.progress,
+                size=max(known.size, followed.progress.position),
+            )
+        return data
+
+    def turn(self, seconds: float = 0.05) -> bytes:
+        """A look, and everything that is there."""
+        self.look(seconds)
+        return self.read_some()
+
+    def of(self, kind: type[Happening]) -> Iterator[Happening]:
+        return (each for each in self.said if isinstance(each, kind))
+
+    @property
+    def text(self) -> bytes:
+        return b"".join(data for _, _, data in self.read)
+
+    @property
+    def lost(self) -> int:
+        return sum(each.bytes for each in self.said if isinstance(each, Lost))
+
+    def close(self) -> None:
+        self.files.close()

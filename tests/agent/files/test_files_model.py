@@ -1,0 +1,257 @@
+"""Files that are written, rotated in every way, and followed, against what was written.
+
+Whatever happens, every byte is read once, or it was destroyed; and what was destroyed after it was
+seen is named as lost.
+"""
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agent.files.inputs import FileInput
+from tests.agent.files.journalled_files import JournalledFiles
+
+TOKEN = 8  # bytes; no two are alike
+
+OFTEN = {"write": 8, "look": 8, "read": 6, "read_all": 6, "look_later": 2}
+ROTATIONS = {"rotate": 3, "rotate_outside": 2, "copy_truncate": 3, "copy_truncate_outside": 2}
+RARE = {
+    **{"delete": 2, "delete_oldest": 2, "touch": 1, "restart": 2, "crash": 2, "copy": 1},
+    **{"write_to_former": 2, "truncate": 1, "replace": 1, "rest": 1, "slow_copy_truncate": 2},
+}
+ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
+
+
+class Incarnation:
+    """A file from its creation or truncation on: its tokens, and how many were seen at a look."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.seen = 0
+        self.destroyed = False
+
+
+class World:
+    def __init__(self, folder: Path, open_files: int, *, events: bool) -> None:
+        self.folder = folder
+        self.next_token = 0
+        self.events = events  # without them a look does not see everything
+        self.names: dict[str, Incarnation] = {}
+        self.all: list[Incarnation] = []
+        self.former: tuple[int, Incarnation] | None = None
+        self.followed = JournalledFiles(
+            FileInput("in", "t", (f"{folder}/app.log*",)), open_files=open_files, events=events
+        )
+
+    def do(self, action: str, number: int) -> None:
+        getattr(self, action)(number)
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    # The application
+
+    def write(self, number: int) -> None:
+        if "app.log" not in self.names:
+            self.names["app.log"] = Incarnation()
+            self.all.append(self.names["app.log"])
+        fd = os.open(self.path("app.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        self._write(fd, self.names["app.log"], (1, 3, 20, 200)[number % 4])
+        if self.former is not None:
+            os.close(self.former[0])
+        self.former = fd, self.names["app.log"]
+
+    def write_to_former(self, number: int) -> None:
+        """As an application does that has not opened its file anew."""
+        if self.former is not None:
+            self._write(*self.former, 1 + number % 3)
+
+    def _write(self, fd: int, incarnation: Incarnation, tokens: int) -> None:
+        new = range(self.next_token, self.next_token + tokens)
+        self.next_token += tokens
+        incarnation.tokens += new
+        os.write(fd, b"".join(b"%07d\n" % each for each in new))
+
+    # Rotators
+
+    def rotate(self, number: int) -> None:
+        """One or two steps of a chain, between looks."""
+        for _ in range(1 + number % 2):
+            for at in range(4, 0, -1):
+                self._rename(f"app.log.{at}", f"app.log.{at + 1}")
+            self._rename("app.log", "app.log.1")
+            if number % 3:
+                self.write(number)
+
+    def rotate_outside(self, _number: int) -> None:
+        """Who was never seen under a name that is meant is nobody's."""
+        self.look(0, 6.0)
+        self._rename("app.log", "former.log")
+
+    def copy_truncate(self, number: int, look: bool = False) -> None:
+        if "app.log" not in self.names:
+            return
+        to = "app.log.copy" if number % 2 else "app.log.1"
+        if to in self.names:
+            self._rename(to, f"{to}.{self.next_token}")
+        shutil.copy(self.path("app.log"), self.path(to))
+        if look:
+            self.look(0)
+        copied = Incarnation()
+        copied.tokens = self.names["app.log"].tokens
+        self.all.append(copied)
+        self._truncate()
+        self.all.remove(self.names[to]) if to in self.names else None
+        self.names[to] = copied
+
+    def slow_copy_truncate(self, number: int) -> None:
+        self.copy_truncate(number, look=True)
+
+    def copy_truncate_outside(self, _number: int) -> None:
+        """The copy is found beside the file, if it is the last one."""
+        if "app.log" in self.names:
+            shutil.copy(self.path("app.log"), self.path(f"app-{self.next_token}"))
+            self._truncate()
+
+    def copy(self, number: int) -> None:
+        """By somebody who does not truncate; a small one would be taken for a file of its own."""
+        name = self.names.get("app.log")
+        if name is not None and len(name.tokens) * TOKEN >= 1024:
+            self.look(0, 6.0)
+            shutil.copy(self.path("app.log"), self.path(f"app.log.bak{number}"))
+            self.look(0, 6.0)
+            self.look(0, 3.0)
+
+    def truncate(self, _number: int) -> None:
+        if "app.log" in self.names:
+            self._truncate()
+
+    def _truncate(self) -> None:
+        os.truncate(self.path("app.log"), 0)
+        old = self.names["app.log"]
+        old.destroyed = True
+        self.names["app.log"] = Incarnation()
+        self.all.append(self.names["app.log"])
+        if self.former is not None and self.former[1] is old:
+            self.former = self.former[0], self.names["app.log"]
+
+    def replace(self, number: int) -> None:
+        """Another file is renamed over it."""
+        new = Incarnation()
+        self.all.append(new)
+        with self.path("new").open("wb", buffering=0) as file:
+            self._write(file.fileno(), new, 1 + number % 3)
+        self.names["new"] = new
+        self._rename("new", "app.log")
+
+    def delete(self, _number: int) -> None:
+        self._delete("app.log")
+
+    def delete_oldest(self, _number: int) -> None:
+        rotated = sorted(name for name in self.names if name != "app.log")
+        if rotated:
+            self._delete(rotated[-1])
+
+    def _delete(self, name: str) -> None:
+        if name in self.names:
+            self.path(name).unlink()
+            self.names.pop(name).destroyed = True
+
+    def _rename(self, name: str, to: str) -> None:
+        if name in self.names:
+            if to in self.names:
+                self.names[to].destroyed = True
+            self.path(name).rename(self.path(to))
+            self.names[to] = self.names.pop(name)
+
+    def touch(self, _number: int) -> None:
+        for name in self.names:
+            os.utime(self.path(name))
+
+    # The agent
+
+    def look(self, _number: int, seconds: float = 0.05) -> None:
+        self.followed.look(seconds)
+        for incarnation in self.all:
+            if self.events and not incarnation.destroyed:
+                incarnation.seen = len(incarnation.tokens)
+
+    def look_later(self, number: int) -> None:
+        self.look(0, (0.3, 1.5, 6.0)[number % 3])
+
+    def rest(self, _number: int) -> None:
+        for _ in range(3):
+            self.look(0, 70.0)
+
+    def read(self, number: int) -> None:
+        self.followed.read_some(TOKEN * (1, 5, 50)[number % 3], 1 + number % 2)
+
+    def read_all(self, _number: int) -> None:
+        self.followed.read_some()
+
+    def restart(self, _number: int) -> None:
+        for each in self.followed.files.following():
+            self.followed.journal[each.source] = self.followed.files.snapshot_of(each)
+        self.followed.restart()
+
+    def crash(self, _number: int) -> None:
+        """The journal does not know all that was seen."""
+        for incarnation in self.all:
+            incarnation.seen = 0
+        self.followed.restart()
+
+    # What comes of it
+
+    def check(self) -> None:
+        tokens = Counter(self.tokens_read())
+        assert [each for each, n in tokens.items() if n > 1] == []
+        there = {each for one in self.names.values() for each in one.tokens}
+        assert sorted(there - tokens.keys()) == []
+        written = set(range(self.next_token))
+        assert tokens.keys() <= written
+        missing = written - tokens.keys()
+        destroyed = [each for each in self.all if each.destroyed]
+        seen = {each for one in destroyed for each in one.tokens[: one.seen]}
+        assert len(missing & seen) * TOKEN <= self.followed.lost <= len(missing) * TOKEN
+
+    def tokens_read(self) -> Iterator[int]:
+        for _, position, data in self.followed.read:
+            assert position % TOKEN == 0
+            assert len(data) % TOKEN == 0
+            for at in range(0, len(data), TOKEN):
+                yield int(data[at : at + TOKEN])
+
+    def settle(self) -> None:
+        for seconds in (0.05, 6.0, 3.0, 3.0, 6.0, 6.0):
+            self.look(0, seconds)
+            self.followed.read_some()
+
+    def close(self) -> None:
+        if self.former is not None:
+            os.close(self.former[0])
+        self.followed.close()
+
+
+@pytest.mark.parametrize(("open_files", "events"), [(100, True), (2, True), (100, False)])
+@given(
+    actions=st.lists(
+        st.tuples(st.sampled_from(ACTIONS), st.integers(0, 11)), min_size=10, max_size=40
+    )
+)
+def test_every_byte_once(open_files: int, events: bool, actions: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), open_files, events=events)
+        try:
+            for action, number in actions:
+                world.do(action, number)
+            world.settle()
+            world.check()
+        finally:
+            world.close()
