@@ -217,6 +217,8 @@ def _check_runs(
 def _account(source: str, runs: list[Statement], events: Sequence[Event]) -> Account:
     """Runs follow one another by byte and by seq; each names the events that start in it."""
     runs.sort(key=lambda run: (run["position"], run["end_position"], run["seq"]))
+    # A source may be spread over partitions.
+    events = sorted(events, key=lambda event: event.seq)
     account = Account(first=runs[0]["position"], end=runs[0]["position"])
     starts = [event.position for event in events]
     for run in runs:

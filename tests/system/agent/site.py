@@ -69,6 +69,8 @@ class Site:
             topic.close()
         self.registry.close()
         self._cluster.__exit__(None, None, None)
+        if not self.server.process.alive:
+            self.server.start()
 
     def new_topic(self, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         """A topic that no other test uses, and the one for its dead letters."""

@@ -17,6 +17,7 @@ from tests.system.agent.test_changes import FIRST, SECOND, SMALL, THIRD, write
 from tests.system.faults import Faults, NoCompiler, compile_faults
 
 DAY = 86_400.0
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 
 
 def ship_and_forget(
@@ -85,9 +86,10 @@ def forgetful_kafka(tmp_path: Path) -> Iterator[ApacheKafka]:
         yield kafka
 
 
-@pytest.mark.slow
-@pytest.mark.fuzz
-def test_apache_kafka(
-    forgetful_kafka: ApacheKafka, running_registry: RegistryProcess, tmp_path: Path
-) -> None:
-    ship_and_forget(forgetful_kafka, running_registry, tmp_path, lambda: time.sleep(3.0))
+if LONG:  # a Kafka of its own takes long to start
+
+    @pytest.mark.fuzz
+    def test_apache_kafka(
+        forgetful_kafka: ApacheKafka, running_registry: RegistryProcess, tmp_path: Path
+    ) -> None:
+        ship_and_forget(forgetful_kafka, running_registry, tmp_path, lambda: time.sleep(3.0))
