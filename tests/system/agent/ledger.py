@@ -73,8 +73,12 @@ class Ledger:
         return cls(entries)
 
     def statements(self, kind: str, topic: str) -> list[Statement]:
+        """Those about a topic; with each, how long the windows of its entry are."""
         return [
-            each for entry in self.entries for each in entry.value[kind] if each["topic"] == topic
+            {**each, "window_millis": entry.value["window_millis"]}
+            for entry in self.entries
+            for each in entry.value[kind]
+            if each["topic"] == topic
         ]
 
     @property
@@ -88,7 +92,7 @@ class Ledger:
 
 
 def check_ledger(
-    ledger: Ledger, topic: Topic, *, topic_id: str | None = None, window_millis: int = 60_000
+    ledger: Ledger, topic: Topic, *, topic_id: str | None = None
 ) -> dict[str, Account]:
     """The passages are the log, the runs are the events, and no byte of a file is left out."""
     passages = ledger.statements("passages", topic.name)
@@ -102,7 +106,7 @@ def check_ledger(
     _check_offsets(with_offsets, topic)
     by_place = {(event.partition, event.offset): event for event in topic.events}
     for passage in with_offsets:
-        _check_passage(passage, topic, by_place, window_millis)
+        _check_passage(passage, topic, by_place)
     return _check_runs(passages, ledger.statements("finished", topic.name), topic)
 
 
@@ -147,10 +151,11 @@ def _check_offsets(passages: Iterable[Statement], topic: Topic) -> None:
 
 
 def _check_passage(
-    passage: Statement, topic: Topic, by_place: Mapping[tuple[int, int], Event], window_millis: int
+    passage: Statement, topic: Topic, by_place: Mapping[tuple[int, int], Event]
 ) -> None:
     """Its windows are those of its batches and events, its runs name each offset's event."""
     partition, stretches = passage["partition"], _stretches(passage)
+    window_millis = passage["window_millis"]
     where = f"{topic.name}-{partition} {stretches}"
     events = [by_place[partition, offset] for stretch in stretches for offset in stretch]
     wanted: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])

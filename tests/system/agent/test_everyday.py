@@ -278,25 +278,36 @@ def test_what_it_says_of_itself(site: Site) -> None:
     assert topic.name in checked.stdout
 
 
-def test_a_heartbeat_in_every_window(site: Site) -> None:
-    """Even if nothing is written; it promises no more than what was there."""
+def test_the_ledger_of_an_agent_that_is_idle(site: Site) -> None:
+    """A heartbeat in every window; a file that is gone is fully shipped, some seconds later."""
     topic = site.topic(site.new_topic())
-    path = site.logs / "a.log"
-    written(path, 3)
-    one = {"paths": [str(path)], "topic": topic.name}
+    paths = [site.logs / "a.log", site.logs / "b.log"]
+    a, b = (written(path, 3) for path in paths)
+    one = {"paths": [f"{site.logs}/*.log"], "topic": topic.name}
     with site.agent(one, settings={"window": 1}) as agent:
-        topic.wait_for_count(3)
-        time.sleep(3.5)
+        topic.wait_for_count(6)
+        paths[0].unlink()
+        wait_until(
+            lambda: bool(site.ledger().statements("finished", topic.name)),
+            within=15,
+            what="the deleted file is fully shipped",
+            every=0.3,
+        )
         stop(agent)
-    untils = [each["until"] for each in site.ledger().heartbeats]
+    accounts = site.check(topic, [a, b])
+    done = accounts[a].finished
+    assert done is not None
+    assert done["path"] == str(paths[0])
+    assert {entry.value["window_millis"] for entry in site.ledger().entries} == {1_000}
+    assert not accounts[b].finished
+    heartbeats = site.ledger().heartbeats
+    untils = [each["until"] for each in heartbeats]
     assert untils == sorted(untils)
     assert untils[-1] <= time.time_ns() // 1_000_000
     windows = sorted({until // 1000 for until in untils})
     assert len(windows) >= 3
     assert windows == list(range(windows[0], windows[0] + len(windows)))
-    named = [each["topics"] for each in site.ledger().heartbeats if each["topics"]]
-    assert named
-    assert topic.name in named[0]
+    assert next(each["topics"] for each in heartbeats if each["topics"]) == [topic.name]
 
 
 def test_the_end_drains(site: Site) -> None:

@@ -130,9 +130,6 @@ def test_each_line_once(rotating_site: Site, rotated: dict[str, Rotated], name: 
     assert sum(account.all_lines for account in accounts.values()) == one.writer.count
     assert not any(account.excepted for account in accounts.values())
     assert len(accounts) > ROTATIONS
-    # Those that are gone are done with, and the ledger says so.
-    if name in {"compress", "chain"}:
-        assert any(account.finished for account in accounts.values())
 
 
 @pytest.mark.slow
