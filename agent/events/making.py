@@ -34,7 +34,10 @@ class When:
 
 @dataclass(slots=True)
 class Made:
-    """What has become of messages so far. `raw` gives the bytes of a message for a dead letter."""
+    """What has become of messages so far.
+
+    `raw` gives the bytes of a message for a dead letter. `timeless`: lines do not say when.
+    """
 
     messages: Messages
     now: int
@@ -48,12 +51,22 @@ class Made:
     dead: list[DeadLine] = field(default_factory=list)
     lines: int = 0
     clamped: int = 0
+    timeless: bool = False
 
     def event(self, at: int, time: int, body: bytes) -> None:
         self.times.append(self._believed(time))
         self.positions.append(self.messages.positions[at])
         self.bodies.append(body)
         self.lines += self.messages.count(at)
+
+    def all_events(self, times: list[int], bodies: list[bytes]) -> None:
+        """Every message is one."""
+        oldest, newest = self.believed
+        if min(times) < oldest or max(times) > newest:
+            times = list(map(self._believed, times))
+        self.times, self.bodies = times, bodies
+        self.positions = self.messages.positions[:-1]
+        self.lines = self.messages.lines
 
     def drop(self, at: int, reason: str) -> None:
         self.tally.add(Fate.FILTERED, reason, self.messages.count(at), self.messages.size(at))
@@ -68,7 +81,8 @@ class Made:
     def events(self) -> Events | None:
         if not self.bodies:
             return None
-        return Events(self.times, self.positions, self.bodies, self.keys or None)
+        times = self.now if self.timeless else self.times
+        return Events(times, self.positions, self.bodies, self.keys or None)
 
     def _believed(self, time: int) -> int:
         oldest, newest = self.believed
@@ -118,6 +132,7 @@ class OneByOne:
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
         origins = made.messages.origins
         rules, now = self._rules, made.now
+        made.timeless = rules.when is None
         for at, body in enumerate(bodies):
             origin = origins[at] if origins is not None else None
             time = None

@@ -67,6 +67,7 @@ class PlainLines:
         self._filters = filters
 
     def __call__(self, bodies: Sequence[bytes], made: Made) -> None:
+        made.timeless = True
         for at, body in enumerate(bodies):
             reason = self._filters.dropped_by(body, {})
             if reason is None:

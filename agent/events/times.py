@@ -18,6 +18,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000
 _MOST_REMEMBERED: Final = 10_000
 _LONGEST: Final = 100  # characters of a time
+_MILLIS: Final = {f"{millis:03}": millis for millis in range(1000)}
 
 _MONTHS: Final = {
     name: number
@@ -57,21 +58,18 @@ class Iso8601:
     def __call__(self, value: Any, now: int) -> int:
         if value.__class__ is not str:
             raise _no(value, "ISO 8601 time")
-        millis = value[20:23]
-        # Of most times only the milliseconds are new. (isdecimal alone would take other digits.)
-        if len(value) >= 23 and value[19] in ".," and millis.isdecimal() and millis.isascii():
-            rest = value[:19] + value[23:]
-            second = self._seconds.get(rest)
-            if second is not None:
-                return second + int(millis)
-            at = self._read(value)
-            if value[23:24].isdecimal():
-                return at
+        # Of most times only the fraction is new.
+        rest = value[:20] + value[23:].lstrip("0123456789")
+        millis = _MILLIS.get(value[20:23])
+        second = self._seconds.get(rest)
+        if millis is not None and second is not None and len(value) <= _LONGEST:
+            return second + millis
+        at = self._read(value)
+        if millis is not None and value[19] in ".,":
             if len(self._seconds) >= _MOST_REMEMBERED:
                 self._seconds.clear()
-            self._seconds[rest] = at - int(millis)
-            return at
-        return self._read(value)
+            self._seconds[rest] = at - millis
+        return at
 
     def _read(self, value: str) -> int:
         text = value.strip()
@@ -90,8 +88,17 @@ class Rfc3164:
 
     def __init__(self, zone: ZoneInfo) -> None:
         self._zone = zone
+        self._remembered = _Remembered()
 
     def __call__(self, value: Any, now: int) -> int:
+        known = self._remembered.get(value, now)
+        if known is not None:
+            return known
+        at = self._read(value, now)
+        self._remembered.put(value, at)
+        return at
+
+    def _read(self, value: Any, now: int) -> int:
         match = _RFC3164.fullmatch(value.strip()) if isinstance(value, str) else None
         month = _MONTHS.get(match[1].lower()) if match else None
         if match is None or month is None:
@@ -119,7 +126,7 @@ class Pattern:
         self._has_year = bool(directives & set("yYGcx"))
         if not directives & set("djcxV"):
             raise ValueError(f"`format: {pattern}` says no day")
-        self._remembered: dict[str, int] = {}
+        self._remembered = _Remembered()
         try:
             datetime.strptime("", pattern)
         except ValueError as error:
@@ -131,16 +138,13 @@ class Pattern:
     def __call__(self, value: Any, now: int) -> int:
         if not isinstance(value, str) or len(value) > _LONGEST:
             raise _no(value, f"time as {self._pattern} says")
-        known = self._remembered.get(value)
+        known = self._remembered.get(value, now)
         if known is not None:
             return known
         at = self._read(value.strip(), now)
         if at is None:
             raise _no(value, f"time as {self._pattern} says")
-        if self._has_year:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[value] = at
+        self._remembered.put(value, at)
         return at
 
     def _read(self, text: str, now: int) -> int | None:
@@ -154,6 +158,25 @@ class Pattern:
             return millis_of(datetime.strptime(text, self._pattern), self._zone)
         except (ValueError, OverflowError):
             return None
+
+
+class _Remembered:
+    """Times that were read, by their text. It depends on now in which year they were."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._times: dict[Any, int] = {}
+
+    def get(self, value: Any, now: int) -> int | None:
+        if now != self._now:
+            self._now = now
+            self._times.clear()
+        return self._times.get(value) if value.__class__ is str else None
+
+    def put(self, value: str, at: int) -> None:
+        if len(self._times) >= _MOST_REMEMBERED:
+            self._times.clear()
+        self._times[value] = at
 
 
 def latest(in_year: Callable[[int], datetime], now: int, zone: ZoneInfo) -> int | None:

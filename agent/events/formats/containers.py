@@ -20,7 +20,7 @@ FIELDS: Final = frozenset({"message", "stream", "time", "attrs"})
 _CRI: Final = re.compile(rb"(\S{10,64}) (stdout|stderr) ([A-Za-z:]{1,64})(?: |$)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """`more`: the message goes on in a later line of the same stream."""
 

@@ -12,33 +12,25 @@ import msgspec
 from agent.events.faults import Fault, shown
 
 _PAIR: Final = re.compile(
-    r'[ \t]*([^\s="]+)(?:=("(?:[^"\\]|\\.)*+"|[^\s"]*))?(?=\s|$)[ \t\r\n]*', re.DOTALL
+    r'[ \t]*([^\s="]+)(?:(=)("(?:[^"\\]|\\.)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
 )
+_PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*+\s*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def fields_of_logfmt(line: bytes) -> dict[str, Any]:
     text = line.decode()
-    fields: dict[str, Any] = {}
-    pairs = at = 0
-    while at < len(text):
-        match = _PAIR.match(text, at)
-        if match is None:
-            if not text[at:].strip():
-                break
-            raise Fault("format", f"not logfmt from character {at} on: {shown(text[at : at + 30])}")
-        key, value = match.groups()
-        if value is None:
-            value = "true"
-        else:
-            pairs += 1
-            if value.startswith('"'):
-                value = _unquoted(value)
-        fields[key] = value
-        at = match.end()
-    if not pairs:
+    match = _PAIRS.match(text)
+    end = match.end() if match else 0
+    if end < len(text):
+        raise Fault("format", f"not logfmt from character {end} on: {shown(text[end : end + 30])}")
+    pairs = _PAIR.findall(text)
+    if not any(equals for _, equals, _ in pairs):
         raise Fault("format", "not logfmt: there is no key=value")
-    return fields
+    return {
+        key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
+        for key, equals, value in pairs
+    }
 
 
 def _unquoted(quoted: str) -> str:
