@@ -1,28 +1,12 @@
 """The shipper against Penstock's broker and Apache Kafka: what is submitted is there, once."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from client import admin
-from client.addresses import parse_addresses
 from client.brokers import Brokers
 from tests.agent.shipping.agent_side import agent_side, messages_in_log
 from tests.apache_kafka import ApacheKafka
 from tests.broker_process import BrokerProcess
-
-
-@pytest.fixture(params=["running_broker", "running_kafka"])
-def broker(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
-    found: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
-    return found
-
-
-@pytest.fixture
-def brokers(broker: BrokerProcess | ApacheKafka) -> Iterator[Brokers]:
-    with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as connected:
-        yield connected
 
 
 def test_what_is_submitted_is_there_once(

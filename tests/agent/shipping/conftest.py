@@ -1,0 +1,22 @@
+"""Shipping is tested against Penstock's broker and against Apache Kafka, alike."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from tests.apache_kafka import ApacheKafka
+from tests.broker_process import BrokerProcess
+
+
+@pytest.fixture(params=["running_broker", "running_kafka"])
+def broker(request: pytest.FixtureRequest) -> BrokerProcess | ApacheKafka:
+    found: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def brokers(broker: BrokerProcess | ApacheKafka) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as connected:
+        yield connected
