@@ -46,12 +46,13 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-def compress(codec: Codec, data: bytes) -> bytes:
+def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
+    """`level` is that of gzip or zstd; the others have none."""
     match codec:
         case Codec.NONE:
             return data
         case Codec.GZIP:
-            return zlib.compress(data, wbits=_GZIP)
+            return zlib.compress(data, -1 if level is None else level, wbits=_GZIP)
         case Codec.SNAPPY:
             return _to_xerial(data)
         case Codec.LZ4:
@@ -60,7 +61,7 @@ def compress(codec: Codec, data: bytes) -> bytes:
             compressor.compress(data)
             return bytes(compressor.finish())
         case Codec.ZSTD:
-            return bytes(cramjam.zstd.compress(data, level=3))
+            return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
 
 
 def decompress(codec: Codec, data: memoryview, limit: int = MAX_UNPACKED) -> bytes | memoryview:

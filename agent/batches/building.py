@@ -1,0 +1,78 @@
+"""Stretches of events as one finished record batch: framed, compressed, with its header. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from crc32c import crc32c
+
+from agent.batches.framing import Stretch, framed
+from agent.config import Compression
+from agent.runs import WindowCount
+from client.delivery import Batch, TopicPartition
+from wire.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_PREFIX,
+    MAGIC,
+    NO_PRODUCER,
+    NO_SEQUENCE,
+)
+from wire.compression import Codec, compress
+
+_CODECS: Final = {
+    Compression.NONE: Codec.NONE,
+    Compression.GZIP: Codec.GZIP,
+    Compression.SNAPPY: Codec.SNAPPY,
+    Compression.LZ4: Codec.LZ4,
+    Compression.ZSTD: Codec.ZSTD,
+}
+_LEVEL: Final = 1
+
+
+def build(target: TopicPartition, stretches: Sequence[Stretch], compression: Compression) -> Batch:
+    """Of one event at least. The smallest timestamp is the base: so base and maximum tell whether
+    all of it lies in one window."""
+    codec = _CODECS[compression]
+    base_time = min(each.earliest for each in stretches)
+    count = sum(map(len, stretches))
+    body = compress(codec, framed(stretches, base_time), level=_LEVEL)
+    header = HEADER.pack(
+        *(0, HEADER_SIZE - LENGTH_PREFIX + len(body), -1, MAGIC, 0, codec, count - 1),
+        *(base_time, max(each.latest for each in stretches)),
+        *(NO_PRODUCER, -1, NO_SEQUENCE, count),
+    )
+    crc = crc32c(body, crc32c(header[CRC_START:])).to_bytes(4, "big")
+    return Batch(target, b"".join((header[: CRC_START - 4], crc, header[CRC_START:], body)))
+
+
+def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[WindowCount, ...]:
+    """How many events lie in which window, in ascending order."""
+    counts: Counter[int] = Counter()
+    for each in stretches:
+        first, last = each.earliest // window_millis, each.latest // window_millis
+        if first == last or isinstance(each.times, int):
+            counts[first] += len(each)
+        else:
+            counts.update([time // window_millis for time in each.times])
+    return tuple(WindowCount(at * window_millis, counts[at]) for at in sorted(counts))
+
+
+def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:
+    """How many events are how late now: below 1 ms, below 2, 4, 8 and so on."""
+    counts: Counter[int] = Counter()
+    for each in stretches:
+        most, least = _bits(now_millis - each.earliest), _bits(now_millis - each.latest)
+        if most == least or isinstance(each.times, int):
+            counts[most] += len(each)
+        else:
+            counts.update([_bits(now_millis - time) for time in each.times])
+    return tuple(counts[bits] for bits in range(max(counts) + 1))
+
+
+def _bits(delay: int) -> int:
+    return delay.bit_length() if delay > 0 else 0
+
+
+__all__ = ["build", "delay_counts", "window_counts"]

@@ -1,0 +1,82 @@
+"""Pieces for one partition become finished batches, each with the account of what is in it. Pure.
+
+A batch that is larger than its topic takes, since it cannot be compressed well, is halved until its
+parts are not.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from agent.batches.building import build, delay_counts, window_counts
+from agent.batches.cutting import cut_into_batches
+from agent.batches.pieces import Piece, joined_runs
+from agent.batches.plan import TopicPlan
+from agent.config import Compression
+from agent.parcels import Cargo, Outgoing
+from agent.runs import Run
+from client.delivery import Batch, TopicPartition
+
+
+def batches_of(
+    cargo: Cargo,
+    target: TopicPartition,
+    pieces: Sequence[Piece],
+    plan: TopicPlan,
+    *,
+    now_millis: int,
+    number: Callable[[], int],
+) -> tuple[list[Outgoing], list[Run]]:
+    """And the runs without events that belong to none of them."""
+    most = plan.most_dead_bytes if cargo is Cargo.DEAD_LETTERS else plan.most_batch_bytes
+    compression = plan.batches.compression
+    wanted = plan.batches.bytes
+    if compression is Compression.NONE:
+        wanted = min(wanted, most)
+    made: list[Outgoing] = []
+    eventless: list[Run] = []
+    for several in cut_into_batches(pieces, plan.window_millis, wanted):
+        for batch, inside in _within(target, several, compression, most):
+            runs = joined_runs([piece.run for piece in inside if piece.run is not None])
+            eventless += [run for run in runs if not run.events]
+            if batch is None:
+                continue
+            stretches = [piece.stretch for piece in inside if piece.stretch is not None]
+            made.append(
+                Outgoing(
+                    number(),
+                    cargo,
+                    batch,
+                    tuple(run for run in runs if run.events),
+                    window_counts(stretches, plan.window_millis),
+                    delay_counts(stretches, now_millis),
+                )
+            )
+    return made, eventless
+
+
+def _within(
+    target: TopicPartition, pieces: list[Piece], compression: Compression, most: int
+) -> Iterator[tuple[Batch | None, list[Piece]]]:
+    stretches = [piece.stretch for piece in pieces if piece.stretch is not None]
+    if not stretches:
+        yield None, pieces
+        return
+    batch = build(target, stretches, compression)
+    if batch.size <= most or batch.records == 1:
+        yield batch, pieces
+        return
+    for half in _halves(pieces):
+        yield from _within(target, half, compression, most)
+
+
+def _halves(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """Of two events at least; each half has some."""
+    middle = sum(map(len, pieces)) // 2
+    before = 0
+    for place, piece in enumerate(pieces):
+        if before + len(piece) > middle:
+            if before == middle:
+                return pieces[:place], pieces[place:]
+            first, rest = piece.divided(middle - before)
+            return [*pieces[:place], first], [rest, *pieces[place + 1 :]]
+        before += len(piece)
+    raise AssertionError("fewer events than were counted")

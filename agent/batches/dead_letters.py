@@ -1,0 +1,56 @@
+"""Lines that became no event of their topic, as events of the topic of dead letters. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent.batches.conversions import sized
+from agent.batches.framing import Stretch
+from agent.batches.pieces import Piece
+from agent.batches.plan import SourceHeader, TopicPlan, path_bytes
+from agent.batches.varints import VARINTS
+from agent.events.cuts import DeadLine
+from agent.runs import Run
+
+MOST_RAW: Final = 64 * 1024
+
+_AROUND: Final = 1_024  # of a dead letter, besides its own texts
+_LONGEST_REASON: Final = 1_000
+
+
+def dead_piece(
+    source: SourceHeader, plan: TopicPlan, dead: Sequence[DeadLine], first_seq: int
+) -> Piece:
+    """Those of one source, numbered from `first_seq` on; one at least."""
+    frame = source.dead_frame(plan)
+    bodies = [_body(each, source, plan) for each in dead]
+    lengths = list(map(len, bodies))
+    stretch = Stretch(
+        frame,
+        [each.time for each in dead],
+        range(first_seq, first_seq + len(dead)),
+        [each.position for each in dead],
+        bodies,
+        lengths,
+    )
+    end = max(each.position + each.size for each in dead)
+    run = Run(source.id, first_seq, len(dead), dead[0].position, end, len(dead))
+    overhead = len(frame.identity) + 40
+    return Piece(run, stretch, overhead, sum(lengths) + len(dead) * overhead)
+
+
+def _body(dead: DeadLine, source: SourceHeader, plan: TopicPlan) -> bytes:
+    path = path_bytes(source.path)
+    reason = dead.reason[:_LONGEST_REASON].encode("utf-8", "replace")
+    texts = len(path) + len(plan.topic) + len(reason) + len(source.identity(plan.host))
+    room = min(MOST_RAW, plan.most_dead_bytes - texts - _AROUND)
+    raw = dead.raw[: max(room, 0)]
+    return b"".join(
+        (
+            sized(plan.topic.encode()),
+            sized(reason),
+            sized(raw),
+            VARINTS[dead.position],
+            sized(path),
+            VARINTS[-1 if dead.size == len(raw) else dead.size],
+        )
+    )

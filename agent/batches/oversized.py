@@ -1,0 +1,95 @@
+"""Events that are larger than a batch of their topic may be: they become dead letters. Pure.
+
+An event whose size leaves a doubt is packed alone, as it would be in the worst case, to see whether
+it fits.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from agent.batches.building import build
+from agent.batches.dead_letters import MOST_RAW
+from agent.batches.framing import Frame, Stretch
+from agent.batches.plan import TopicPlan
+from agent.events.cuts import Cut, DeadLine, Events
+from agent.runs import Excepted, Fate, Progress
+from client.delivery import TopicPartition
+from schemas.bodies.checking import MOST_BYTES
+
+_DOUBT: Final = 0.75  # of what is allowed: below it, no codec makes too much of an event
+_AROUND: Final = 256
+
+
+def without_oversized(
+    cut: Cut, frame: Frame, plan: TopicPlan, progress: Progress, end_position: int
+) -> Cut:
+    """The same, with such events among the dead; the cut itself if there are none."""
+    events = cut.events
+    if not events or not events.bodies:
+        return cut
+    around = len(frame.identity) + len(frame.before_body) + _AROUND
+    doubtful = int(min(plan.most_batch_bytes, MOST_BYTES) * _DOUBT) - around
+    if max(map(len, events.bodies)) <= doubtful:
+        return cut
+    count = len(events.bodies)
+    lengths = list(map(len, events.bodies))
+    seqs = range(progress.seq, progress.seq + count)
+    stretch = Stretch(frame, events.times, seqs, events.positions, events.bodies, lengths)
+    oversized = [
+        at
+        for at, length in enumerate(lengths)
+        if length > doubtful and not _fits(stretch.part(at, at + 1), around, plan)
+    ]
+    return _buried(cut, events, oversized, plan, end_position) if oversized else cut
+
+
+def _fits(alone: Stretch, around: int, plan: TopicPlan) -> bool:
+    if alone.lengths[0] + around > MOST_BYTES:
+        return False
+    target = TopicPartition(plan.topic, plan.partition)
+    return build(target, [alone], plan.batches.compression).size <= plan.most_batch_bytes
+
+
+def _buried(
+    cut: Cut, events: Events, oversized: list[int], plan: TopicPlan, end_position: int
+) -> Cut:
+    """Where lines between events are excepted, too, nobody knows where an event ends: then its
+    size in the file is not said."""
+    exact = not cut.excepted and not cut.dead
+    ends = [*events.positions[1:], end_position]
+    dead, excepted, lines = [*cut.dead], [*cut.excepted], cut.lines
+    for at in oversized:
+        body, position = events.bodies[at], events.positions[at]
+        reason = (
+            f"an event of {len(body):,} bytes is too large for {plan.topic}, "
+            f"whose batches may have {plan.most_batch_bytes:,}"
+        )
+        size = ends[at] - position if exact else len(body)
+        raw = body[:MOST_RAW] if plan.plain else b""
+        dead.append(DeadLine(position, size, raw, reason, _time(events, at)))
+        several = plan.plain and cut.lines != len(events.bodies)
+        own = 1 + body.count(b"\n") if several else 1
+        lines -= own
+        gone = ends[at] - position if exact else -1
+        excepted.append(Excepted(Fate.DEAD_LETTERED, own, gone, "too large for a batch"))
+    return replace(
+        cut,
+        events=_without(events, frozenset(oversized)),
+        dead=sorted(dead, key=lambda each: each.position),
+        excepted=tuple(excepted),
+        lines=lines,
+    )
+
+
+def _time(events: Events, at: int) -> int:
+    return events.times if isinstance(events.times, int) else events.times[at]
+
+
+def _without(events: Events, gone: frozenset[int]) -> Events:
+    left = [at for at in range(len(events.bodies)) if at not in gone]
+    return Events(
+        events.times if isinstance(events.times, int) else [events.times[at] for at in left],
+        [events.positions[at] for at in left],
+        [events.bodies[at] for at in left],
+        None if events.keys is None else [events.keys[at] for at in left],
+    )

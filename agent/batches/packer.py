@@ -1,0 +1,109 @@
+"""What was cut from files, packed into parcels: batches for a topic and for its dead letters.
+
+A packer holds what it is given as columns, and makes bytes of it when its parcel is closed. It
+numbers events and dead letters when they are added, so it is then that an event is refused which is
+larger than a batch of its topic may be.
+
+1. Events of one file keep their order; those of several files are put together by file.
+2. Every byte that was handed in lies in exactly one run: beside the events that were made of it, in
+   their batch; or as a statement of its own, if there are none, or if the events of that stretch
+   are spread over several partitions, so that no batch could name its bytes.
+3. No batch is larger than its topic takes.
+"""
+
+import time
+from collections.abc import Callable
+
+from agent.batches.closing import batches_of
+from agent.batches.dead_letters import dead_piece
+from agent.batches.framing import Stretch
+from agent.batches.oversized import without_oversized
+from agent.batches.pieces import Piece, added_up
+from agent.batches.plan import SourceHeader, TopicPlan
+from agent.batches.spreading import spread_out
+from agent.events.cuts import Cut
+from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.runs import Progress, Run, SourceId
+from client.delivery import TopicPartition
+
+__all__ = ["Packer"]
+
+_PER_EVENT = 24  # about what an event takes beside its body and its source: lengths, seq, position
+
+
+class Packer:
+    """Belongs to one thread. `plan` may be replaced while nothing is held."""
+
+    def __init__(self, plan: TopicPlan, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.plan = plan
+        self._clock = clock
+        self._forget()
+
+    def _forget(self) -> None:
+        self.oldest: float | None = None
+        self.size = 0
+        self._pieces: dict[SourceHeader, list[Piece]] = {}
+        self._dead: list[Piece] = []
+        self._progress: dict[SourceId, Progress] = {}
+
+    @property
+    def full(self) -> bool:
+        return self.size >= self.plan.batches.bytes
+
+    def add(
+        self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
+    ) -> Progress:
+        """Takes what was cut of a source from `progress.position` to `end_position`. Returns its
+        progress after that."""
+        if end_position == progress.position:
+            return progress
+        if self.oldest is None:
+            self.oldest = self._clock()
+        frame = source.frame(self.plan)
+        cut = without_oversized(cut, frame, self.plan, progress, end_position)
+        events = cut.events
+        count = len(events.bodies) if events else 0
+        run = Run(
+            *(source.id, progress.seq, count, progress.position, end_position, cut.lines),
+            added_up(cut.excepted),
+        )
+        overhead = len(frame.identity) + len(frame.before_body) + _PER_EVENT
+        stretch, size = None, 0
+        if events and count:
+            lengths = list(map(len, events.bodies))
+            seqs = range(progress.seq, progress.seq + count)
+            times, positions = events.times, events.positions
+            stretch = Stretch(frame, times, seqs, positions, events.bodies, lengths, events.keys)
+            size = sum(lengths) + count * overhead
+        self._pieces.setdefault(source, []).append(Piece(run, stretch, overhead, size))
+        if cut.dead:
+            self._dead.append(dead_piece(source, self.plan, cut.dead, progress.dead_seq))
+            size += self._dead[-1].size
+        self.size += size
+        after = Progress(end_position, progress.seq + count, progress.dead_seq + len(cut.dead))
+        self._progress[source.id] = after
+        return after
+
+    def close(self, now_millis: int, number: Callable[[], int]) -> Parcel:
+        """All that is held, as one parcel; the packer is empty then."""
+        plan = self.plan
+        spread = spread_out(self._pieces, plan)
+        batches: list[Outgoing] = []
+        eventless = [*spread.runs]
+        for partition, pieces in spread.partitions.items():
+            target = TopicPartition(plan.topic, partition)
+            made, left = batches_of(
+                Cargo.EVENTS, target, pieces, plan, now_millis=now_millis, number=number
+            )
+            batches += made
+            eventless += left
+        if self._dead:
+            target = TopicPartition(plan.dead_topic, plan.dead_partition)
+            made, _ = batches_of(
+                Cargo.DEAD_LETTERS, target, self._dead, plan, now_millis=now_millis, number=number
+            )
+            batches += made
+        statements = [Eventless(number(), plan.topic, run) for run in eventless]
+        parcel = Parcel(batches, statements, self._progress)
+        self._forget()
+        return parcel

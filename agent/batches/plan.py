@@ -1,0 +1,80 @@
+"""What a packer is told: of a topic, and of a source whose events go there."""
+
+from dataclasses import dataclass, field
+
+from agent.batches.conversions import sized
+from agent.batches.framing import Frame
+from agent.config import DEAD_SUFFIX, Batches
+from agent.runs import SourceId
+from schemas.envelope import MOST_ID
+from wire.batch import HEADER_SIZE
+
+__all__ = ["SourceHeader", "TopicPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """Of one topic and its dead letters.
+
+    plain             its schema is that of plain text: events are messages, their path is added
+    header_rest       what a later version of the header has, for plain events
+                      (`TailEncoder.header_rest`; in the bodies of others it is already)
+    partition         where this agent's events go, of so many `partitions` that it knew at first
+    most_batch_bytes  of a finished batch, as the topic allows
+    """
+
+    topic: str
+    schema_id: int
+    dead_schema_id: int
+    host: str
+    plain: bool = True
+    header_rest: bytes = b""
+    partition: int = 0
+    partitions: int = 1
+    dead_partition: int = 0
+    window_millis: int = 60_000
+    batches: Batches = field(default_factory=Batches)
+    most_batch_bytes: int = 1_000_000
+    most_dead_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.schema_id <= MOST_ID or not 0 <= self.dead_schema_id <= MOST_ID:
+            raise ValueError("an id of a schema has 31 bits")
+        if self.partitions < 1 or min(self.most_batch_bytes, self.most_dead_bytes) <= HEADER_SIZE:
+            raise ValueError(f"nothing can be sent to {self.topic}")
+
+    @property
+    def dead_topic(self) -> str:
+        return self.topic + DEAD_SUFFIX
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHeader:
+    """What the events of a source say of it. `path` is as when it was opened first.
+
+    `partition_by` is agent, source, random or field:NAME, as its input says.
+    """
+
+    id: SourceId
+    path: str
+    app: str
+    partition_by: str = "agent"
+
+    def identity(self, host: str) -> bytes:
+        return b"".join(sized(each.encode()) for each in (host, self.app, self.id))
+
+    def frame(self, plan: TopicPlan) -> Frame:
+        """Of its events."""
+        before = plan.header_rest + sized(path_bytes(self.path)) if plan.plain else b""
+        head = b"\0" + plan.schema_id.to_bytes(4, "big")
+        return Frame(head, self.identity(plan.host), before, plan.plain)
+
+    def dead_frame(self, plan: TopicPlan) -> Frame:
+        """Of its dead letters."""
+        head = b"\0" + plan.dead_schema_id.to_bytes(4, "big")
+        return Frame(head, self.identity(plan.host), b"", plain=False)
+
+
+def path_bytes(path: str) -> bytes:
+    """A path as text; what is not UTF-8 in its name is replaced."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()

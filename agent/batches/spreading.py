@@ -1,0 +1,91 @@
+"""Which partition the events of a source go to, by what its input says. Pure, but for chance.
+
+    agent       all to the partition of this agent
+    source      all of a source to one partition, by its id
+    random      all that is packed together to any one
+    field:NAME  each by its key, as Kafka's clients place keys
+
+Where the events of a source go to several partitions, no batch can name the bytes that it was made
+of: the run stands for itself then.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from aiokafka.partitioner import murmur2
+
+from agent.batches.framing import Stretch
+from agent.batches.pieces import Piece, joined_runs
+from agent.batches.plan import SourceHeader, TopicPlan
+from agent.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Pieces by partition, in their order; and runs whose events were spread."""
+
+    partitions: dict[int, list[Piece]] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+
+
+def spread_out(pieces: Mapping[SourceHeader, Sequence[Piece]], plan: TopicPlan) -> Spread:
+    spread = Spread()
+    any_one = random.randrange(plan.partitions)  # noqa: S311
+    for source, its in pieces.items():
+        by_key = source.partition_by.startswith("field:") and plan.partitions > 1
+        if by_key:
+            spread.runs.extend(joined_runs([each.run for each in its if each.run is not None]))
+            for piece in its:
+                for partition, part in _by_key(piece, plan.partitions):
+                    spread.partitions.setdefault(partition, []).append(part)
+            continue
+        match source.partition_by:
+            case "source":
+                partition = partition_of(source.id.encode(), plan.partitions)
+            case "random":
+                partition = any_one
+            case _:
+                partition = plan.partition
+        spread.partitions.setdefault(partition, []).extend(its)
+    return spread
+
+
+@lru_cache(maxsize=8_192)
+def partition_of(key: bytes, partitions: int) -> int:
+    """As Kafka's own clients place keys."""
+    hashed: int = murmur2(key)
+    return (hashed & 0x7FFFFFFF) % partitions
+
+
+def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
+    stretch = piece.stretch
+    if stretch is None:
+        return []
+    assert stretch.keys is not None
+    places: dict[int, list[int]] = {}
+    for at, key in enumerate(stretch.keys):
+        places.setdefault(partition_of(key, partitions), []).append(at)
+    parts = ((partition, _chosen(stretch, at)) for partition, at in places.items())
+    return [
+        (partition, Piece(None, part, piece.overhead, _size(part, piece.overhead)))
+        for partition, part in parts
+    ]
+
+
+def _size(part: Stretch, overhead: int) -> int:
+    return sum(part.lengths) + len(part) * overhead
+
+
+def _chosen(stretch: Stretch, places: Sequence[int]) -> Stretch:
+    keys = stretch.keys
+    return Stretch(
+        stretch.frame,
+        stretch.times if isinstance(stretch.times, int) else [stretch.times[at] for at in places],
+        [stretch.seqs[at] for at in places],
+        [stretch.positions[at] for at in places],
+        [stretch.bodies[at] for at in places],
+        [stretch.lengths[at] for at in places],
+        None if keys is None else [keys[at] for at in places],
+    )
