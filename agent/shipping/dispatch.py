@@ -63,6 +63,7 @@ class Dispatch:
         counts: Counts,
         *,
         request_seconds: float,
+        stand_seconds: float,
     ) -> None:
         self._bootstrap = bootstrap
         self._journal = journal
@@ -71,6 +72,7 @@ class Dispatch:
         self._workshop = workshop
         self._ranks = ranks
         self._counts = counts
+        self._stand_seconds = stand_seconds
         self._limits = Limits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
         self.producer: BatchProducer | None = None
         self.trouble: ClientError | None = None  # why there is no producer id
@@ -89,7 +91,8 @@ class Dispatch:
         target = load.batch.target
         lane = self._lanes.get(target)
         if lane is None:
-            lane = self._lanes[target] = Lane(target, self, ())
+            lane = Lane(target, self, stand_seconds=self._stand_seconds)
+            self._lanes[target] = lane
         lane.add(load)
 
     def work(self, now: float) -> float:

@@ -82,16 +82,19 @@ class Crossing(Protocol):
 
 
 class Lane:
-    """Begins with what the journal has open; that may be nothing."""
+    """Begins with what is added before its first step: what the journal has open."""
 
-    def __init__(self, target: TopicPartition, crossing: Crossing, loads: Sequence[Load]) -> None:
+    def __init__(
+        self, target: TopicPartition, crossing: Crossing, *, stand_seconds: float = STAND_SECONDS
+    ) -> None:
         self.target = target
-        self.loads = list(loads)
+        self.loads: list[Load] = []
         self.phase = Phase.BACK
         self.trouble: ClientError | None = None  # why it does not go on, or why it began anew
         self.stands = False  # for an error that somebody must see to
         self.due = 0.0
         self._crossing = crossing
+        self._stand_seconds = stand_seconds
         self._identity: Identity | None = None  # that it was given; none before its first batch
         self._repeated_under: Identity | None = None
         self._spoiled = False  # its epoch: what comes next needs another
@@ -189,7 +192,7 @@ class Lane:
             )
             self._take_place(load, new)
             return True
-        pause = STAND_SECONDS if cure is Cure.STAND else _CURELESS_PAUSE
+        pause = self._stand_seconds if cure is Cure.STAND else _CURELESS_PAUSE
         self.stands, self.trouble, self.due = True, error, now + pause
         log.error("partition stands still partition=%s error=%r", self.target, str(error))
         return False

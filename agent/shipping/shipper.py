@@ -22,6 +22,7 @@ from agent.runs import SourceId
 from agent.shipping.counts import Counts
 from agent.shipping.dead_letters import Refused
 from agent.shipping.dispatch import CLIENT_ID, Dispatch
+from agent.shipping.lane import STAND_SECONDS
 from agent.shipping.loads import Load, rank_of
 from agent.shipping.open_ranks import OpenRanks
 from agent.shipping.placements import Placement
@@ -60,6 +61,7 @@ class Shipper:
         schemas: Schemas,
         *,
         request_seconds: float = REQUEST_SECONDS,
+        stand_seconds: float = STAND_SECONDS,
     ) -> None:
         self.counts: Final = Counts()
         self.failure: str | None = None
@@ -85,6 +87,7 @@ class Shipper:
             self._ranks,
             self.counts,
             request_seconds=request_seconds,
+            stand_seconds=stand_seconds,
         )
         self._ledger = Ledger(config, journal)
         self._ledger_number: int | None = None  # of the batch that is on its way

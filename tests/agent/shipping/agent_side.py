@@ -143,6 +143,7 @@ class AgentSide:
         directory: Path,
         *,
         request_seconds: float = 10.0,
+        stand_seconds: float = 0.5,
         schemas: KnownSchemas | None = None,
         **settings: Any,
     ) -> None:
@@ -157,6 +158,7 @@ class AgentSide:
             self.state,
             schemas or KnownSchemas(),
             request_seconds=request_seconds,
+            stand_seconds=stand_seconds,
         )
         self.sources = {
             each.id: Source(each.id, each.topic, each.progress.position, each.progress.seq)

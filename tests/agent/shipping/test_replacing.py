@@ -1,0 +1,197 @@
+"""What takes the place of a refused batch: every event in its order, every byte accounted for."""
+
+import pytest
+
+from agent.parcels import Cargo, Outgoing
+from agent.runs import Fate, SourceId
+from agent.shipping.cures import Cure
+from agent.shipping.dead_letters import Refused
+from agent.shipping.rebuilding import TimeBounds, contents
+from agent.shipping.replacing import Post, Replacement, Workshop
+from agent.topic_schemas.values import TopicSchema
+from client.delivery import TopicPartition
+from schemas.envelope import Decoder
+from schemas.event_schemas import DEAD_LETTER, built_in
+from tests.agent.shipping.agent_side import (
+    DEAD_ID,
+    WINDOW_MILLIS,
+    Source,
+    events_of,
+    outgoing_of,
+    schema_of,
+)
+from wire.compression import Codec
+
+NOW = 1_700_000_000_000
+TARGET, DEAD = TopicPartition("t", 0), TopicPartition("t.dead", 2)
+DAY = 86_400_000
+BOUNDS = TimeBounds(before=DAY, after=60_000)
+
+
+class Numbers:
+    def __init__(self) -> None:
+        self.last = 100
+
+    def __call__(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def workshop(*, knows_dead_letters: bool = True) -> Workshop:
+    schema = TopicSchema("t.dead", DEAD_ID, 1, built_in(DEAD_LETTER))
+    return Workshop(
+        Numbers(),
+        WINDOW_MILLIS,
+        Refused(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
+        lambda topic: Post(DEAD, schema) if knows_dead_letters else None,
+    )
+
+
+def two_sources(codec: Codec = Codec.ZSTD) -> Outgoing:
+    one, other = Source(SourceId("a"), "t", 50, 5), Source(SourceId("b"), "t")
+    first = events_of(one, [f"a{at}" for at in range(5)], [NOW + 40_000 * at for at in range(5)])
+    second = events_of(other, ["b0", "b1"], [NOW, NOW + 1])
+    return outgoing_of(1, TARGET, [first, second], codec)
+
+
+def cured(outgoing: Outgoing, cure: Cure, reason: str = "no") -> Replacement:
+    found = workshop().replacement(outgoing, cure, reason, BOUNDS, NOW)
+    assert found is not None
+    return found
+
+
+def values(*batches: Outgoing) -> list[bytes | None]:
+    return [record.value for each in batches for record in contents(each.batch)]
+
+
+def test_halves_have_the_same_events_and_bytes() -> None:
+    whole = two_sources()
+    halves = cured(whole, Cure.SPLIT).batches
+    assert values(*halves) == values(whole)
+    assert [each.number for each in halves] == [101, 102]
+    assert [each.batch.records for each in halves] == [3, 4]
+    for half in halves:
+        assert sum(run.events for run in half.runs) == half.batch.records
+        assert sum(window.events for window in half.windows) == half.batch.records
+        assert [record.offset for record in contents(half.batch)] == list(range(half.batch.records))
+    assert [(run.source, run.seq, run.position, run.end_position) for run in halves[0].runs] == [
+        ("a", 5, 50, 59)
+    ]
+    assert [(run.source, run.seq, run.position, run.end_position) for run in halves[1].runs] == [
+        ("a", 8, 59, 65),
+        ("b", 0, 0, 6),
+    ]
+    assert [each.delays for each in halves] == [whole.delays, ()]
+    starts = {window.start for each in halves for window in each.windows}
+    assert starts == {window.start for window in whole.windows}
+
+
+def test_the_last_half_covers_what_a_batch_of_the_ledger_says() -> None:
+    source = Source(SourceId("a"), "t")
+    part = events_of(source, ["x", "y"], [NOW, NOW])
+    batch = outgoing_of(1, TARGET, [part]).batch
+    halves = cured(Outgoing(1, Cargo.LEDGER, batch, covers=(7, 8)), Cure.SPLIT).batches
+    assert [each.covers for each in halves] == [(), (7, 8)]
+    alone = Outgoing(2, Cargo.LEDGER, halves[0].batch, covers=(7,))
+    assert workshop().replacement(alone, Cure.SPLIT, "no", BOUNDS, NOW) is None
+
+
+@pytest.mark.parametrize("cure", [Cure.SPLIT, Cure.DEAD_LETTER])
+def test_a_single_event_becomes_a_dead_letter(cure: Cure) -> None:
+    source = Source(SourceId("a"), "t", 50, 5)
+    outgoing = outgoing_of(1, TARGET, [events_of(source, ["x" * 200_000], [NOW])])
+    found = cured(outgoing, cure, "too large")
+    (letter,) = found.batches
+    assert (letter.cargo, letter.batch.target) == (Cargo.DEAD_LETTERS, DEAD)
+    (value,) = values(letter)
+    event = Decoder(schema_of).decode(value or b"")
+    header = {"time": NOW, "host": "here", "app": "test", "source": "letters", "seq": 0}
+    assert event["header"] == header | {"position": 50}
+    assert event["topic"] == "t"
+    assert event["reason"] == "too large (event 5 of source a)"
+    assert event["raw"] == (values(outgoing)[0] or b"")[: 64 * 1024]
+    assert (event["offset"], event["size"], event["path"]) == (50, 200_001, "/logs/a")
+    (run,) = letter.runs
+    assert (run.source, run.seq, run.events) == ("letters", 0, 1)
+    (eventless,) = found.eventless
+    assert (eventless.topic, eventless.run.seq, eventless.run.events) == ("t", 5, 0)
+    (excepted,) = eventless.run.excepted
+    assert (excepted.fate, excepted.count, excepted.bytes) == (Fate.DEAD_LETTERED, 1, 200_001)
+
+
+def test_letters_are_numbered_as_the_journal_takes_them() -> None:
+    made = workshop()
+    source = Source(SourceId("a"), "t")
+    seqs = []
+    for posted in (0, 1, 1):
+        outgoing = outgoing_of(1, TARGET, [events_of(source, ["x"], [NOW])])
+        found = made.replacement(outgoing, Cure.DEAD_LETTER, "no", BOUNDS, NOW)
+        assert found is not None
+        seqs.append(found.batches[0].runs[0].seq)
+        made.letter_posted(posted)
+    assert seqs == [0, 0, 1]
+
+
+def test_without_a_place_for_dead_letters_nothing_is_done() -> None:
+    source = Source(SourceId("a"), "t")
+    outgoing = outgoing_of(1, TARGET, [events_of(source, ["x"], [NOW])])
+    made = workshop(knows_dead_letters=False)
+    assert made.replacement(outgoing, Cure.SPLIT, "no", BOUNDS, NOW) is None
+
+
+def test_a_dead_letter_that_is_too_large_is_cut_until_nothing_is_left() -> None:
+    source = Source(SourceId("a"), "t")
+    outgoing = outgoing_of(1, TARGET, [events_of(source, ["x" * 5_000], [NOW])])
+    (letter,) = cured(outgoing, Cure.SPLIT).batches
+    sizes = []
+    while found := workshop().replacement(letter, Cure.SPLIT, "no", BOUNDS, NOW):
+        (letter,) = found.batches
+        event = Decoder(schema_of).decode(values(letter)[0] or b"")
+        assert event["size"] == 5_001
+        sizes.append(len(event["raw"]))
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 64
+    assert workshop().replacement(letter, Cure.DEAD_LETTER, "no", BOUNDS, NOW) is None
+
+
+def test_times_are_put_on_the_bound() -> None:
+    source = Source(SourceId("a"), "t")
+    times = [NOW - 2 * DAY, NOW, NOW + DAY]
+    outgoing = outgoing_of(1, TARGET, [events_of(source, ["x", "y", "z"], times)])
+    (again,) = cured(outgoing, Cure.CLAMP).batches
+    assert values(again) == values(outgoing)  # and so the headers
+    found = [record.timestamp for record in contents(again.batch)]
+    assert found == [NOW - DAY + 60_000, NOW, NOW + 30_000]
+    assert again.batch.header.base_timestamp == min(found)
+    assert sum(window.events for window in again.windows) == 3
+    assert {window.start for window in again.windows} == {
+        time - time % WINDOW_MILLIS for time in found
+    }
+
+
+def test_bounds_that_the_broker_does_not_go_by_end_in_now() -> None:
+    source = Source(SourceId("a"), "t")
+    outgoing = outgoing_of(1, TARGET, [events_of(source, ["x", "y"], [NOW - 5, NOW])])
+    (again,) = cured(outgoing, Cure.CLAMP).batches
+    assert [record.timestamp for record in contents(again.batch)] == [NOW, NOW]
+    assert workshop().replacement(again, Cure.CLAMP, "no", BOUNDS, NOW) is None
+
+
+def test_plainer_codecs() -> None:
+    outgoing = two_sources()
+    for codec in (Codec.GZIP, Codec.NONE):
+        found = cured(outgoing, Cure.REPACK)
+        (outgoing,) = found.batches
+        assert outgoing.batch.header.codec == codec
+        assert values(outgoing) == values(two_sources())
+        assert outgoing.runs == two_sources().runs
+    assert workshop().replacement(outgoing, Cure.REPACK, "no", BOUNDS, NOW) is None
+    assert workshop().replacement(outgoing, Cure.STAND, "no", BOUNDS, NOW) is None
+
+
+def test_another_partition_gets_the_same() -> None:
+    outgoing = two_sources()
+    (moved,) = workshop().moved(outgoing, DEAD).batches
+    assert moved.batch.target == DEAD
+    assert moved.batch.data == outgoing.batch.data
+    assert moved.runs == outgoing.runs
