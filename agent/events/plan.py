@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from agent.batches.json_tails import JsonTails
 from agent.batches.tail_encoder import TailEncoder
@@ -29,7 +28,7 @@ from agent.events.schema_fit import (
     key_field,
     names_of,
 )
-from agent.events.times import Iso8601, Rfc3164, time_reader
+from agent.events.times import Iso8601, Rfc3164, time_reader, zone_of
 from schemas.parsing import AvroSchema
 
 _SAY_THE_TIME: Final = {Format.CRI, Format.DOCKER, Format.SYSLOG}
@@ -92,7 +91,7 @@ def _when(input_: Input) -> When | None:
         time = Time(field=_TIME)
     may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
     if may_be_either and time.format in {"iso8601", "rfc3164"}:
-        zone = ZoneInfo(time.zone)
+        zone = zone_of(time)
         return When(_TIME, either(Iso8601(zone), Rfc3164(zone)))
     return When(time.field, time_reader(time))
 

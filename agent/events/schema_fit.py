@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from agent.batches.tail_encoder import TailEncoder
+from agent.batches.tail_encoder import HEADER_FIELDS, TailEncoder
 from agent.config import Format, Input, UnknownFields
 from agent.errors import InputError
 from agent.events.formats import containers, syslog
@@ -19,7 +19,7 @@ _NEED_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 
 
 def is_plain(schema: AvroSchema | None) -> bool:
-    """Whether events are messages, as `penstock.LogLine` has them: header, path, message.
+    """Whether events are messages, as `penstock.LogLine` has them: today's header, path, message.
 
     No schema is that one.
     """
@@ -27,8 +27,12 @@ def is_plain(schema: AvroSchema | None) -> bool:
         return True
     if not isinstance(schema.type, Record):
         return False
-    behind = [(each.name, _is_text(each.type)) for each in schema.type.fields[1:]]
-    return behind == [("path", True), (MESSAGE, True)]
+    fields = schema.type.fields
+    if [each.name for each in fields] != ["header", "path", MESSAGE]:
+        return False
+    header = fields[0].type
+    today = isinstance(header, Record) and len(header.fields) == HEADER_FIELDS
+    return today and all(_is_text(each.type) for each in fields[1:])
 
 
 def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:

@@ -7,7 +7,7 @@ millisecond is cut off. A time that does not say its zone is in that of the conf
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -38,7 +38,7 @@ Millis = Callable[[Any, int], int]
 
 def time_reader(time: Time) -> Millis:
     """Raises ValueError for a pattern that says no day."""
-    zone = ZoneInfo(time.zone)
+    zone = zone_of(time)
     if time.format == "iso8601":
         return Iso8601(zone)
     if time.format == "rfc3164":
@@ -48,10 +48,15 @@ def time_reader(time: Time) -> Millis:
     return Pattern(time.format, zone)
 
 
+def zone_of(time: Time) -> tzinfo:
+    """UTC is there without a database of zones, too."""
+    return UTC if time.zone == "UTC" else ZoneInfo(time.zone)
+
+
 class Iso8601:
     """`2026-11-20T14:37:00.123Z`, and whatever else `datetime.fromisoformat` reads."""
 
-    def __init__(self, zone: ZoneInfo) -> None:
+    def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
         self._seconds: dict[str, int] = {}
 
@@ -86,7 +91,7 @@ class Iso8601:
 class Rfc3164:
     """`Nov 20 14:37:00`: the year is the latest in which that was not more than a day ahead."""
 
-    def __init__(self, zone: ZoneInfo) -> None:
+    def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
         self._remembered = _Remembered()
 
@@ -119,7 +124,7 @@ class Rfc3164:
 class Pattern:
     """A pattern of `strptime`."""
 
-    def __init__(self, pattern: str, zone: ZoneInfo) -> None:
+    def __init__(self, pattern: str, zone: tzinfo) -> None:
         self._pattern = pattern
         self._zone = zone
         directives = set(re.findall(r"%(.)", pattern.replace("%%", "")))
@@ -179,7 +184,7 @@ class _Remembered:
         self._times[value] = at
 
 
-def latest(in_year: Callable[[int], datetime], now: int, zone: ZoneInfo) -> int | None:
+def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | None:
     """Of a time that does not say its year; 29 February is looked for in eight years."""
     this_year = (_EPOCH + timedelta(milliseconds=now)).year
     for year in range(this_year + 1, this_year - 9, -1):
@@ -192,7 +197,7 @@ def latest(in_year: Callable[[int], datetime], now: int, zone: ZoneInfo) -> int 
     return None
 
 
-def millis_of(at: datetime, zone: ZoneInfo) -> int:
+def millis_of(at: datetime, zone: tzinfo) -> int:
     since = (at if at.tzinfo else at.replace(tzinfo=zone)) - _EPOCH
     return since.days * _DAY + since.seconds * 1000 + since.microseconds // 1000
 

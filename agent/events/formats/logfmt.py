@@ -12,7 +12,7 @@ import msgspec
 from agent.events.faults import Fault, shown
 
 _PAIR: Final = re.compile(
-    r'[ \t]*([^\s="]+)(?:(=)("(?:[^"\\]|\\.)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
+    r'[ \t]*([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
 )
 _PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*+\s*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -33,9 +33,9 @@ _3164: Final = re.compile(
     r"(?:(?P<app>[^\s:\[\]]{1,1024})(?:\[(?P<pid>[^\s\]]{0,128})\])?:(?: |$))?"
 )
 _ELEMENT: Final = re.compile(
-    r'\[([^\s=\]"]{1,1024})((?: [^\s=\]"]{1,1024}="(?:[^"\\]|\\.)*+")*)\]', re.DOTALL
+    r'\[([^\s=\]"]{1,1024})((?: [^\s=\]"]{1,1024}="[^"\\]*+(?:\\.[^"\\]*+)*+")*)\]', re.DOTALL
 )
-_PARAMETER: Final = re.compile(r' ([^\s=\]"]{1,1024})="((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_PARAMETER: Final = re.compile(r' ([^\s=\]"]{1,1024})="([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\\]])')
 
 _SEVERITIES: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")

@@ -1,5 +1,6 @@
 """An input and the schema of its topic: what fits, and what is refused before a line is read."""
 
+import json
 from typing import Any
 
 import pytest
@@ -22,6 +23,9 @@ def test_which_schema_is_plain() -> None:
     assert not is_plain(built_in(DEAD_LETTER))
     assert not is_plain(TEXT)
     assert not is_plain(parse('"string"'))
+    grown = json.loads(built_in(LOG_LINE).resolved_text)
+    grown["fields"][0]["type"]["fields"].append({"name": "zone", "type": "int", "default": 0})
+    assert not is_plain(parse(json.dumps(grown))), "a header with more fields is not today's"
     assert reader_of(built_in(LOG_LINE)).plain
     assert not reader_of(TEXT).plain
 
