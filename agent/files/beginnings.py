@@ -71,8 +71,8 @@ def _judge(
             if same and original.progress.position == followed.size:
                 each = Judgement.COPY
         elif original.nameless:
-            replaces = original.fingerprint.size == FULL and original.tail
-            if replaces and original.continues_in(fd):
+            sure = original.tail or not original.progress.position
+            if sure and original.fingerprint.size == FULL and original.continues_in(fd):
                 return original
             each = Judgement.OWN
         else:
@@ -88,6 +88,7 @@ def _compare(followed: Followed, original: Followed, fd: int, around: Surroundin
     """With a source whose file is there."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Judgement.WAIT if original.suspect else Judgement.OWN
+    around.handles.use(followed)
     other = original.open()
     if other is None:
         return Judgement.WAIT

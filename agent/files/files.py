@@ -32,6 +32,7 @@ _PARTINGS_EVERY: Final = 0.25
 _SCANNING: Final = 1 / 50
 _LISTING: Final = 1 / 10
 _OTHER_HANDLES: Final = 256
+_ROUNDS: Final = 3
 
 
 class Files:
@@ -64,7 +65,6 @@ class Files:
         self._scan_interval = scan_interval
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self._said_polling = False
-        self._served = 0
         self._rosters: dict[str, Roster] = {}
         self._unclaimed = list(known)
         self._seen = set(seen) if seen is not None else {each.input for each in known}
@@ -77,11 +77,11 @@ class Files:
         around.watcher.collect()
         self._list(now)
         around.attention.look(now)
-        self._note(now)
-        for followed in list(around.attention.unclear):
-            roster = self._rosters.get(followed.input)
-            if roster is not None and not followed.suspect and followed.trouble is None:
-                begin(roster, followed, around)
+        for _ in range(_ROUNDS):
+            self._note()
+            self._begin()
+            if not around.handles.notable:
+                break
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for roster in self._rosters.values():
@@ -203,22 +203,24 @@ class Files:
 
     # What is odd
 
-    def _note(self, now: float) -> None:
+    def _begin(self) -> None:
+        for followed in list(self._around.attention.unclear):
+            roster = self._rosters.get(followed.input)
+            if roster is not None and not followed.suspect and followed.trouble is None:
+                begin(roster, followed, self._around)
+
+    def _note(self) -> None:
         """What reading and looking have found out."""
         around = self._around
-        for _ in range(4):
-            notable, around.handles.notable = around.handles.notable, set()
-            orphans = any(roster.orphans for roster in self._rosters.values())
-            if not notable and not orphans:
-                return
-            for each in notable:
-                if isinstance(each, Followed):
-                    self._note_one(each)
-            for roster in self._rosters.values():
-                if roster.orphans:
-                    listed = {folder_of(old.current_path) for old, _ in roster.orphans}
-                    self._take(roster, roster.survey.some(listed))
-                    settle_orphans(roster, around)
+        notable, around.handles.notable = around.handles.notable, set()
+        for each in notable:
+            if isinstance(each, Followed):
+                self._note_one(each)
+        for roster in self._rosters.values():
+            if roster.orphans:
+                listed = {folder_of(old.current_path) for old, _ in roster.orphans}
+                self._take(roster, roster.survey.some(listed))
+                settle_orphans(roster, around)
 
     def _note_one(self, followed: Followed) -> None:
         roster = self._rosters.get(followed.input)

@@ -126,7 +126,7 @@ class Followed:
             raise
         if data:
             self._chunk = position, data
-            self._handles.use(self)
+            self.served = self._handles.use(self)
         return data
 
     def doubt(self) -> None:

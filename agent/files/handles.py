@@ -1,17 +1,20 @@
 """Open files: how they are opened, and how many at most.
 
 Opening never blocks (a FIFO could for ever) and yields regular files only. Beyond the cap the file
-that was read longest ago is closed, one without unread bytes first. A file without a name is never
-closed for another's sake, as nobody could open it again.
+that was used longest ago is closed, one without unread bytes first. A file without a name is never
+closed for another's sake, as nobody could open it again; nor are the two that were used last.
 """
 
 import errno
 import os
 import stat
 from collections import OrderedDict
+from itertools import islice
 from typing import Final, Protocol
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CONSIDERED: Final = 64
+_IN_USE: Final = 2  # who holds two at once must not lose the first over the second
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
@@ -33,6 +36,7 @@ class Handles:
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: OrderedDict[Holder, None] = OrderedDict()
+        self._uses = 0
         self.notable: set[Holder] = set()
 
     def __len__(self) -> int:
@@ -43,7 +47,7 @@ class Handles:
         try:
             fd = os.open(path, _FLAGS)
         except OSError as error:
-            if error.errno not in _EXHAUSTED or not self._close_one(but=None):
+            if error.errno not in _EXHAUSTED or not self._close_one():
                 raise
             fd = os.open(path, _FLAGS)
         try:
@@ -58,11 +62,14 @@ class Handles:
     def hold(self, holder: Holder, fd: int) -> None:
         holder.fd = fd
         self._held[holder] = None
-        while len(self._held) > self._most and self._close_one(but=holder):
+        while len(self._held) > self._most and self._close_one():
             pass
 
-    def use(self, holder: Holder) -> None:
+    def use(self, holder: Holder) -> int:
+        """The number of this use; later ones have higher ones."""
         self._held.move_to_end(holder)
+        self._uses += 1
+        return self._uses
 
     def take(self, holder: Holder) -> int | None:
         """Lets go of it without closing it."""
@@ -75,14 +82,13 @@ class Handles:
         if fd is not None:
             os.close(fd)
 
-    def _close_one(self, but: Holder | None) -> bool:
-        closable = (each for each in self._held if each is not but and not each.nameless)
+    def _close_one(self) -> bool:
+        older = islice(self._held, max(0, len(self._held) - _IN_USE))
+        closable = islice((each for each in older if not each.nameless), _CONSIDERED)
         first = next(closable, None)
         if first is None:
             return False
         if first.unread:
-            candidates = (each for each in list(self._held)[:64] if each is not but)
-            quiet = (each for each in candidates if not each.unread and not each.nameless)
-            first = next(quiet, first)
+            first = next((each for each in closable if not each.unread), first)
         self.close(first)
         return True

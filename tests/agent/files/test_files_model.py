@@ -91,9 +91,10 @@ class World:
                 self.write(number)
 
     def rotate_outside(self, _number: int) -> None:
-        """Who was never seen under a name that is meant is nobody's."""
+        """What was never seen with content under a name that is meant is nobody's."""
         self.look(0, 6.0)
-        self._rename("app.log", "former.log")
+        if "app.log" in self.names and self.names["app.log"].tokens:
+            self._rename("app.log", "former.log")
 
     def copy_truncate(self, number: int, look: bool = False) -> None:
         if "app.log" not in self.names:
@@ -115,7 +116,7 @@ class World:
         self.copy_truncate(number, look=True)
 
     def copy_truncate_outside(self, _number: int) -> None:
-        """The copy is found beside the file, if it is the last one."""
+        """The copy is found beside the file, if nothing has happened to it."""
         if "app.log" in self.names:
             shutil.copy(self.path("app.log"), self.path(f"app-{self.next_token}"))
             self._truncate()
@@ -196,16 +197,23 @@ class World:
     def read_all(self, _number: int) -> None:
         self.followed.read_some()
 
+    def _restart(self) -> None:
+        """What was moved away while it was empty was not written down: nobody knows of it."""
+        for name in [name for name, one in self.names.items() if not one.seen]:
+            if not name.startswith("app.log"):
+                self.names.pop(name).destroyed = True
+        self.followed.restart()
+
     def restart(self, _number: int) -> None:
         for each in self.followed.files.following():
             self.followed.journal[each.source] = self.followed.files.snapshot_of(each)
-        self.followed.restart()
+        self._restart()
 
     def crash(self, _number: int) -> None:
         """The journal does not know all that was seen."""
         for incarnation in self.all:
             incarnation.seen = 0
-        self.followed.restart()
+        self._restart()
 
     # What comes of it
 
