@@ -266,9 +266,9 @@ class Contents:
             self.ending.pop(source, None)
 
     def _end(self, outgoing: Outgoing) -> None:
-        if self.ending:
-            for source in {run.source for run in outgoing.runs} & self.ending.keys():
-                self._end_if_acknowledged(source)
+        for run in outgoing.runs if self.ending else ():
+            if run.source in self.ending:
+                self._end_if_acknowledged(run.source)
 
     def _end_if_acknowledged(self, source: SourceId) -> None:
         runs = (run for each in self.open.values() for run in each.outgoing.runs)

@@ -285,16 +285,17 @@ class Journal:
     @property
     def sizes(self) -> Sizes:
         contents, writer = self._contents, self._writer
-        return Sizes(
-            file_bytes=writer.size,
-            generation=writer.generation,
-            open_batches=len(contents.open),
-            open_bytes=contents.open_bytes,
-            sources=len(contents.known),
-            statements=len(contents.statements),
-            given_up=contents.given_up,
-            longest_stand=writer.longest_stand,
-        )
+        with self._lock:
+            return Sizes(
+                file_bytes=writer.size,
+                generation=writer.generation,
+                open_batches=len(contents.open),
+                open_bytes=contents.open_bytes,
+                sources=len(contents.known),
+                statements=len(contents.statements),
+                given_up=contents.given_up,
+                longest_stand=writer.longest_stand,
+            )
 
     def close(self) -> None:
         """What was told is on disk, and the directory others' to have."""

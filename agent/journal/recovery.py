@@ -89,14 +89,14 @@ class _Reading:
     def size(self) -> int:
         return self._frames.size
 
-    def begin(self, position: int = 0) -> tuple[Owner, int] | None:
-        """Whose it is, and where the next entry is; None if that cannot be read."""
-        frame = self.at(position)
-        if not isinstance(frame, Frame) or frame.kind != Kind.BEGIN:
-            return None
-        owner = _owner(decode_begin(frame.meta))
-        self.believe(owner)
-        return owner, frame.end
+    def begin(self) -> tuple[Owner, int] | Fault:
+        """Whose it is, and where the next entry is."""
+        frame = self.at(0)
+        if isinstance(frame, Frame) and frame.kind == Kind.BEGIN:
+            owner = _owner(decode_begin(frame.meta))
+            self.believe(owner)
+            return owner, frame.end
+        return frame if isinstance(frame, Fault) else Fault(0, torn=frame is None)
 
     def believe(self, owner: Owner) -> None:
         self._frames.salt = owner.salt
@@ -134,8 +134,8 @@ class _Reading:
 def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> Recovered | None:
     """None if the file does not stand, and the one before does."""
     began = reading.begin()
-    if began is None:
-        return _with_predecessor(reading, 0, before)
+    if isinstance(began, Fault):
+        return None if began.torn else _with_predecessor(reading, 0, before)
     owner, position = began
     contents = Contents(owner.agent_id)
     found = Recovered(owner, contents, reading.generation, reading.path)

@@ -1,0 +1,136 @@
+"""What tests of the journal tell it, and what they compare afterwards."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.journal.binding import Binding
+from agent.journal.contents import Contents
+from agent.journal.journal import Journal
+from agent.journal.state import OpenBatch, State, Statement
+from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId, WindowCount
+from client.delivery import Batch, TopicPartition
+from client.identity import Identity
+from wire.records import Record, build_batch
+
+ME = Identity(7, 0)
+A, B = SourceId("a"), SourceId("b")
+LIMIT = 1 << 30
+
+
+def open_journal(
+    directory: Path, *, sync: bool = False, limit: int = LIMIT, ledger: bool = True
+) -> tuple[Journal, State]:
+    binding = Binding.of(directory)
+    return Journal.open(
+        directory, sync=sync, limit_bytes=limit, host_binding=binding, ledger=ledger
+    )
+
+
+def known(source: SourceId = A, position: int = 0, **other: object) -> KnownSource:
+    values: dict[str, object] = {
+        "input": "shop",
+        "topic": "views",
+        "path": f"/var/log/{source}.log",
+        "device": 1,
+        "inode": 2**63 + 5,
+        "fingerprint": Fingerprint(3, b"abc"),
+    }
+    progress = Progress(position)
+    return KnownSource(id=source, progress=progress, **(values | other))  # type: ignore[arg-type]
+
+
+def batch(records: int = 1, topic: str = "views", partition: int = 0, fill: bytes = b"x") -> Batch:
+    messages = [Record(offset, 60_000, None, fill) for offset in range(records)]
+    return Batch(TopicPartition(topic, partition), build_batch(messages, leader_epoch=-1))
+
+
+def run(source: SourceId = A, seq: int = 0, events: int = 1, position: int = 0) -> Run:
+    return Run(source, seq, events, position, position + 10 * events, events)
+
+
+def outgoing(number: int, *runs: Run, **other: object) -> Outgoing:
+    records = sum(each.events for each in runs) or 1
+    values: dict[str, object] = {
+        "cargo": Cargo.EVENTS,
+        "batch": batch(records),
+        "runs": runs,
+        "windows": (WindowCount(60_000, records),),
+        "delays": (records,),
+    }
+    return Outgoing(number, **(values | other))  # type: ignore[arg-type]
+
+
+def ledger(number: int, *covers: int, entries: int = 1) -> Outgoing:
+    return Outgoing(number, Cargo.LEDGER, batch(entries, "_audit"), covers=covers)
+
+
+def parcel(*batches: Outgoing, eventless: Sequence[Eventless] = ()) -> Parcel:
+    """One that brings its sources to where its runs end."""
+    runs = [run for each in batches for run in each.runs] + [each.run for each in eventless]
+    progress = {run.source: Progress(run.end_position, run.seq + run.events) for run in runs}
+    return Parcel(batches, eventless, progress)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that a journal holds, so that it can be compared."""
+
+    sources: frozenset[KnownSource]
+    open: tuple[object, ...]
+    statements: tuple[object, ...]
+    partitions: object
+    acknowledged_offsets: object
+    ledger_seq: int
+
+
+def seen(state: State) -> Seen:
+    return Seen(
+        frozenset(state.sources),
+        tuple(map(plain, state.open)),
+        said(state.statements),
+        dict(state.partitions),
+        dict(state.acknowledged_offsets),
+        state.ledger_seq,
+    )
+
+
+def seen_contents(contents: Contents) -> Seen:
+    return Seen(
+        frozenset(contents.sources()),
+        tuple(map(plain, contents.open_in_order())),
+        said(tuple(contents.statements.values())),
+        dict(contents.partitions),
+        dict(contents.acknowledged_offsets),
+        contents.ledger_seq,
+    )
+
+
+def plain(each: OpenBatch) -> object:
+    out = each.outgoing
+    carried = (out.number, out.cargo, out.batch.target, out.batch.data)
+    told = (out.runs, out.windows, out.delays, out.covers)
+    return carried, told, each.numbers, each.place
+
+
+def said(statements: Sequence[Statement]) -> tuple[object, ...]:
+    return tuple(
+        (each.number, each.topic, each.run) if isinstance(each, Eventless) else each
+        for each in statements
+    )
+
+
+def files(directory: Path) -> list[Path]:
+    """The oldest first."""
+    return sorted(path for path in directory.iterdir() if path.suffix == ".log")
+
+
+def flip(path: Path, position: int, mask: int = 1) -> None:
+    fd = os.open(path, os.O_RDWR)
+    try:
+        (byte,) = os.pread(fd, 1, position)
+        os.pwrite(fd, bytes([byte ^ mask]), position)
+    finally:
+        os.close(fd)

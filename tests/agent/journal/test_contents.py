@@ -1,0 +1,181 @@
+"""What entries do to contents: the rules, without files."""
+
+import pytest
+
+from agent.journal import contents as contents_module
+from agent.journal.contents import Contents, Unfitting
+from agent.journal.state import Chosen, Finished, Numbers, Shipped, WindowPassed
+from agent.parcels import Eventless
+from agent.runs import Progress, SourceId, WindowCount
+from client.delivery import TopicPartition
+from tests.agent.journal.samples import ME, A, B, batch, known, ledger, outgoing, parcel, run
+
+VIEWS = TopicPartition("views", 0)
+
+
+@pytest.fixture
+def contents() -> Contents:
+    contents = Contents("agent")
+    contents.source(known(A))
+    contents.source(known(B))
+    return contents
+
+
+def test_a_parcel_brings_its_sources_forward(contents: Contents) -> None:
+    first = outgoing(0, run(A, 0, 3), run(B, 0, 1))
+    contents.parcel(parcel(first))
+    assert contents.known_source(A).progress == Progress(30, 3)
+    assert contents.known_source(B).progress == Progress(10, 1)
+    assert contents.open_bytes == first.batch.size
+    assert contents.open_in_order()[0].numbers is None
+
+
+def test_a_source_that_is_told_again_keeps_its_progress(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A, 0, 3))))
+    contents.source(known(A, position=99, last_path="/var/log/a.log.1", finished=True))
+    again = contents.known_source(A)
+    assert (again.progress, again.last_path) == (Progress(30, 3), "/var/log/a.log.1")
+    assert not again.finished
+
+
+def test_an_acknowledged_batch_becomes_a_statement(contents: Contents) -> None:
+    contents.partition("views", Chosen("id", 0))
+    windows = (WindowCount(120_000, 1), WindowCount(60_000, 2))
+    sent = outgoing(0, run(A, 0, 3), windows=windows)
+    contents.parcel(parcel(sent))
+    contents.numbered([(0, ME, 5, 1234)])
+    assert contents.open[0].numbers == Numbers(ME, 5, 1234)
+    contents.acknowledged(0, 100, 4)
+    passed = (WindowPassed(60_000, 2, sent.batch.size, 1234), WindowPassed(120_000, 1, 0, 0))
+    assert contents.statements == {
+        0: Shipped(0, "views", "id", 0, 4, 100, 3, passed, sent.runs, sent.delays)
+    }
+    assert contents.acknowledged_offsets == {VIEWS: 102}
+    assert not contents.open
+    assert contents.open_bytes == 0
+
+
+def test_offsets_that_are_not_known_leave_the_last_one(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(B))))
+    contents.acknowledged(1, 7, -1)
+    contents.acknowledged(0, -1, -1)
+    assert contents.acknowledged_offsets == {VIEWS: 7}
+
+
+def test_a_topic_that_was_created_anew_has_no_offsets(contents: Contents) -> None:
+    contents.partition("views", Chosen("id", 0))
+    contents.parcel(parcel(outgoing(0, run(A))))
+    contents.acknowledged(0, 7, -1)
+    contents.partition("views", Chosen("id", 0, 4))
+    assert contents.acknowledged_offsets == {VIEWS: 7}
+    contents.partition("views", Chosen("other", 3))
+    assert contents.acknowledged_offsets == {}
+
+
+def test_the_ledger_ends_what_it_covers(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A)), eventless=[Eventless(1, "views", run(B))]))
+    contents.acknowledged(0, 0, -1)
+    assert {each.number for each in contents.unpublished()} == {0, 1}
+    contents.parcel(parcel(ledger(2, 0, entries=2)))
+    assert contents.ledger_seq == 2
+    assert {each.number for each in contents.unpublished()} == {1}
+    assert contents.statements.keys() == {0, 1}
+    contents.acknowledged(2, 0, -1)
+    assert contents.statements.keys() == {1}
+    assert contents.acknowledged_offsets.keys() == {VIEWS, TopicPartition("_audit", 0)}
+
+
+def test_what_replaces_a_batch_stands_at_its_place(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(A, 1, 2, 10)), outgoing(2, run(B))))
+    halves = [outgoing(3, run(A, 1, 1, 10)), outgoing(4, run(A, 2, 1, 20))]
+    contents.replaced(1, halves, [Eventless(5, "views", run(A, 3, 0, 30))])
+    assert [each.outgoing.number for each in contents.open_in_order()] == [0, 3, 4, 2]
+    contents.replaced(3, [outgoing(6, run(A, 1, 1, 10)), outgoing(7, run(A, 1, 1, 10))], ())
+    assert [each.outgoing.number for each in contents.open_in_order()] == [0, 6, 7, 4, 2]
+    assert contents.statements.keys() == {5}
+    assert contents.next_number == 8
+    assert contents.open_bytes == sum(each.outgoing.batch.size for each in contents.open.values())
+
+
+def test_a_file_is_finished_when_all_of_it_is_acknowledged(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A, 0, 2)), outgoing(1, run(A, 2, 1, 20), run(B))))
+    contents.finished(A, 2, 1000)
+    contents.acknowledged(0, 0, -1)
+    assert 2 not in contents.statements
+    contents.replaced(1, [outgoing(3, run(A, 2, 1, 20))], ())
+    assert 2 not in contents.statements
+    contents.acknowledged(3, 5, -1)
+    assert contents.statements[2] == Finished(2, A, "views", "/var/log/a.log", 3, 30)
+    assert contents.known_source(A).finished
+
+
+def test_a_file_that_grows_again_is_not_finished(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A))))
+    contents.finished(A, 1, 1000)
+    contents.parcel(parcel(outgoing(2, run(A, 1, 1, 10))))
+    contents.acknowledged(0, 0, -1)
+    contents.acknowledged(2, 1, -1)
+    assert contents.statements.keys() == {0, 2}
+    assert not contents.known_source(A).finished
+
+
+def test_a_source_is_forgotten_when_the_ledger_has_said_all(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A))))
+    contents.finished(A, 1, 1000)
+    assert contents.forgettable(2000) == []
+    contents.acknowledged(0, 0, -1)
+    assert contents.forgettable(2000) == []
+    contents.parcel(parcel(ledger(2, 0, 1)))
+    assert contents.forgettable(2000) == []
+    contents.acknowledged(2, 0, -1)
+    assert contents.forgettable(1000) == []
+    assert contents.forgettable(1001) == [A]
+    contents.forget([A])
+    assert contents.known.keys() == contents.progress.keys() == {B}
+
+
+def test_what_does_not_fit_changes_nothing(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A))))
+    before = contents.copy()
+    stranger = SourceId("c")
+    with pytest.raises(Unfitting, match="source c is not known"):
+        contents.parcel(parcel(outgoing(1, run(B), run(stranger))))
+    with pytest.raises(Unfitting, match="batch 0 is there already"):
+        contents.parcel(parcel(outgoing(0, run(B))))
+    with pytest.raises(Unfitting, match="batch 5 is not open"):
+        contents.acknowledged(5, 0, -1)
+    with pytest.raises(Unfitting, match="batch 0 is there already"):
+        contents.replaced(0, [outgoing(0, run(A))], ())
+    with pytest.raises(Unfitting, match="source c is not known"):
+        contents.finished(stranger, 9, 0)
+    assert contents == before
+
+
+def test_statements_do_not_grow_for_ever(contents: Contents) -> None:
+    most = contents_module.MOST_STATEMENTS
+    lines = run(A, 0, 0)
+    contents.parcel(parcel(eventless=[Eventless(n, "views", lines) for n in range(most + 3)]))
+    assert len(contents.statements) == most
+    assert min(contents.statements) == contents.given_up == 3
+
+
+def test_without_a_ledger_nothing_is_kept_for_it(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(B))))
+    contents.acknowledged(0, 0, -1)
+    contents.keep_statements(False)
+    contents.acknowledged(1, 1, -1)
+    contents.finished(A, 2, 1000)
+    assert contents.statements == {}
+    assert contents.forgettable(1001) == [A]
+
+
+def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A))))
+    before, reference = contents.copy(), contents.copy()
+    contents.numbered([(0, ME, 0, 1)])
+    contents.acknowledged(0, 0, -1)
+    contents.finished(A, 1, 5)
+    contents.partition("views", Chosen("id", 1))
+    contents.forget([B])
+    assert before == reference
+    assert batch().size

@@ -1,0 +1,238 @@
+"""Files that are torn or damaged: what is still known, and what is said."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import JournalError
+from agent.journal import generations
+from agent.journal.frames import HEADER_SIZE, Fault, Frame, FrameReader, framed
+from agent.journal.recovery import Recovered, recover
+from agent.journal.state import Numbers
+from agent.parcels import Outgoing
+from agent.runs import Progress
+from tests.agent.journal.samples import (
+    ME,
+    A,
+    B,
+    files,
+    flip,
+    known,
+    ledger,
+    open_journal,
+    outgoing,
+    parcel,
+    run,
+    seen,
+    seen_contents,
+)
+
+
+class History:
+    """A journal in two files, with what was journalled and acknowledged in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.batches: list[Outgoing] = []
+        self.acknowledged: set[int] = set()
+        self._position = dict.fromkeys((A, B), 0)
+        journal, _ = open_journal(directory, limit=1)
+        self._journal = journal
+        for source in (A, B):
+            journal.source(known(source))
+        journal.partition("views", "id", 0)
+        self._ship(6)
+        while journal.sizes.generation < 3:
+            self._ship(1)
+        journal.close()
+        self._journal, _ = open_journal(directory)
+        self._ship(6)
+        self.held = seen_contents(self._journal._contents)
+        self._journal.close()
+
+    def _ship(self, count: int) -> None:
+        journal = self._journal
+        for index in range(count):
+            number = journal.next_number()
+            runs = [run(each, at // 10, 2, at) for each, at in self._position.items()]
+            self._position = {each.source: each.end_position for each in runs}
+            self.batches.append(outgoing(number, *runs))
+            journal.parcel(parcel(self.batches[-1]))
+            journal.numbered([(number, ME, number, 1)])
+            if index % 3:
+                journal.acknowledged(number, number)
+                self.acknowledged.add(number)
+        said = [each.number for each in journal.statements[:2]]
+        number = journal.next_number()
+        journal.parcel(parcel(ledger(number, *said)))
+        journal.acknowledged(number, number)
+
+    def loses_nothing(self, found: Recovered) -> bool:
+        """Every batch is in the log, or still to be sent, or its lines will be read again."""
+        progress = found.contents.progress
+        return all(
+            each.number in self.acknowledged
+            or each.number in found.contents.open
+            or all(
+                progress.get(part.source, Progress(0)).position <= part.position
+                for part in each.runs
+            )
+            for each in self.batches
+        )
+
+
+def recovered(directory: Path) -> Recovered:
+    return recover(tuple(generations.found(directory).items()))
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    return History(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture
+def copied(history: History, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(history.directory, tmp_path / "copied"))
+
+
+def test_undamaged(history: History) -> None:
+    found = recovered(history.directory)
+    assert seen_contents(found.contents) == history.held
+    assert found.damage is None
+    assert found.end == found.path.stat().st_size
+    assert history.loses_nothing(found)
+    assert len(files(history.directory)) == 2
+
+
+def stood_at(directory: Path) -> int:
+    return recovered(directory).stood_at
+
+
+@given(st.data())
+def test_any_flipped_bit(history: History, data: st.DataObject) -> None:
+    """It is noticed, or does not matter; and no line is lost by it."""
+    paths = files(history.directory)
+    path = paths[data.draw(st.sampled_from([0, 1, 1, 1, 1]))]
+    position = data.draw(st.integers(0, path.stat().st_size - 1))
+    mask = 1 << data.draw(st.integers(0, 7))
+    flip(path, position, mask)
+    try:
+        found = recovered(history.directory)
+    finally:
+        flip(path, position, mask)
+    assert history.loses_nothing(found)
+    if path == paths[0]:
+        assert found.damage is None
+    else:
+        assert found.damage
+        assert f"{path} is damaged at byte" in found.damage
+    if found.damage is None or "nothing is lost" in found.damage:
+        assert seen_contents(found.contents) == history.held
+
+
+def test_damage_before_it_stood_costs_nothing(history: History, copied: Path) -> None:
+    flip(files(copied)[-1], 3)
+    found = recovered(copied)
+    assert seen_contents(found.contents) == history.held
+    assert found.damage is not None
+    assert "nothing is lost by it" in found.damage
+    assert files(copied)[0].name in found.damage
+
+
+def test_damage_is_said_once_and_the_file_is_kept(copied: Path, tmp_path: Path) -> None:
+    path = files(copied)[-1]
+    flip(path, stood_at(copied) + HEADER_SIZE + 1)
+    shutil.move(copied, tmp_path / "moved")
+    journal, state = open_journal(tmp_path / "moved")
+    assert state.is_copy_of is not None  # that it is, as these tests make it
+    assert state.damage is not None
+    assert "come twice" in state.damage
+    journal.close()
+
+
+def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
+    """Behind damage: numbers, acknowledgements, sources; nothing that was given is given again."""
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    for number in range(3):
+        journal.parcel(parcel(outgoing(journal.next_number(), run(A, number, 1, number * 10))))
+    damaged_at = journal.sizes.file_bytes
+    journal.parcel(parcel(outgoing(journal.next_number(), run(A, 3, 1, 30))))
+    journal.numbered([(0, ME, 5, 6), (3, ME, 6, 7)])
+    journal.acknowledged(1, 77)
+    journal.acknowledged(3, 78)
+    journal.source(known(B))
+    journal.parcel(parcel(outgoing(journal.next_number(), run(B))))
+    journal.parcel(parcel(ledger(journal.next_number(), 1, 3, entries=4)))
+    journal.close()
+    flip(files(tmp_path)[-1], damaged_at + HEADER_SIZE)
+    journal, state = open_journal(tmp_path)
+    assert state.damage is not None
+    assert f"is damaged at byte {damaged_at}" in state.damage
+    assert {each.id: each.progress for each in state.sources} == {
+        A: Progress(30, 3),
+        B: Progress(0),
+    }
+    assert [(each.outgoing.number, each.numbers) for each in state.open] == [
+        (0, Numbers(ME, 5, 6)),
+        (2, None),
+    ]
+    assert [each.number for each in state.statements] == [1]
+    assert journal.next_number() == 6
+    assert state.ledger_seq == 4
+    journal.close()
+    journal, again = open_journal(tmp_path)
+    assert again.damage is None
+    assert seen(again) == seen(state)
+    assert len(files(tmp_path)) == 2
+    journal.close()
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    journal.close()
+    for path in files(tmp_path):
+        flip(path, 0)
+    before = [path.read_bytes() for path in files(tmp_path)]
+    with pytest.raises(JournalError, match="move them away: all files are then read again"):
+        open_journal(tmp_path)
+    assert [path.read_bytes() for path in files(tmp_path)] == before
+
+
+def test_a_file_grown_with_zeros_is_torn(tmp_path: Path) -> None:
+    """As a file system may leave it when power fails."""
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    size = journal.sizes.file_bytes
+    journal.close()
+    path = files(tmp_path)[-1]
+    os.truncate(path, size + 300_000)
+    journal, state = open_journal(tmp_path)
+    assert state.damage is None
+    assert path.stat().st_size == size
+    journal.source(known(B))
+    journal.close()
+    journal, state = open_journal(tmp_path)
+    assert len(state.sources) == 2
+    journal.close()
+
+
+def test_entries_of_another_journal_are_none(tmp_path: Path) -> None:
+    """Behind damage, what looks like an entry may be a line that was shipped."""
+    path = tmp_path / "file"
+    foreign = b"".join(framed(10, b"theirs", salt=1))
+    ours = b"".join(framed(11, b"ours", [b"and", b"more"], salt=2))
+    path.write_bytes(b"P" * 300_000 + foreign + b"PJ" + ours + ours[:-1])
+    fd = os.open(path, os.O_RDONLY)
+    reader = FrameReader(fd, salt=2)
+    (found,) = reader.whole_after(0)
+    assert (found.kind, found.meta, found.body) == (11, b"ours", b"andmore")
+    assert reader.at(0) == Fault(0, torn=False)
+    assert reader.at(found.end) == Fault(found.end, torn=True)
+    assert reader.at(found.end + len(ours)) is None
+    assert isinstance(reader.at(found.position), Frame)
+    os.close(fd)

@@ -1,0 +1,256 @@
+"""The journal as its users see it: what was told is there after it was opened again."""
+
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.errors import JournalError
+from agent.journal.binding import Binding
+from agent.journal.frames import framed
+from agent.journal.journal import Journal
+from agent.journal.state import Chosen, Numbers
+from agent.parcels import Cargo, Eventless, Outgoing
+from agent.runs import Excepted, Fate, Fingerprint, Progress, WindowCount
+from client.delivery import TopicPartition
+from tests.agent.journal.samples import (
+    ME,
+    A,
+    B,
+    batch,
+    files,
+    known,
+    ledger,
+    open_journal,
+    outgoing,
+    parcel,
+    plain,
+    run,
+    said,
+    seen,
+)
+
+
+def test_a_new_journal_is_empty_and_nobody_elses(tmp_path: Path) -> None:
+    directory = tmp_path / "some" / "agent"
+    journal, state = open_journal(directory)
+    assert not state.sources
+    assert not state.open
+    assert not state.statements
+    assert state.partitions == {}
+    assert state.is_copy_of is state.copied is state.damage is None
+    assert journal.agent_id == state.agent_id
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    for path in directory.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    journal.close()
+    again, state = open_journal(directory)
+    assert state.agent_id == journal.agent_id
+    again.close()
+
+
+def test_everything_is_there_again(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    strange = known(A, path="/var/log/\udcff\n.log", last_path="/é", size=7, seen_millis=9)
+    journal.source(strange)
+    journal.source(known(B, 100, fingerprint=Fingerprint(0, b"")))
+    lost = Excepted(Fate.LOST, -1, 55, "gone \udc80 for ever")
+    carried = Outgoing(
+        journal.next_number(),
+        Cargo.DEAD_LETTERS,
+        batch(3, "views.dead", 2),
+        (replace(run(A, 4, 3), excepted=(lost,)), run(B, position=100)),
+        (WindowCount(0, 1), WindowCount(60_000, 2)),
+        (0, 2, 1),
+    )
+    eventless = Eventless(journal.next_number(), "views", run(B, 1, 0, 110))
+    journal.parcel(parcel(carried, eventless=[eventless]))
+    journal.numbered([(carried.number, ME, 2**31 - 1, 2**32 - 1)])
+    journal.parcel(parcel(ledger(journal.next_number(), eventless.number)))
+    journal.partition("views", "id", 3, 8)
+    (first, second) = journal.open_batches
+    assert first.outgoing is carried
+    journal.close()
+
+    journal, state = open_journal(tmp_path)
+    assert state.sources == journal.sources
+    assert state.sources[0] == replace(strange, progress=Progress(30, 7))
+    assert state.sources[0].seen_millis == 9
+    assert state.sources[1].progress == Progress(110, 1)
+    reason = replace(lost, reason="gone ? for ever")
+    told = replace(carried, runs=(replace(carried.runs[0], excepted=(reason,)), *carried.runs[1:]))
+    assert plain(state.open[0]) == plain(replace(first, outgoing=told))
+    assert state.open[0].numbers == Numbers(ME, 2**31 - 1, 2**32 - 1)
+    assert plain(state.open[1]) == plain(second)
+    assert said(state.statements) == said([eventless]) == said(journal.statements)
+    assert journal.unpublished == ()
+    assert state.partitions == {"views": Chosen("id", 3, 8)}
+    assert journal.chosen("views") == Chosen("id", 3, 8)
+    assert journal.next_number() == 3
+    assert (state.ledger_seq, journal.ledger_seq) == (1, 1)
+    journal.acknowledged(first.outgoing.number, 50, 2)
+    assert journal.acknowledged_offset(TopicPartition("views.dead", 2)) == 52
+    journal.finished(B, 1000)
+    journal.finished(B, 2000)
+    before = said(journal.statements)
+    assert [each.number for each in journal.statements] == [1, 0, 4]
+    journal.close()
+
+    journal, state = open_journal(tmp_path)
+    assert said(state.statements) == before
+    assert journal.known_source(B) is not None
+    journal.close()
+
+
+def test_ids_are_never_the_same(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    ids = {journal.next_source() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(each) == 20 for each in ids)
+    journal.close()
+
+
+def test_numbers_that_were_journalled_are_not_given_again(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    journal.parcel(parcel(outgoing(journal.next_number(), run(A))))
+    journal.acknowledged(0, 0)
+    journal.parcel(parcel(ledger(journal.next_number(), 0)))
+    journal.acknowledged(1, 0)
+    assert not journal.statements
+    journal.close()
+    journal, _ = open_journal(tmp_path)
+    assert journal.next_number() == 2
+    journal.close()
+
+
+def test_a_source_is_forgotten_for_ever(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path, ledger=False)
+    journal.source(known(A))
+    journal.source(known(B))
+    journal.finished(A, 1000)
+    assert journal.forget_finished(1000) == []
+    assert journal.forget_finished(1001) == [A]
+    assert journal.known_source(A) is None
+    journal.close()
+    journal, state = open_journal(tmp_path)
+    assert [each.id for each in state.sources] == [B]
+    journal.close()
+
+
+def test_what_does_not_fit_is_a_bug_and_is_not_written(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    size = journal.sizes.file_bytes
+    with pytest.raises(ValueError, match="source a is not known"):
+        journal.parcel(parcel(outgoing(0, run(A))))
+    with pytest.raises(ValueError, match="source a is not known"):
+        journal.finished(A, 0)
+    with pytest.raises(ValueError, match="batch 0 is not open"):
+        journal.numbered([(0, ME, 0, 0)])
+    with pytest.raises(ValueError, match="batch 0 is not open"):
+        journal.acknowledged(0, 0)
+    with pytest.raises(ValueError, match="batch 0 is not open"):
+        journal.replaced(0, [])
+    assert journal.sizes.file_bytes == size
+    journal.close()
+    with pytest.raises(JournalError, match="is closed"):
+        journal.source(known(A))
+    with pytest.raises(JournalError, match="is closed"):
+        journal.acknowledged(0, 0)
+    journal.close()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from tests.agent.journal.samples import open_journal
+journal, state = open_journal(Path(sys.argv[1]))
+print(state.agent_id, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        theirs = other.stdout.readline().strip()
+        with pytest.raises(JournalError, match=f"{tmp_path} is in use: another agent"):
+            open_journal(tmp_path)
+        other.kill()
+    journal, state = open_journal(tmp_path)
+    assert state.agent_id == theirs
+    with pytest.raises(JournalError, match="is in use"):
+        open_journal(tmp_path)
+    journal.close()
+
+
+def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot be opened: File exists"):
+        Journal.open(
+            tmp_path / "file" / "agent",
+            sync=False,
+            limit_bytes=1000,
+            host_binding=Binding.of(tmp_path),
+        )
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    salt = journal._writer.salt
+    journal.close()
+    path = files(tmp_path)[-1]
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"".join(framed(99, b"\x90", salt=salt)))
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"written by a newer Penstock .*kind 99"):
+        open_journal(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:
+    """One makes parcels, one has them numbered and acknowledged, files change all the time."""
+    journal, _ = open_journal(tmp_path, limit=3_000, sync=True)
+    journal.source(known(A))
+    count = 300
+    done = threading.Event()
+
+    def ship() -> None:
+        for number in range(count):
+            while not any(each.outgoing.number == number for each in journal.open_batches):
+                done.wait(0.0005)
+            journal.numbered([(number, ME, number, number)])
+            if number % 10:
+                journal.acknowledged(number, number)
+
+    shipping = threading.Thread(target=ship)
+    shipping.start()
+    for number in range(count):
+        assert journal.next_number() == number
+        journal.parcel(parcel(outgoing(number, run(A, number, 1, number * 10))))
+    shipping.join()
+    open_numbers = [each.outgoing.number for each in journal.open_batches]
+    assert open_numbers == list(range(0, count, 10))
+    generation = journal.sizes.generation
+    assert generation > 3
+    held = (frozenset(journal.sources), tuple(map(plain, journal.open_batches)))
+    statements = journal.statements
+    journal.close()
+    assert len(files(tmp_path)) == 2
+    assert not list(tmp_path.glob("*.tmp"))
+
+    journal, state = open_journal(tmp_path)
+    assert state.damage is None
+    assert (seen(state).sources, seen(state).open) == held
+    assert state.statements == statements
+    journal.close()
