@@ -72,10 +72,7 @@ def test_the_own_directory_at_another_place_is_waited_for(
     assert registered(session, 1) == a_broker(1, location="container-2:/data")
 
 
-def test_a_copied_directory_is_refused_in_the_end(
-    session: Session, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cluster.brokers._EXPIRY_SLACK_S", 0.0)
+def test_a_copied_directory_is_refused_in_the_end(session: Session, connect: Connect) -> None:
     register(session, a_broker(1, location="a:/data"))
     copy = connect(timeout_s=1.0)
     with pytest.raises(BrokerIdTaken, match="a:/data"):

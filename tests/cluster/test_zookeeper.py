@@ -230,10 +230,7 @@ def test_a_foreign_address_is_said(tmp_path: Path) -> None:
         EmbeddedZooKeeper.start(tmp_path, port=2181, host="192.0.2.1")
 
 
-def test_a_directory_serves_one_at_a_time(
-    server: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cluster.zookeeper._LOCK_S", 0.5)
+def test_a_directory_serves_one_at_a_time(server: EmbeddedZooKeeper) -> None:
     with pytest.raises(DirectoryUnusable, match="in use by another"):
         EmbeddedZooKeeper.start(server.directory, port=0)
     assert server.answers()
