@@ -96,6 +96,7 @@ class JournalStatus(msgspec.Struct, frozen=True, kw_only=True):
     sources: int = 0
     full: str = ""  # why nothing can be written down now, in words
     damage: str = ""  # what was found damaged at the start, and what follows from it
+    given_up_statements: int = 0  # dropped, as too many waited to be published
 
 
 class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ _OF_JOURNAL: Final = (
     _Shown("statements", "gauge", "journal_statements", "The ledger's, not yet published."),
     _Shown("sources", "gauge", "journal_sources", "Sources that are remembered."),
     _Shown("full", "gauge", "journal_full", "1 while nothing can be written down."),
+    _Shown("given_up_statements", "counter", "ledger_given_up", "Statements that were dropped."),
 )
 _OF_PROCESS: Final = (
     _Shown("open_files", "gauge", "open_files", "Handles of files that are followed."),
