@@ -23,19 +23,17 @@ def dead_piece(
     """Those of one source, numbered from `first_seq` on; one at least."""
     frame = source.dead_frame(plan)
     bodies = [_body(each, source, plan) for each in dead]
-    lengths = list(map(len, bodies))
     stretch = Stretch(
         frame,
-        [each.time for each in dead],
-        range(first_seq, first_seq + len(dead)),
-        [each.position for each in dead],
-        bodies,
-        lengths,
+        times=[each.time for each in dead],
+        seqs=range(first_seq, first_seq + len(dead)),
+        positions=[each.position for each in dead],
+        bodies=bodies,
     )
     end = max(each.position + each.size for each in dead)
     run = Run(source.id, first_seq, len(dead), dead[0].position, end, len(dead))
     overhead = len(frame.identity) + 40
-    return Piece(run, stretch, overhead, sum(lengths) + len(dead) * overhead)
+    return Piece(run, stretch, overhead, sum(stretch.lengths) + len(dead) * overhead)
 
 
 def _body(dead: DeadLine, source: SourceHeader, plan: TopicPlan) -> bytes:

@@ -26,15 +26,16 @@ from agent.batches.varints import (
     size_of,
 )
 
-_IN_BLOCK: Final = BLOCK - 1
-
-Column: TypeAlias = Sequence[bytes]
+Column: TypeAlias = bytes | Sequence[bytes]
+"""A piece of every record: the same of all, or one for each."""
 
 NO_KEY: Final = b"\1"
 
-# The end of one record, and of the next one its length and its attributes.
+_IN_BLOCK: Final = BLOCK - 1
+_WITH_LENGTH: Final = [size + size_of(size) for size in range(BLOCK)]
 _BETWEEN: Final = [b"\0" + each + b"\0" for each in SMALL]
 _OFFSETS_WITHOUT_KEY: Final = [each + NO_KEY for each in SMALL]
+_LONG: Final = 4  # a table is cut for a stretch if it is no longer than so many times the stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,41 +52,67 @@ class Frame:
     plain: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Stretch:
-    """Events of one source that follow each other in a batch, as columns. `lengths` are those of
-    the bodies. One time may stand for all; `seqs` ascend, and so do `positions`."""
+    """Events of one source that follow each other in a batch, as columns; one at least.
 
-    frame: Frame
-    times: Sequence[int] | int
-    seqs: Sequence[int]
-    positions: Sequence[int]
-    bodies: Sequence[bytes]
-    lengths: Sequence[int]
-    keys: Sequence[bytes] | None = None
+    `lengths` are those of the bodies, `longest` of none more. One time may stand for all; `seqs`
+    ascend, and so do `positions`.
+    """
+
+    __slots__ = (
+        *("frame", "times", "seqs", "positions", "bodies", "lengths", "keys"),
+        *("longest", "earliest", "latest"),
+    )
+
+    def __init__(
+        self,
+        frame: Frame,
+        *,
+        times: Sequence[int] | int,
+        seqs: Sequence[int],
+        positions: Sequence[int],
+        bodies: Sequence[bytes],
+        keys: Sequence[bytes] | None = None,
+        lengths: Sequence[int] | None = None,
+        longest: int | None = None,
+    ) -> None:
+        self.frame = frame
+        self.times = times
+        self.seqs = seqs
+        self.positions = positions
+        self.bodies = bodies
+        self.keys = keys
+        self.lengths = lengths if lengths is not None else list(map(len, bodies))
+        self.longest = longest if longest is not None else max(self.lengths)
+        self.earliest = times if isinstance(times, int) else min(times)
+        self.latest = times if isinstance(times, int) else max(times)
 
     def __len__(self) -> int:
         return len(self.bodies)
 
     def part(self, start: int, stop: int) -> "Stretch":
-        times = self.times if isinstance(self.times, int) else self.times[start:stop]
         return Stretch(
             self.frame,
-            times,
-            self.seqs[start:stop],
-            self.positions[start:stop],
-            self.bodies[start:stop],
-            self.lengths[start:stop],
-            None if self.keys is None else self.keys[start:stop],
+            times=self.times if isinstance(self.times, int) else self.times[start:stop],
+            seqs=self.seqs[start:stop],
+            positions=self.positions[start:stop],
+            bodies=self.bodies[start:stop],
+            keys=None if self.keys is None else self.keys[start:stop],
+            lengths=self.lengths[start:stop],
+            longest=self.longest,
         )
 
-    @property
-    def earliest(self) -> int:
-        return self.times if isinstance(self.times, int) else min(self.times)
-
-    @property
-    def latest(self) -> int:
-        return self.times if isinstance(self.times, int) else max(self.times)
+    def chosen(self, places: Sequence[int]) -> "Stretch":
+        """The events in these places."""
+        times, keys = self.times, self.keys
+        return Stretch(
+            self.frame,
+            times=times if isinstance(times, int) else [times[at] for at in places],
+            seqs=[self.seqs[at] for at in places],
+            positions=[self.positions[at] for at in places],
+            bodies=[self.bodies[at] for at in places],
+            keys=None if keys is None else [keys[at] for at in places],
+        )
 
 
 def framed(stretches: Sequence[Stretch], base_time: int) -> bytes:
@@ -116,37 +143,47 @@ def _even(stretch: Stretch, offset: int) -> Iterator[tuple[int, int]]:
 def _pieces(part: Stretch, base_time: int, offset: int) -> list[bytes]:
     """All records of a part, in pieces; the first begins with the end of the record before."""
     frame, count = part.frame, len(part)
-    sizes = Sizes(part.lengths)
+    sizes = _Sizes(part.lengths, part.longest)
     bodies: list[Column] = [part.bodies]
     if frame.plain:
         bodies.insert(0, sizes.written())
-    moments = _moments(part.times, frame.identity, count, sizes)
+    moments = _moments(part, frame.identity, sizes)
     sizes.add(len(frame.head) + len(frame.identity) + len(frame.before_body))
     sizes.add(size_of(part.seqs[0]) + size_of(part.positions[0]))
     value_length = sizes.written()
-    deltas = _deltas(part.times, base_time, count, sizes)
-    offsets, keys = _offsets_and_keys(part.keys, offset, count, sizes)
+    deltas = _deltas(part, base_time, sizes)
+    offsets = _offsets_and_keys(part.keys, offset, count, sizes)
     sizes.add(2)  # attributes, number of headers
     columns = [
-        *(sizes.between(), deltas, offsets, *keys, value_length),
-        *([frame.head] * count, *moments),
-        *_ascending(part.seqs, b""),
+        *(sizes.between(), deltas, *offsets, value_length, frame.head, *moments),
+        *_ascending(part.seqs),
         *_ascending(part.positions, frame.before_body),
         *bodies,
     ]
-    width = len(columns)
+    return _laid_out(columns, count)
+
+
+def _laid_out(columns: Sequence[Column], count: int) -> list[bytes]:
+    """Row by row in one list. What is the same in all rows is put together with its neighbours."""
+    few: list[Column] = []
+    for column in columns:
+        if isinstance(column, bytes) and few and isinstance(few[-1], bytes):
+            few[-1] += column
+        elif column:
+            few.append(column)
+    width = len(few)
     flat: list[bytes] = [b""] * (width * count)
-    for place, column in enumerate(columns):
-        flat[place::width] = column
+    for place, column in enumerate(few):
+        flat[place::width] = [column] * count if isinstance(column, bytes) else column
     return flat
 
 
-class Sizes:
+class _Sizes:
     """How long each record is, as far as it is put together: what varies, and what is fixed."""
 
-    def __init__(self, varying: Sequence[int]) -> None:
+    def __init__(self, varying: Sequence[int], longest: int) -> None:
         self._varying = varying
-        self._lowest, self._highest = min(varying), max(varying)
+        self._most = longest
         self._fixed = 0
 
     def add(self, more: int) -> None:
@@ -155,85 +192,105 @@ class Sizes:
 
     def add_column(self, more: Sequence[int]) -> None:
         self._varying = list(map(add, self._varying, more))
-        self._lowest, self._highest = min(self._varying), max(self._varying)
+        self._most = max(self._varying)
 
-    def written(self) -> Column:
-        """The sizes so far, as what stands in front; which makes every record so much longer."""
-        fixed, lowest, highest = self._fixed, self._lowest, self._highest
-        if fixed + highest < BLOCK:
-            column = [SMALL[size + fixed] for size in self._varying]
-        else:
-            column = [VARINTS[size + fixed] for size in self._varying]
-        size = size_of(fixed + lowest)
-        if fixed + highest < next_size(fixed + lowest):
-            self.add(size)
+    def between(self) -> Sequence[bytes]:
+        """The end of the record before, the length of this one, its attributes."""
+        if self._fixed + self._most >= BLOCK:
+            return [b"\0" + VARINTS[size + self._fixed] + b"\0" for size in self._varying]
+        return _looked_up(_BETWEEN, self._varying, self._fixed, self._most)
+
+    def written(self) -> Sequence[bytes]:
+        """The same, as what stands in front; which makes every record so much longer."""
+        fixed, most = self._fixed, self._most
+        column = _looked_up(SMALL, self._varying, fixed, most)
+        limit = next_size(fixed)
+        if fixed + most < limit or fixed + most < next_size(fixed + min(self._varying)):
+            self.add(len(column[0]))
+        elif not fixed and most < BLOCK:
+            self._varying = list(map(_WITH_LENGTH.__getitem__, self._varying))
+            self._most += 2
         else:
             self.add_column(list(map(len, column)))
         return column
 
-    def between(self) -> Column:
-        """The end of the record before, the length of this one, its attributes."""
-        fixed = self._fixed
-        if fixed + self._highest < BLOCK:
-            return [_BETWEEN[size + fixed] for size in self._varying]
-        return [b"\0" + VARINTS[size + fixed] + b"\0" for size in self._varying]
+
+def _looked_up(table: list[bytes], numbers: Sequence[int], more: int, most: int) -> Sequence[bytes]:
+    """Each number, and so much more, in a table of numbers; none is above `most`."""
+    if more + most >= len(table):
+        return [VARINTS[number + more] for number in numbers]
+    if most < _LONG * len(numbers):
+        table = table[more : more + most + 1]
+        return list(map(table.__getitem__, numbers))
+    return [table[number + more] for number in numbers]
 
 
-def _moments(times: Sequence[int] | int, identity: bytes, count: int, sizes: Sizes) -> list[Column]:
+def _moments(part: Stretch, identity: bytes, sizes: _Sizes) -> list[Column]:
     """The times, and what follows them."""
+    times = part.times
     if isinstance(times, int):
         time = VARINTS[times]
         sizes.add(len(time))
-        return [[time + identity] * count]
-    earliest, latest = min(times), max(times)
-    if earliest < BLOCK or latest >= next_size(earliest):
+        return [time, identity]
+    if part.earliest < BLOCK or part.latest >= next_size(part.earliest):
         column = [VARINTS[time] for time in times]
         sizes.add_column(list(map(len, column)))
-        return [column, [identity] * count]
-    sizes.add(size_of(earliest))
-    return [[LOW[time & _IN_BLOCK] for time in times], _highs(times, identity)]
+        return [column, identity]
+    sizes.add(size_of(part.earliest))
+    blocks = [time >> BLOCK_BITS for time in times]
+    highs = {block: high_bytes(block) for block in set(blocks)}
+    return [
+        [LOW[time & _IN_BLOCK] for time in times],
+        list(map(highs.__getitem__, blocks)),
+        identity,
+    ]
 
 
-def _deltas(times: Sequence[int] | int, base_time: int, count: int, sizes: Sizes) -> Column:
-    if isinstance(times, int):
-        delta = VARINTS[times - base_time]
+def _deltas(part: Stretch, base_time: int, sizes: _Sizes) -> Column:
+    if part.earliest == part.latest:
+        delta = VARINTS[part.earliest - base_time]
         sizes.add(len(delta))
-        return [delta] * count
-    column = [VARINTS[time - base_time] for time in times]
+        return delta
+    assert not isinstance(part.times, int)
+    deltas = [time - base_time for time in part.times]
+    column = _looked_up(SMALL, deltas, 0, part.latest - base_time)
     sizes.add_column(list(map(len, column)))
     return column
 
 
 def _offsets_and_keys(
-    keys: Sequence[bytes] | None, offset: int, count: int, sizes: Sizes
-) -> tuple[Column, list[Column]]:
+    keys: Sequence[bytes] | None, offset: int, count: int, sizes: _Sizes
+) -> list[Column]:
     sizes.add(size_of(offset))
+    offsets = _ascending(range(offset, offset + count))
     if keys is None:
         sizes.add(len(NO_KEY))
         if offset + count <= BLOCK:
-            return _OFFSETS_WITHOUT_KEY[offset : offset + count], []
-        return [VARINTS[each] + NO_KEY for each in range(offset, offset + count)], []
+            return [_OFFSETS_WITHOUT_KEY[offset : offset + count]]
+        return [*offsets, NO_KEY]
     written = [VARINTS[len(key)] + key for key in keys]
     sizes.add_column(list(map(len, written)))
-    return [VARINTS[each] for each in range(offset, offset + count)], [written]
+    return [*offsets, written]
 
 
-def _ascending(numbers: Sequence[int], then: bytes) -> list[Column]:
-    """Numbers of one size, in ascending order, and what follows them."""
+def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
+    """Numbers of one size, in ascending order, and what follows each."""
     first, last, count = numbers[0], numbers[-1], len(numbers)
-    if last - first == count - 1 and first >> BLOCK_BITS == last >> BLOCK_BITS:
+    first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
+    if last - first == count - 1 and first_block == last_block:
         table = LOW if last >= BLOCK else SMALL
         low = table[first & _IN_BLOCK : (last & _IN_BLOCK) + 1]
-        rest = high_bytes(first >> BLOCK_BITS) + then if last >= BLOCK else then
-        return [low, [rest] * count] if rest else [low]
+        return [low, high_bytes(first_block) + then] if last >= BLOCK else [low, then]
     if last < BLOCK:
-        small = [SMALL[number] for number in numbers]
-        return [small, [then] * count] if then else [small]
+        return [[SMALL[number] for number in numbers], then]
     return [[LOW[number & _IN_BLOCK] for number in numbers], _highs(numbers, then)]
 
 
-def _highs(numbers: Sequence[int], then: bytes) -> Column:
-    """What stands behind the two lowest bytes of numbers, for the same block made only once."""
-    blocks = [number >> BLOCK_BITS for number in numbers]
-    known = {block: high_bytes(block) + then for block in set(blocks)}
-    return [known[block] for block in blocks]
+def _highs(numbers: Sequence[int], then: bytes) -> Sequence[bytes]:
+    """What stands behind the two lowest bytes of ascending numbers: the same for a whole block."""
+    highs: list[bytes] = []
+    while (start := len(highs)) < len(numbers):
+        block = numbers[start] >> BLOCK_BITS
+        stop = bisect_left(numbers, block + 1 << BLOCK_BITS, start + 1)
+        highs += [high_bytes(block) + then] * (stop - start)
+    return highs

@@ -9,10 +9,10 @@ from typing import Final
 
 from agent.batches.building import build
 from agent.batches.dead_letters import MOST_RAW
-from agent.batches.framing import Frame, Stretch
+from agent.batches.framing import Stretch
 from agent.batches.plan import TopicPlan
 from agent.events.cuts import Cut, DeadLine, Events
-from agent.runs import Excepted, Fate, Progress
+from agent.runs import Excepted, Fate
 from client.delivery import TopicPartition
 from schemas.bodies.checking import MOST_BYTES
 
@@ -20,27 +20,20 @@ _DOUBT: Final = 0.75  # of what is allowed: below it, no codec makes too much of
 _AROUND: Final = 256
 
 
-def without_oversized(
-    cut: Cut, frame: Frame, plan: TopicPlan, progress: Progress, end_position: int
-) -> Cut:
-    """The same, with such events among the dead; the cut itself if there are none."""
-    events = cut.events
-    if not events or not events.bodies:
-        return cut
+def without_oversized(cut: Cut, stretch: Stretch, plan: TopicPlan, end_position: int) -> Cut:
+    """The same, with such events among the dead; the cut itself if there are none. `stretch` has
+    the cut's events."""
+    frame = stretch.frame
     around = len(frame.identity) + len(frame.before_body) + _AROUND
     doubtful = int(min(plan.most_batch_bytes, MOST_BYTES) * _DOUBT) - around
-    if max(map(len, events.bodies)) <= doubtful:
+    if stretch.longest <= doubtful or cut.events is None:
         return cut
-    count = len(events.bodies)
-    lengths = list(map(len, events.bodies))
-    seqs = range(progress.seq, progress.seq + count)
-    stretch = Stretch(frame, events.times, seqs, events.positions, events.bodies, lengths)
     oversized = [
         at
-        for at, length in enumerate(lengths)
+        for at, length in enumerate(stretch.lengths)
         if length > doubtful and not _fits(stretch.part(at, at + 1), around, plan)
     ]
-    return _buried(cut, events, oversized, plan, end_position) if oversized else cut
+    return _buried(cut, cut.events, oversized, plan, end_position) if oversized else cut
 
 
 def _fits(alone: Stretch, around: int, plan: TopicPlan) -> bool:

@@ -16,12 +16,12 @@ from collections.abc import Callable
 
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
-from agent.batches.framing import Stretch
+from agent.batches.framing import Frame, Stretch
 from agent.batches.oversized import without_oversized
 from agent.batches.pieces import Piece, added_up
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.spreading import spread_out
-from agent.events.cuts import Cut
+from agent.events.cuts import Cut, Events
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
 from client.delivery import TopicPartition
@@ -60,21 +60,18 @@ class Packer:
         if self.oldest is None:
             self.oldest = self._clock()
         frame = source.frame(self.plan)
-        cut = without_oversized(cut, frame, self.plan, progress, end_position)
-        events = cut.events
-        count = len(events.bodies) if events else 0
+        stretch = _stretch(frame, cut.events, progress.seq)
+        if stretch is not None:
+            smaller = without_oversized(cut, stretch, self.plan, end_position)
+            if smaller is not cut:
+                cut, stretch = smaller, _stretch(frame, smaller.events, progress.seq)
+        count = len(stretch) if stretch is not None else 0
         run = Run(
             *(source.id, progress.seq, count, progress.position, end_position, cut.lines),
             added_up(cut.excepted),
         )
         overhead = len(frame.identity) + len(frame.before_body) + _PER_EVENT
-        stretch, size = None, 0
-        if events and count:
-            lengths = list(map(len, events.bodies))
-            seqs = range(progress.seq, progress.seq + count)
-            times, positions = events.times, events.positions
-            stretch = Stretch(frame, times, seqs, positions, events.bodies, lengths, events.keys)
-            size = sum(lengths) + count * overhead
+        size = sum(stretch.lengths) + count * overhead if stretch is not None else 0
         self._pieces.setdefault(source, []).append(Piece(run, stretch, overhead, size))
         if cut.dead:
             self._dead.append(dead_piece(source, self.plan, cut.dead, progress.dead_seq))
@@ -107,3 +104,16 @@ class Packer:
         parcel = Parcel(batches, statements, self._progress)
         self._forget()
         return parcel
+
+
+def _stretch(frame: Frame, events: Events | None, first_seq: int) -> Stretch | None:
+    if events is None or not events.bodies:
+        return None
+    return Stretch(
+        frame,
+        times=events.times,
+        seqs=range(first_seq, first_seq + len(events.bodies)),
+        positions=events.positions,
+        bodies=events.bodies,
+        keys=events.keys,
+    )

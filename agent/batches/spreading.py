@@ -67,7 +67,7 @@ def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
     places: dict[int, list[int]] = {}
     for at, key in enumerate(stretch.keys):
         places.setdefault(partition_of(key, partitions), []).append(at)
-    parts = ((partition, _chosen(stretch, at)) for partition, at in places.items())
+    parts = ((partition, stretch.chosen(at)) for partition, at in places.items())
     return [
         (partition, Piece(None, part, piece.overhead, _size(part, piece.overhead)))
         for partition, part in parts
@@ -76,16 +76,3 @@ def _by_key(piece: Piece, partitions: int) -> list[tuple[int, Piece]]:
 
 def _size(part: Stretch, overhead: int) -> int:
     return sum(part.lengths) + len(part) * overhead
-
-
-def _chosen(stretch: Stretch, places: Sequence[int]) -> Stretch:
-    keys = stretch.keys
-    return Stretch(
-        stretch.frame,
-        stretch.times if isinstance(stretch.times, int) else [stretch.times[at] for at in places],
-        [stretch.seqs[at] for at in places],
-        [stretch.positions[at] for at in places],
-        [stretch.bodies[at] for at in places],
-        [stretch.lengths[at] for at in places],
-        None if keys is None else [keys[at] for at in places],
-    )

@@ -37,8 +37,14 @@ def stretch_of(
     bodies: Sequence[bytes],
     keys: Sequence[bytes] | None = None,
 ) -> Stretch:
-    lengths = list(map(len, bodies))
-    return Stretch(source.frame(plan), times, seqs, positions, bodies, lengths, keys)
+    return Stretch(
+        source.frame(plan),
+        times=times,
+        seqs=seqs,
+        positions=positions,
+        bodies=bodies,
+        keys=keys,
+    )
 
 
 def slowly(

@@ -74,8 +74,12 @@ def test_lines_of_several_files_share_a_batch_file_by_file() -> None:
     assert [event["header"]["position"] for event in events] == [0, 3, 6, 0]
     assert events[3] == {
         "header": {
-            "time": NOW, "host": "web-17", "app": "cart",
-            "source": "bbbb", "seq": 0, "position": 0,
+            "time": NOW,
+            "host": "web-17",
+            "app": "cart",
+            "source": "bbbb",
+            "seq": 0,
+            "position": 0,
         },
         "path": "/var/log/b.log",
         "message": "b0",
