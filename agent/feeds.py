@@ -1,6 +1,5 @@
-"""One input at work: what reads for it, where its events go, what has become of its lines so far."""
+"""One input at work: what reads for it, by which schema, and what became of its lines so far."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent.config import Input, Times
@@ -26,22 +25,21 @@ class Counts:
     adjusted_times: int = 0
     rate_limited_seconds: float = 0.0
 
-    def add(self, runs: Sequence[Run]) -> None:
-        """Runs in the topic that the input is for."""
-        for run in runs:
-            self.events += run.events
-            self.lines += run.lines
-            self.bytes += run.end_position - run.position
-            for each in run.excepted:
-                count = max(0, each.count)
-                match each.fate:
-                    case Fate.FILTERED:
-                        self.filtered_lines += count
-                    case Fate.DEAD_LETTERED:
-                        self.dead_lettered_lines += count
-                    case Fate.LOST:
-                        self.lost_lines += count
-                        self.lost_bytes += max(0, each.bytes)
+    def add(self, run: Run) -> None:
+        """A run in the topic that the input is for."""
+        self.events += run.events
+        self.lines += run.lines
+        self.bytes += run.end_position - run.position
+        for each in run.excepted:
+            count = max(0, each.count)
+            match each.fate:
+                case Fate.FILTERED:
+                    self.filtered_lines += count
+                case Fate.DEAD_LETTERED:
+                    self.dead_lettered_lines += count
+                case Fate.LOST:
+                    self.lost_lines += count
+                    self.lost_bytes += max(0, each.bytes)
 
 
 @dataclass(slots=True, eq=False)

@@ -106,10 +106,9 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """A line that was too long, and more of what of it is passed over."""
     sums: dict[tuple[Fate, str], Excepted] = {}
     for each in (*first.excepted, *rest.excepted):
-        before = sums.get((each.fate, each.reason))
-        if before is not None:
-            each = replace(each, count=before.count + each.count, bytes=before.bytes + each.bytes)
-        sums[each.fate, each.reason] = each
+        key = each.fate, each.reason
+        before = sums.get(key, Excepted(each.fate, 0, 0, each.reason))
+        sums[key] = replace(each, count=before.count + each.count, bytes=before.bytes + each.bytes)
     return replace(
         first,
         consumed=first.consumed + rest.consumed,

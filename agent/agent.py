@@ -1,0 +1,162 @@
+"""One agent: its journal, its schemas, its files, and the two threads that do the work.
+
+    pipeline    looks, reads, packs, writes down       agent.pipeline
+    shipping    sends, numbers, hears what arrived     agent.shipping.shipper
+
+They meet in the journal and in the shipper's queue. Stopping goes with the stream: nothing more is
+read, what was read is handed over, what was handed over may still arrive; what does not is in the
+journal, and is sent at the next start.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.config import AgentConfig, Input
+from agent.errors import AgentError
+from agent.files.files import Files
+from agent.files.inputs import FileInput
+from agent.journal.binding import Binding
+from agent.journal.journal import Journal
+from agent.journal.state import State
+from agent.pipeline import Pipeline
+from agent.remembered_inputs import read_names, write_names
+from agent.shipping.shipper import Shipper
+from agent.standing import Parts, standing
+from agent.status import Phase, Status
+from agent.topic_schemas.following import TopicSchemas
+
+_STUCK_SECONDS: Final = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """`start`, `reload` and `stop` belong to one thread; `status`, `stuck`, `failure` to any."""
+
+    def __init__(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
+        self._config = config
+        self._inputs = tuple(inputs)
+        self._phase = Phase.STARTING
+        self._started_millis = time.time_ns() // 1_000_000
+        self._parts: Parts | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why it had to stop by itself."""
+        if self._failure is None and self._parts is not None:
+            return self._parts.shipper.failure
+        return self._failure
+
+    def start(self) -> None:
+        """Raises AgentError, and leaves nothing behind then."""
+        config, directory = self._config, Path(self._config.data_dir)
+        try:
+            binding = Binding.of(directory)
+        except OSError as error:
+            raise AgentError(f"data_dir {directory}: {error.strerror or error}") from None
+        journal, state = Journal.open(
+            directory,
+            sync=config.journal_sync,
+            limit_bytes=config.limits.journal_bytes,
+            host_binding=binding,
+            ledger=config.ledger,
+        )
+        _say(state)
+        schemas = TopicSchemas(
+            config.registry,
+            directory,
+            auto_register=config.auto_register,
+            ledger=config.ledger,
+            tell=self._schemas_changed,
+        )
+        schemas.want(self._inputs)
+        shipper = Shipper(config, journal, state, schemas)
+        files = Files(
+            [FileInput.of(each) for each in self._inputs],
+            state.sources,
+            journal.next_source,
+            config.limits,
+            config.hold_deleted,
+            config.scan_interval,
+            seen=read_names(directory) | {each.input for each in state.sources},
+        )
+        pipeline = Pipeline(
+            config, self._inputs, files, journal=journal, shipper=shipper, schemas=schemas
+        )
+        self._parts = Parts(journal, schemas, shipper, files, pipeline, state)
+        self._remember_inputs()
+        schemas.start()
+        shipper.start()
+        self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
+        self._thread.start()
+        self._phase = Phase.RUNNING
+
+    def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
+        """Takes other inputs. What was read the old way goes out first."""
+        assert self._parts is not None
+        self._config, self._inputs = config, tuple(inputs)
+        self._parts.schemas.want(inputs)
+        self._parts.pipeline.reload(inputs)
+        self._remember_inputs()
+
+    def stop(self) -> bool:
+        """Whether every line that was read is acknowledged."""
+        self._phase = Phase.DRAINING
+        parts, thread = self._parts, self._thread
+        if parts is None or thread is None:
+            return True
+        parts.pipeline.stop()
+        thread.join()
+        drained = parts.shipper.stop(self._config.drain)
+        parts.schemas.close()
+        parts.journal.close()
+        return drained
+
+    def status(self) -> Status:
+        return standing(
+            self._config,
+            self._inputs,
+            self._parts,
+            phase=Phase.FAILED if self.failure else self._phase,
+            started_millis=self._started_millis,
+            failure=self.failure or "",
+        )
+
+    def stuck(self) -> str:
+        """Why it does not move any more; empty while it does."""
+        if self._parts is None or self._phase is not Phase.RUNNING:
+            return ""
+        still = time.monotonic() - self._parts.pipeline.turned_at
+        return f"nothing has been looked at for {still:.0f} s" if still > _STUCK_SECONDS else ""
+
+    def _follow(self) -> None:
+        assert self._parts is not None
+        try:
+            self._parts.pipeline.run()
+        except Exception as error:
+            log.exception("reading ended")
+            self._failure = f"reading ended: {error!r}"
+
+    def _remember_inputs(self) -> None:
+        try:
+            write_names(Path(self._config.data_dir), {each.label for each in self._inputs})
+        except OSError as error:
+            log.warning("names of inputs could not be written down error=%s", error.strerror)
+
+    def _schemas_changed(self) -> None:
+        if self._parts is not None:
+            self._parts.pipeline.schemas_changed()
+
+
+def _say(state: State) -> None:
+    """What was found in the data directory that somebody must know."""
+    if state.copied:
+        log.warning("data directory is a copy: %s", state.copied)
+    if state.damage:
+        log.error("journal was damaged: %s", state.damage)

@@ -1,0 +1,255 @@
+"""Where events of inputs go: a packer for each topic and schema, and the way out of it.
+
+A destination is open while the cluster has said where its topic is, and the topic moves. Closing
+one makes a parcel of what was added since, and hands it over: to the journal, then to shipping.
+What the journal could not take is handed over first the next time, before anything else is read.
+
+The pipeline's thread; what is counted may be looked at by others.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from agent.batches.packer import Packer
+from agent.batches.plan import SourceHeader, TopicPlan
+from agent.batches.tail_encoder import TailEncoder
+from agent.config import AgentConfig
+from agent.events.cuts import Cut
+from agent.feeds import Feed
+from agent.files.followed import Followed
+from agent.files.happenings import Lost
+from agent.journal.journal import Journal
+from agent.parcels import Cargo, Eventless, Parcel
+from agent.runs import Excepted, Fate, Progress, Run, SourceId
+from agent.shipping.shipper import Shipper
+from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.values import TopicSchema
+
+_NO_SCHEMA: Final = 0
+
+
+class Destination:
+    """One topic, as one schema has it."""
+
+    def __init__(
+        self,
+        topic: str,
+        schema: TopicSchema,
+        *,
+        plain: bool,
+        config: AgentConfig,
+        shipper: Shipper,
+        schemas: TopicSchemas,
+    ) -> None:
+        self.topic = topic
+        self.closed = 0  # how often
+        self._config = config
+        self._shipper = shipper
+        self._schemas = schemas
+        self._plan = TopicPlan(
+            topic=topic,
+            schema_id=schema.id,
+            dead_schema_id=_NO_SCHEMA,
+            host=config.host_name,
+            plain=plain,
+            header_rest=TailEncoder(schema.schema).header_rest if plain else b"",
+            window_millis=config.window * 1000,
+            batches=config.batches,
+        )
+        self._packer = Packer(self._plan)
+        self._knows_dead = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can be added now."""
+        if self.holds_something:
+            return self.topic not in self._shipper.stalled()
+        return self._take_plan(for_dead=self._knows_dead)
+
+    @property
+    def holds_something(self) -> bool:
+        return self._packer.oldest is not None
+
+    @property
+    def is_full(self) -> bool:
+        return self._packer.full
+
+    def is_due(self, now: float) -> bool:
+        oldest = self._packer.oldest
+        return oldest is not None and now - oldest >= self._config.batches.linger
+
+    def can_take(self, cut: Cut) -> bool:
+        """Dead letters need a place of their own, which is asked for when there are any."""
+        if not cut.dead or self._knows_dead:
+            return True
+        if self.holds_something:
+            return False
+        self._knows_dead = self._take_plan(for_dead=True)
+        return self._knows_dead
+
+    def add(self, source: SourceHeader, cut: Cut, progress: Progress) -> Progress:
+        return self._packer.add(source, cut, progress, progress.position + cut.consumed)
+
+    def close(self, now_millis: int, journal: Journal) -> Parcel:
+        self.closed += 1
+        return self._packer.close(now_millis, journal.next_number)
+
+    def _take_plan(self, *, for_dead: bool) -> bool:
+        """What the cluster says now, while nothing is held; whether that is enough."""
+        placement = self._shipper.target(self.topic)
+        if placement is None or self.topic in self._shipper.stalled():
+            return False
+        plan = replace(
+            self._plan,
+            partition=placement.partition,
+            partitions=placement.partitions,
+            most_batch_bytes=self._shipper.most_batch_bytes(self.topic),
+        )
+        if for_dead:
+            dead = self._shipper.target(plan.dead_topic)
+            schema = self._schemas.dead_letters(self.topic)
+            if dead is None or schema is None or plan.dead_topic in self._shipper.stalled():
+                return False
+            plan = replace(
+                plan,
+                dead_schema_id=schema.id,
+                dead_partition=dead.partition,
+                most_dead_bytes=self._shipper.most_batch_bytes(plan.dead_topic),
+            )
+        if plan != self._packer.plan:
+            self._packer.plan = plan
+        return True
+
+
+class Destinations:
+    """All of an agent's."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        journal: Journal,
+        shipper: Shipper,
+        schemas: TopicSchemas,
+        feeds: Mapping[str, Feed],
+    ) -> None:
+        self._config = config
+        self._journal = journal
+        self._shipper = shipper
+        self._schemas = schemas
+        self._feeds = feeds
+        self._open: dict[tuple[str, int], Destination] = {}
+        self._headers: dict[SourceId, SourceHeader] = {}
+        self._inputs: dict[SourceId, str] = {}
+        self._not_taken: Parcel | None = None
+        self.last_number = -1
+
+    def of(self, feed: Feed) -> Destination | None:
+        """None as long as there is no schema."""
+        schema, reader = feed.schema, feed.reader
+        if schema is None or reader is None:
+            return None
+        key = feed.input.topic, schema.id
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = Destination(
+                feed.input.topic,
+                schema,
+                plain=reader.plain,
+                config=self._config,
+                shipper=self._shipper,
+                schemas=self._schemas,
+            )
+        return found
+
+    def holding(self, topic: str) -> list[Destination]:
+        """Those of a topic that hold what the journal does not have yet."""
+        return [
+            each for each in self._open.values() if each.topic == topic and each.holds_something
+        ]
+
+    def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> None:
+        """Follows what the source had up to now."""
+        header = self._headers.get(followed.source)
+        if header is None or feed.input.label != self._inputs.get(followed.source):
+            header = SourceHeader(
+                followed.source,
+                followed.path,
+                feed.input.app or feed.input.topic,
+                feed.input.partition_by,
+            )
+            self._headers[followed.source] = header
+            self._inputs[followed.source] = feed.input.label
+        followed.progress = destination.add(header, cut, followed.progress)
+
+    def close(self, destination: Destination) -> None:
+        if destination.holds_something:
+            self._hand_over(destination.close(_now_millis(), self._journal))
+
+    def close_due(self, now: float) -> None:
+        for destination in self._open.values():
+            if destination.is_due(now):
+                self.close(destination)
+
+    def close_all(self) -> None:
+        self.hand_over_again()
+        for destination in self._open.values():
+            self.close(destination)
+
+    def start_over(self) -> None:
+        """Inputs or schemas have changed; everything was closed."""
+        self._open = {key: each for key, each in self._open.items() if each.holds_something}
+        self._headers.clear()
+
+    def lose(self, lost: Lost) -> None:
+        """Bytes of a source that nobody can read any more are a run of their own."""
+        followed = lost.followed
+        self._close_topic(followed.topic)
+        progress = followed.progress
+        end = lost.position + max(0, lost.bytes)
+        excepted = Excepted(Fate.LOST, -1, lost.bytes, lost.reason)
+        run = Run(followed.source, progress.seq, 0, lost.position, end, 0, (excepted,))
+        after = replace(progress, position=end)
+        self._inputs.setdefault(followed.source, followed.input)
+        statement = Eventless(self._journal.next_number(), followed.topic, run)
+        self._hand_over(Parcel((), (statement,), {followed.source: after}))
+        followed.progress = after
+
+    def end(self, followed: Followed) -> None:
+        """Nothing more of it will be added."""
+        self._close_topic(followed.topic)
+        self._headers.pop(followed.source, None)
+        self._inputs.pop(followed.source, None)
+
+    def hand_over_again(self) -> None:
+        """What the journal could not take the last time."""
+        if self._not_taken is not None:
+            self._hand_over(self._not_taken)
+
+    def _close_topic(self, topic: str) -> None:
+        for destination in self.holding(topic):
+            self.close(destination)
+
+    def _hand_over(self, parcel: Parcel) -> None:
+        self._not_taken = parcel
+        self._journal.parcel(parcel)
+        self._not_taken = None
+        self._shipper.submit(parcel)
+        numbers = [each.number for each in parcel.batches]
+        self.last_number = max(self.last_number, *numbers) if numbers else self.last_number
+        self._count(parcel)
+
+    def _count(self, parcel: Parcel) -> None:
+        runs: list[Run] = [each.run for each in parcel.eventless]
+        for batch in parcel.batches:
+            if batch.cargo is Cargo.EVENTS:
+                runs += batch.runs
+        for run in runs:
+            feed = self._feeds.get(self._inputs.get(run.source, ""))
+            if feed is not None:
+                feed.counts.add(run)
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,165 @@
+"""What happens to files, written down and told: sources come, are renamed, lose bytes, and end.
+
+The journal hears of a source before anything of it is shipped, and of its end after everything of
+it was handed over.
+"""
+
+import logging
+import time
+from collections.abc import Iterable
+
+from agent.destinations import Destinations
+from agent.files.files import Files
+from agent.files.followed import Followed
+from agent.files.happenings import (
+    Appeared,
+    Compressed,
+    Deleted,
+    Ended,
+    Forgettable,
+    Grown,
+    Happening,
+    Lost,
+    Polling,
+    ReadableAgain,
+    Released,
+    Renamed,
+    Truncated,
+    Unreadable,
+)
+from agent.files.names import printable
+from agent.intake import Intake
+from agent.journal.journal import Journal
+from agent.runs import SourceId
+
+log = logging.getLogger(__name__)
+
+
+class Following:
+    """Belongs to the pipeline's thread; `intakes`, `unreadable` and `polling` may be looked at by
+    others."""
+
+    def __init__(
+        self,
+        files: Files,
+        journal: Journal,
+        destinations: Destinations,
+    ) -> None:
+        self._files = files
+        self._journal = journal
+        self._destinations = destinations
+        self._waiting: list[Happening] = []
+        self.intakes: dict[SourceId, Intake] = {}
+        self.unreadable: dict[str, str] = {}
+        self.polling = ""
+
+    def intake(self, followed: Followed) -> Intake | None:
+        """None as long as the journal does not know the source, or no input wants it."""
+        return self.intakes.get(followed.source)
+
+    def note(self, happenings: Iterable[Happening], now: float) -> None:
+        """All of them, in their order; what JournalFull interrupts is gone on with the next time,
+        before anything else."""
+        self._waiting += happenings
+        while self._waiting:
+            self._note(self._waiting[0], now)
+            del self._waiting[0]
+
+    def start_over(self) -> None:
+        """Readers have changed."""
+        for intake in self.intakes.values():
+            intake.start_over()
+
+    def _note(self, happening: Happening, now: float) -> None:
+        match happening:
+            case Appeared(followed, known_before):
+                self._appeared(followed, now, known_before=known_before)
+            case Renamed(followed, former):
+                self._journal.source(self._files.snapshot_of(followed))
+                log.info(
+                    "file renamed source=%s from=%s to=%s",
+                    followed.source,
+                    printable(former),
+                    printable(followed.current_path),
+                )
+            case Grown(followed):
+                self._journal.source(self._files.snapshot_of(followed))
+            case Truncated(followed, lost, following):
+                log.info(
+                    "file begins anew path=%s source=%s next=%s unread_bytes=%d",
+                    printable(followed.current_path),
+                    followed.source,
+                    following.source,
+                    lost,
+                )
+            case Deleted(followed):
+                log.info(
+                    "file deleted path=%s source=%s unread_bytes=%d",
+                    printable(followed.current_path),
+                    followed.source,
+                    followed.unread,
+                )
+            case Lost():
+                self._lost(happening)
+            case Ended(followed):
+                self._ended(followed)
+            case Released(followed):
+                self.intakes.pop(followed.source, None)
+            case Forgettable(source):
+                self._journal.forget(source)
+            case _:
+                self._told(happening)
+
+    def _appeared(self, followed: Followed, now: float, *, known_before: bool) -> None:
+        self._journal.source(self._files.snapshot_of(followed))
+        self.intakes[followed.source] = Intake(followed, now)
+        if not known_before:
+            log.info(
+                "file followed path=%s source=%s input=%s position=%d size=%d",
+                printable(followed.current_path),
+                followed.source,
+                followed.input,
+                followed.progress.position,
+                followed.size,
+            )
+
+    def _lost(self, lost: Lost) -> None:
+        followed = lost.followed
+        log.warning(
+            "bytes lost path=%s source=%s position=%d bytes=%d reason=%s",
+            printable(followed.current_path),
+            followed.source,
+            lost.position,
+            lost.bytes,
+            lost.reason,
+        )
+        self._destinations.lose(lost)
+
+    def _ended(self, followed: Followed) -> None:
+        self._destinations.end(followed)
+        self._journal.finished(followed.source, time.time_ns() // 1_000_000)
+        self.intakes.pop(followed.source, None)
+        log.info(
+            "file shipped to its end path=%s source=%s bytes=%d",
+            printable(followed.current_path),
+            followed.source,
+            followed.progress.position,
+        )
+
+    def _told(self, happening: Happening) -> None:
+        match happening:
+            case Unreadable(path, why):
+                self.unreadable[path] = why
+                log.warning("cannot be read path=%s reason=%s", printable(path), why)
+            case ReadableAgain(path):
+                self.unreadable.pop(path, None)
+                log.info("can be read again path=%s", printable(path))
+            case Compressed(name, path):
+                log.info("compressed files are not read input=%s path=%s", name, printable(path))
+            case Polling(path, why):
+                self.polling = f"{printable(path)}: {why}"
+                log.warning(
+                    "no notice of changes, the disk is looked at now and then path=%s reason=%s",
+                    printable(path),
+                    why,
+                )

@@ -1,0 +1,249 @@
+"""From files to parcels: the one thread that looks, reads, packs, and writes down.
+
+A turn looks at what has happened to files, reads from those that have something, a piece each, and
+closes what is full or has waited long enough. What is closed is in the journal before anybody else
+sees it. While there is no room for more on the way to the brokers, or none on the disk, nothing is
+read: the files are the buffer.
+
+What other threads want done is put into a queue, and is done between turns.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from agent.beating import Beating
+from agent.config import AgentConfig, Input, Limits
+from agent.destinations import Destination, Destinations
+from agent.errors import JournalFull
+from agent.feeds import Feed
+from agent.files.files import Files
+from agent.files.inputs import FileInput
+from agent.following import Following
+from agent.intake import Intake
+from agent.journal.journal import Journal
+from agent.resource_limits import (
+    CpuAllowance,
+    cpu_seconds,
+    memory_allowance,
+    resident_bytes,
+)
+from agent.shipping.shipper import Shipper
+from agent.topic_schemas.following import TopicSchemas
+
+_TURN_SECONDS: Final = 0.025
+_PAUSE_WHEN_FULL: Final = 1.0
+_WEIGHED_EVERY: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+Order = Callable[[], None]
+
+
+class Pipeline:
+    """`run` is the thread; everything else may be called by others where it says so."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        inputs: Sequence[Input],
+        files: Files,
+        *,
+        journal: Journal,
+        shipper: Shipper,
+        schemas: TopicSchemas,
+    ) -> None:
+        self._config = config
+        self._files = files
+        self._journal = journal
+        self._shipper = shipper
+        self._schemas = schemas
+        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._cpu = CpuAllowance(config.limits.cpu, time.monotonic(), cpu_seconds())
+        self.feeds: dict[str, Feed] = {}
+        self.destinations = Destinations(config, journal, shipper, schemas, self.feeds)
+        self.following = Following(files, journal, self.destinations)
+        self._beating = Beating(files, self.destinations, shipper, self.following.intakes)
+        self.paused_seconds = 0.0
+        self.over_memory = False
+        self.full = ""  # why nothing can be written down now
+        self.turned_at = time.monotonic()
+        self._now_millis = 0
+        self._weighed_at = 0.0
+        self._feed(inputs)
+
+    # Any thread
+
+    def reload(self, inputs: Sequence[Input]) -> None:
+        self._order(lambda: self._reload(inputs))
+
+    def schemas_changed(self) -> None:
+        self._order(self._take_schemas)
+
+    def stop(self) -> None:
+        """Nothing more is read; what was read is handed on, and `run` returns."""
+        self._stopping.set()
+        self._files.wake()
+
+    def _order(self, order: Order) -> None:
+        self._orders.put(order)
+        self._files.wake()
+
+    # The pipeline's thread
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            self.turned_at = time.monotonic()
+            try:
+                self._turn(self.turned_at)
+            except JournalFull as error:
+                self._stand_still(error)
+            else:
+                if self.full:
+                    log.info("the journal can be written again")
+                    self.full = ""
+        self._end()
+
+    def _turn(self, now: float) -> None:
+        self.destinations.hand_over_again()
+        self._do_orders()
+        self.following.note(self._files.look(now), now)
+        has_read = self._read(now)
+        self.destinations.close_due(now)
+        self._beating.beat(now)
+        self._keep_to_limits(now)
+        if not has_read:
+            self._files.wait(_TURN_SECONDS)
+
+    def _read(self, now: float) -> bool:
+        """A piece of each file that has something; whether there was any."""
+        self._now_millis = time.time_ns() // 1_000_000
+        has_read = False
+        for followed in self._files.ready():
+            intake = self.following.intake(followed)
+            if intake is None or not intake.is_due(now):
+                continue
+            feed = self.feeds.get(followed.input)
+            if feed is None:
+                continue
+            destination = self.destinations.of(feed)
+            if destination is None or not destination.is_open:
+                continue
+            if not self._shipper.room():
+                self._shipper.wait_for_room(_TURN_SECONDS)
+                return has_read
+            if self._read_one(intake, feed, destination, now):
+                has_read = True
+            if self._stopping.is_set():
+                break
+        return has_read
+
+    def _read_one(self, intake: Intake, feed: Feed, destination: Destination, now: float) -> bool:
+        """Whether anything came of it."""
+        assert feed.reader is not None
+        most_lines = feed.lines_allowed(now)
+        if most_lines == 0:
+            return False
+        try:
+            cut = intake.take(feed.reader, now, self._now_millis, most_lines)
+        except OSError:
+            return False  # noted by the files, and told at the next look
+        if cut is None:
+            return False
+        if not destination.can_take(cut):
+            intake.start_over()
+            return False
+        feed.took(cut.lines + sum(max(0, each.count) for each in cut.excepted), now)
+        feed.counts.adjusted_times += cut.clamped
+        self.destinations.add(destination, intake.followed, feed, cut)
+        if not intake.followed.unread:
+            intake.behind_since = now
+        if destination.is_full:
+            self.destinations.close(destination)
+        return True
+
+    def _keep_to_limits(self, now: float) -> None:
+        limits = self._config.limits
+        if limits.memory_bytes and now >= self._weighed_at + _WEIGHED_EVERY:
+            self._weighed_at = now
+            self._weigh(limits)
+        if limits.cpu:
+            pause = self._cpu.pause(now, cpu_seconds())
+            if pause:
+                self._stopping.wait(pause)
+                self.paused_seconds += pause
+
+    def _weigh(self, limits: Limits) -> None:
+        """As much may be on its way as the memory allows."""
+        allowance = memory_allowance(
+            resident_bytes(),
+            limits.memory_bytes,
+            in_flight_limit=limits.in_flight_bytes,
+            batch_bytes=self._config.batches.bytes,
+        )
+        self._shipper.in_flight_limit = allowance.in_flight
+        if allowance.exceeded and not self.over_memory:
+            log.warning("above limits.memory_bytes, and nothing is left to give back")
+        self.over_memory = allowance.exceeded
+
+    def _stand_still(self, error: JournalFull) -> None:
+        if not self.full:
+            log.error("nothing can be written down, nothing is read until it can error=%s", error)
+        self.full = str(error)
+        self._stopping.wait(_PAUSE_WHEN_FULL)
+
+    def _end(self) -> None:
+        """What was read is handed on; if it cannot be written down, it is read again one day."""
+        try:
+            self.destinations.close_all()
+        except JournalFull as error:
+            log.warning("read again at the next start: nothing can be written down error=%s", error)
+        self._files.close()
+
+    # Orders
+
+    def _do_orders(self) -> None:
+        while True:
+            try:
+                order = self._orders.get_nowait()
+            except Empty:
+                return
+            order()
+
+    def _feed(self, inputs: Sequence[Input]) -> None:
+        now = time.monotonic()
+        wanted = {each.label: each for each in inputs}
+        for name in [name for name in self.feeds if name not in wanted]:
+            del self.feeds[name]
+        for name, each in wanted.items():
+            before = self.feeds.get(name)
+            if before is None or before.input != each:
+                self.feeds[name] = Feed.of(each, now)
+                if before is not None:
+                    self.feeds[name].counts = before.counts
+        self._beating.topics({each.topic for each in inputs})
+        self._take_schemas()
+
+    def _reload(self, inputs: Sequence[Input]) -> None:
+        """What was read the old way goes out before anything is read the new way."""
+        self.destinations.close_all()
+        self._feed(inputs)
+        told = self._files.reconfigure([FileInput.of(each) for each in inputs])
+        self.following.note(told, time.monotonic())
+        self.following.start_over()
+        self.destinations.start_over()
+
+    def _take_schemas(self) -> None:
+        changed = False
+        for feed in self.feeds.values():
+            schema = self._schemas.of(feed.input)
+            missing = self._schemas.missing(feed.input)
+            changed |= feed.take_schema(schema, self._config.times, missing)
+        if changed:
+            self.destinations.close_all()
+            self.destinations.start_over()
+            self.following.start_over()

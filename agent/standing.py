@@ -1,0 +1,206 @@
+"""How an agent stands, put together from its parts when somebody asks.
+
+Whoever asks is on another thread than those who work: everything is read as it is found, and a
+number may be a moment older than the one beside it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, AgentConfig, Input
+from agent.feeds import Feed
+from agent.files.files import Files
+from agent.files.names import printable
+from agent.intake import Intake
+from agent.journal.journal import Journal
+from agent.journal.state import State
+from agent.parcels import Cargo
+from agent.pipeline import Pipeline
+from agent.resource_limits import cpu_seconds, resident_bytes
+from agent.runs import SourceId
+from agent.shipping.shipper import Shipper
+from agent.status import (
+    FileStatus,
+    InputStatus,
+    JournalStatus,
+    Phase,
+    ProcessStatus,
+    Status,
+    TopicStatus,
+)
+from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.values import TopicSchema
+from client.connection import SOFTWARE_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an agent is made of, and what its journal was when it started."""
+
+    journal: Journal
+    schemas: TopicSchemas
+    shipper: Shipper
+    files: Files
+    pipeline: Pipeline
+    found: State
+
+
+def standing(
+    config: AgentConfig,
+    inputs: Sequence[Input],
+    parts: Parts | None,
+    *,
+    phase: Phase,
+    started_millis: int,
+    failure: str,
+) -> Status:
+    status = Status(
+        phase=phase,
+        version=SOFTWARE_VERSION,
+        host=config.host_name,
+        cluster=config.cluster,
+        started_millis=started_millis,
+        failure=failure,
+        process=ProcessStatus(resident_bytes=resident_bytes(), cpu_seconds=cpu_seconds()),
+    )
+    if parts is None:
+        return status
+    files = _files(parts)
+    return msgspec.structs.replace(
+        status,
+        agent=parts.journal.agent_id,
+        copied_from=parts.found.is_copy_of or "",
+        inotify=parts.pipeline.following.polling or "on",
+        registry=parts.schemas.trouble,
+        ledger_seq=parts.journal.ledger_seq,
+        files=files,
+        inputs=tuple(_input(each, parts, files) for each in inputs),
+        topics=tuple(_topic(name, inputs, parts) for name in _topics(config, inputs, parts)),
+        journal=_journal(parts),
+        process=msgspec.structs.replace(
+            status.process,
+            open_files=parts.files.open_files,
+            paused_seconds=parts.pipeline.paused_seconds,
+            in_flight_bytes=parts.shipper.in_flight_bytes(),
+            in_flight_limit=parts.shipper.in_flight_limit,
+            over_memory=parts.pipeline.over_memory,
+        ),
+    )
+
+
+def _files(parts: Parts) -> tuple[FileStatus, ...]:
+    acknowledged = _first_open_positions(parts.journal)
+    intakes = list(parts.pipeline.following.intakes.values())
+    now = time.monotonic()
+    found = [_file(each, acknowledged, parts, now) for each in intakes]
+    return tuple(sorted(found, key=lambda each: (each.path, each.source)))
+
+
+def _first_open_positions(journal: Journal) -> Mapping[SourceId, int]:
+    """Where of each source the first byte stands that is on its way and not acknowledged."""
+    found: dict[SourceId, int] = {}
+    for each in journal.open_batches:
+        if each.outgoing.cargo is Cargo.EVENTS:
+            for run in each.outgoing.runs:
+                found[run.source] = min(run.position, found.get(run.source, run.position))
+    return found
+
+
+def _file(
+    intake: Intake, acknowledged: Mapping[SourceId, int], parts: Parts, now: float
+) -> FileStatus:
+    followed = intake.followed
+    known = parts.journal.known_source(followed.source)
+    position = known.progress.position if known else 0
+    done = acknowledged.get(followed.source, position)
+    lag = max(0, followed.size - done)
+    return FileStatus(
+        path=printable(followed.current_path),
+        source=followed.source,
+        input=followed.input,
+        topic=followed.topic,
+        size=followed.size,
+        position=position,
+        acknowledged=done,
+        lag_bytes=lag,
+        lag_seconds=max(0.0, now - intake.behind_since) if lag else 0.0,
+        deleted=followed.nameless,
+        error=parts.pipeline.following.unreadable.get(followed.current_path, ""),
+    )
+
+
+def _input(each: Input, parts: Parts, files: Sequence[FileStatus]) -> InputStatus:
+    feed = parts.pipeline.feeds.get(each.label)
+    mine = [file for file in files if file.input == each.label]
+    stalled = parts.shipper.stalled()
+    topics = (each.topic, each.topic + DEAD_SUFFIX)
+    standing_still = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
+    status = InputStatus(
+        name=each.label,
+        topic=each.topic,
+        files=len(mine),
+        unreadable_files=sum(1 for file in mine if file.error),
+        size=sum(file.size for file in mine),
+        lag_bytes=sum(file.lag_bytes for file in mine),
+        lag_seconds=max((file.lag_seconds for file in mine), default=0.0),
+        stopped=(feed.stopped if feed else "") or "; ".join(standing_still),
+        warning=(feed.warning if feed else "") or parts.schemas.warning(each),
+    )
+    return msgspec.structs.replace(status, **_counts(feed)) if feed else status
+
+
+def _counts(feed: Feed) -> dict[str, int | float]:
+    counts = feed.counts
+    return {name: getattr(counts, name) for name in counts.__slots__}
+
+
+def _topics(config: AgentConfig, inputs: Sequence[Input], parts: Parts) -> list[str]:
+    wanted = {each.topic for each in inputs} | set(parts.shipper.counts.topics)
+    if config.ledger:
+        wanted.add(LEDGER_TOPIC)
+    return sorted(wanted)
+
+
+def _topic(name: str, inputs: Sequence[Input], parts: Parts) -> TopicStatus:
+    chosen = parts.journal.chosen(name)
+    schema = _schema(name, inputs, parts.schemas)
+    counts = parts.shipper.counts.topics.get(name)
+    batches, size = parts.shipper.in_flight(name)
+    return TopicStatus(
+        name=name,
+        partitions=(chosen.partition,) if chosen else (),
+        schema_id=schema.id if schema else -1,
+        schema_version=schema.version if schema else -1,
+        stalled=parts.shipper.stalled().get(name, ""),
+        batches=counts.batches if counts else 0,
+        events=counts.events if counts else 0,
+        bytes=counts.bytes if counts else 0,
+        retries=counts.retries if counts else 0,
+        in_flight_batches=batches,
+        in_flight_bytes=size,
+        last_error=counts.last_error if counts else "",
+    )
+
+
+def _schema(name: str, inputs: Sequence[Input], schemas: TopicSchemas) -> TopicSchema | None:
+    if name == LEDGER_TOPIC:
+        return schemas.ledger
+    if name.endswith(DEAD_SUFFIX):
+        return schemas.dead_letters(name.removesuffix(DEAD_SUFFIX))
+    return next((schemas.of(each) for each in inputs if each.topic == name), None)
+
+
+def _journal(parts: Parts) -> JournalStatus:
+    sizes = parts.journal.sizes
+    return JournalStatus(
+        bytes=sizes.file_bytes,
+        generation=sizes.generation,
+        open_batches=sizes.open_batches,
+        statements=sizes.statements,
+        sources=sizes.sources,
+        full=parts.pipeline.full or parts.journal.trouble or "",
+        damage=parts.found.damage or "",
+    )
