@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from agent.errors import JournalError
+
 _MACHINE_IDS: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
@@ -24,9 +26,13 @@ class Binding:
 
     @classmethod
     def of(cls, directory: Path) -> Self:
-        """This machine's; makes the directory if it is not there. Raises OSError."""
-        make_private(directory)
-        status = directory.stat()
+        """This machine's; makes the directory if it is not there. Raises JournalError."""
+        try:
+            make_private(directory)
+            status = directory.stat()
+        except OSError as error:
+            words = f"the journal's directory {directory} cannot be used: {error.strerror}"
+            raise JournalError(words) from error
         return cls(_machine_id(), os.path.realpath(directory), status.st_dev, status.st_ino)
 
     def is_same_directory(self, other: "Binding") -> bool:

@@ -25,8 +25,9 @@ from client.delivery import TopicPartition
 from client.identity import Identity
 from wire.batch import BatchHeader
 
-MOST_STATEMENTS = 100_000
-"""More than this do not wait for the ledger: the oldest are given up, and counted."""
+MOST_WAITING = 100_000
+"""So many statements and runs wait for the ledger, some 30 MB. Beyond that the oldest are given up,
+and counted: lines go on, but what passed cannot be shown for them."""
 
 Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, CRC
 
@@ -50,6 +51,7 @@ class Contents:
     ledger_seq: int = 0
     next_number: int = 0
     given_up: int = 0  # statements
+    waiting: int = 0  # statements and their runs
     open_bytes: int = 0
     keeps_statements: bool = True
 
@@ -71,6 +73,7 @@ class Contents:
         self.keeps_statements = keep
         if not keep:
             self.statements.clear()
+            self.waiting = 0
 
     # What entries do
 
@@ -107,7 +110,7 @@ class Contents:
             self.acknowledged_offsets[target] = max(last, self.acknowledged_offsets.get(target, -1))
         if outgoing.cargo is Cargo.LEDGER:
             for covered in outgoing.covers:
-                self.statements.pop(covered, None)
+                self._drop(covered)
         else:
             self._add(self._shipped(done, header, base_offset, leader_epoch))
         self._end(outgoing)
@@ -139,6 +142,10 @@ class Contents:
         for source in sources:
             self.known.pop(source, None)
             self.progress.pop(source, None)
+
+    def restate(self, statement: Statement) -> None:
+        """One that waited when the file was begun."""
+        self._add(statement)
 
     # Whether an entry fits
 
@@ -224,9 +231,15 @@ class Contents:
     def _add(self, statement: Statement) -> None:
         if self.keeps_statements:
             self.statements[statement.number] = statement
-        while len(self.statements) > MOST_STATEMENTS:
-            del self.statements[next(iter(self.statements))]
+            self.waiting += _weight(statement)
+        while self.waiting > MOST_WAITING:
+            self._drop(next(iter(self.statements)))
             self.given_up += 1
+
+    def _drop(self, number: int) -> None:
+        statement = self.statements.pop(number, None)
+        if statement is not None:
+            self.waiting -= _weight(statement)
 
     def _count(self, number: int) -> None:
         self.next_number = max(self.next_number, number + 1)
@@ -278,6 +291,10 @@ class Contents:
         number = self.ending.pop(source)
         path = known.last_path or known.path
         self._add(Finished(number, source, known.topic, path, progress.seq, progress.position))
+
+
+def _weight(statement: Statement) -> int:
+    return 1 + (len(statement.runs) if isinstance(statement, Shipped) else 1)
 
 
 def _sources_of(statement: Statement) -> set[SourceId]:

@@ -279,7 +279,7 @@ class Journal:
 
     @property
     def trouble(self) -> str | None:
-        """What could not be written lately."""
+        """What could not be written the last time; None when it could."""
         return self._writer.trouble
 
     @property

@@ -87,7 +87,9 @@ def _continued(
         try:
             return _begun_anew(directory, max(files), found, binding)
         except OSError:
-            pass  # it need not be written down today
+            if generations.path_of(directory, max(files) + 1).exists():
+                raise
+            # The disk is full: it need not be written down today.
     generations.remove([path for each, path in files.items() if each > found.generation])
     file = GenerationFile.reopen(found.path, found.end)
     return Opened(found.owner, found.contents, file, found.generation, found.stood_at)

@@ -99,7 +99,7 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
         contents.known[source.id] = source
         contents.progress[source.id] = source.progress
     for statement in map(conversion.statement_of, part.statements):
-        contents.statements[statement.number] = statement
+        contents.restate(statement)
     contents.ending |= {SourceId(source): number for source, number in part.ending}
     contents.partitions |= {each.topic: conversion.chosen_of(each) for each in part.partitions}
     contents.acknowledged_offsets |= {

@@ -38,7 +38,7 @@ class Writer:
         self,
         file: GenerationFile,
         generation: int,
-        stood_at: int,
+        snapshot_size: int,
         owner: Owner,
         contents: Contents,
         *,
@@ -46,7 +46,6 @@ class Writer:
         limit_bytes: int,
     ) -> None:
         self.lock = threading.Lock()
-        self.trouble: str | None = None  # what keeps the file from being begun anew
         self.longest_stand = 0.0  # how long a new file has kept others waiting, seconds
         self.written = 0
         self.generation = generation
@@ -60,19 +59,22 @@ class Writer:
         self._syncing = False
         self._unsure: OSError | None = None  # a flush has failed
         self._owed: list[Buffer] = []
+        self._not_written: str | None = None
+        self._not_renewed: str | None = None
         self._renewing = False
         self._renew_from = 0
         self._closed = False
         self._file = file
-        self._stood_at = stood_at
+        self._snapshot_size = snapshot_size
 
     @property
     def size(self) -> int:
         return self._file.size
 
     @property
-    def path(self) -> Path:
-        return self._file.path
+    def trouble(self) -> str | None:
+        """What could not be done the last time."""
+        return self._not_written or self._not_renewed
 
     # With the lock
 
@@ -82,11 +84,13 @@ class Writer:
 
     def prepare(self) -> None:
         """Before anything is changed: make sure that there is a file to write to."""
+        while self._is_unsure:
+            self.check_open()
+            if self._renewing:
+                self._changed.wait()  # it will find that there is nothing to go on from
+            else:
+                self._writing(self._renew_at_once)
         self.check_open()
-        if self._unsure or self._file.uncut:
-            while self._renewing:
-                self._changed.wait()
-            self._writing(self._renew_at_once)
 
     def append(self, pieces: Sequence[Buffer]) -> None:
         """Raises JournalFull, and then nothing was written."""
@@ -95,18 +99,20 @@ class Writer:
     def owe(self, pieces: Sequence[Buffer]) -> None:
         """Now if possible, otherwise before the next entry. What it says is true either way."""
         self._owed += pieces
-        if self._unsure or self._file.uncut:
+        if self._is_unsure:
             return
         try:
             self._append(())
         except OSError as error:
-            self.trouble = self._said(error)
+            self._not_written = self._said(error)
 
     def renew_if_due(self) -> None:
         """When the file has grown by its limit, and few batches must be written again; or much."""
-        grown = self._file.size - self._stood_at
-        limit = max(self._limit, self._stood_at)
-        if self._renewing or self._owed or grown <= max(limit, self._renew_from):
+        grown = self._file.size - self._snapshot_size
+        limit = max(self._limit, self._snapshot_size)
+        if self._renewing or self._owed or self._is_unsure:
+            return  # the file does not hold what the contents do
+        if grown <= max(limit, self._renew_from):
             return
         if self._contents.open_bytes > self._limit // 8 and grown <= 2 * limit:
             return
@@ -136,9 +142,11 @@ class Writer:
                 self._changed.wait()
             try:
                 self._file.sync()
+                self._durable = self.written
             except OSError as error:
-                self.trouble = self._said(error)
+                self._unsure = error
             self._file.close()
+            self._changed.notify_all()
 
     # How
 
@@ -146,12 +154,14 @@ class Writer:
         all_pieces = [*self._owed, *pieces] if self._owed else pieces
         self.written += self._file.append(all_pieces)
         self._owed.clear()
+        self._not_written = None
 
     def _writing(self, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:
-            raise JournalFull(self._said(error)) from error
+            self._not_written = self._said(error)
+            raise JournalFull(self._not_written) from error
 
     def _said(self, error: OSError) -> str:
         return (
@@ -179,26 +189,23 @@ class Writer:
 
     def _renew_at_once(self) -> None:
         """Everything into a new file, with the lock held all the time."""
+        old = self._file
         file = begun(self._directory, self.generation + 1, self._owner, self._contents)
         try:
-            file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
             file.publish()
+            self._let_stand(file, snapshot_size=file.size)
         except OSError:
             file.discard()
             raise
-        self._unsure = None
-        self._owed.clear()
-        self._durable = self.written
-        old = self._take(file)
-        while self._syncing:
-            self._changed.wait()
-        old.close()
+        self._owed.clear()  # the contents have it
+        self._retire(old)
 
     def _renew(self, contents: Contents, position: int) -> None:
         """The thread of a new file: `contents` are those that the old one holds at `position`."""
         file, old = None, self._file
         try:
             file = begun(self._directory, self.generation + 1, self._owner, contents)
+            snapshot_size = file.size
             for _ in range(_MOST_ROUNDS):
                 if (end := old.size) - position <= _LAST_BIT:
                     break
@@ -206,11 +213,11 @@ class Writer:
                 position = end
             file.publish()
             with self.lock:
-                self._switch(file, position)
-            self.trouble = None
+                self._switch(file, position, snapshot_size)
+            self._not_renewed = None
         except OSError as error:
-            self.trouble = f"the journal cannot begin a new file: {error.strerror or error}"
-            self._renew_from = old.size - self._stood_at + self._limit // 8
+            self._not_renewed = f"the journal cannot begin a new file: {error.strerror or error}"
+            self._renew_from = old.size - self._snapshot_size + self._limit // 8
             if file is not None and file is not self._file:
                 file.discard()
         finally:
@@ -218,30 +225,42 @@ class Writer:
                 self._renewing = False
                 self._changed.notify_all()
                 if old is not self._file:
-                    while self._syncing:
-                        self._changed.wait()
-                    old.close()
+                    self._retire(old)
         if old is not self._file:
             remove_before(old.path)
 
-    def _switch(self, file: GenerationFile, position: int) -> None:
+    def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
         began = time.monotonic()
-        if self._unsure or self._file.uncut:
-            raise OSError("the old one is not to be believed any more")
+        if self._is_unsure:
+            raise OSError("what the old one holds is not known")
         file.copy_from(self._file, position, self._file.size)
-        file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
-        if self._sync:
-            file.sync()
-            self._durable = self.written
-        self._take(file)
+        self._let_stand(file, snapshot_size)
         self.longest_stand = max(self.longest_stand, time.monotonic() - began)
 
-    def _take(self, file: GenerationFile) -> GenerationFile:
-        old, self._file = self._file, file
-        self._stood_at = file.size
+    def _let_stand(self, file: GenerationFile, snapshot_size: int) -> None:
+        """From the moment on when it says that it stands, it is the one; OSError before that."""
+        file.append(framed(Kind.STANDS, stands(self._contents), salt=self.salt))
+        self._file = file
+        self._snapshot_size = snapshot_size
         self._renew_from = 0
         self.generation += 1
-        return old
+        self._unsure = None
+        if self._sync:
+            try:
+                file.sync()
+                self._durable = self.written
+            except OSError as error:
+                self._unsure = error
+
+    def _retire(self, file: GenerationFile) -> None:
+        while self._syncing:  # maybe this one
+            self._changed.wait()
+        file.close()
+
+    @property
+    def _is_unsure(self) -> bool:
+        """What the file holds is not what was written to it, as far as anybody knows."""
+        return self._unsure is not None or self._file.uncut
 
     @property
     def _directory(self) -> Path:

@@ -152,11 +152,18 @@ def test_what_does_not_fit_changes_nothing(contents: Contents) -> None:
 
 
 def test_statements_do_not_grow_for_ever(contents: Contents) -> None:
-    most = contents_module.MOST_STATEMENTS
-    lines = run(A, 0, 0)
-    contents.parcel(parcel(eventless=[Eventless(n, "views", lines) for n in range(most + 3)]))
-    assert len(contents.statements) == most
-    assert min(contents.statements) == contents.given_up == 3
+    """As many runs as fit in a batch, so often that they are too many."""
+    runs = tuple(run(A, seq, 1, seq * 10) for seq in range(999))
+    parts = parcel(*[outgoing(number, *runs, batch=batch()) for number in range(103)])
+    contents.parcel(parts)
+    for number in range(103):
+        contents.acknowledged(number, number, -1)
+    assert contents.statements.keys() == set(range(3, 103))
+    assert contents.given_up == 3
+    assert contents.waiting == contents_module.MOST_WAITING == 100 * (1 + len(runs))
+    contents.parcel(parcel(ledger(103, *range(103))))
+    contents.acknowledged(103, 0, -1)
+    assert contents.waiting == 0
 
 
 def test_without_a_ledger_nothing_is_kept_for_it(contents: Contents) -> None:

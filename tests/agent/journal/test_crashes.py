@@ -58,7 +58,7 @@ class Watched:
         self.seen.append((sizes.generation, sizes.file_bytes, held))
 
 
-@settings(max_examples=10_000 if IS_LONG else 25)
+@settings(max_examples=10_000 if IS_LONG else 20)
 @given(st.integers(0, 1 << 30), st.integers(1, 120))
 def test_torn_anywhere(seed: int, count: int) -> None:
     """Of the newest file, any beginning may be all that is left."""
@@ -100,7 +100,7 @@ def held_at(seen: list[tuple[int, int, Seen]], generation: int, size: int) -> Se
 @pytest.mark.fuzz
 def test_killed_at_any_instant(tmp_path: Path) -> None:
     decisions = Random(0 if not IS_LONG else time.time_ns())
-    for index in range(500 if IS_LONG else 3):
+    for index in range(500 if IS_LONG else 2):
         directory = tmp_path / str(index)
         seed = decisions.randrange(1 << 30)
         done = acts_until_killed(directory, seed, decisions.random() * 0.15)

@@ -32,6 +32,7 @@ from tests.agent.journal.samples import (
     run,
     said,
     seen,
+    seen_contents,
 )
 
 
@@ -195,13 +196,11 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="cannot be opened: File exists"):
-        Journal.open(
-            tmp_path / "file" / "agent",
-            sync=False,
-            limit_bytes=1000,
-            host_binding=Binding.of(tmp_path),
-        )
+    inside = tmp_path / "file" / "agent"
+    with pytest.raises(JournalError, match=f"{inside} cannot be used: File exists"):
+        open_journal(inside)
+    with pytest.raises(JournalError, match=f"{inside} cannot be opened: File exists"):
+        Journal.open(inside, sync=False, limit_bytes=1, host_binding=Binding.of(tmp_path))
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
@@ -253,4 +252,23 @@ def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:
     assert state.damage is None
     assert (seen(state).sources, seen(state).open) == held
     assert state.statements == statements
+    journal.close()
+
+
+def test_much_is_written_while_a_file_is_begun_anew(tmp_path: Path) -> None:
+    """More than is copied in one go, again and again."""
+    journal, _ = open_journal(tmp_path, limit=500_000)
+    journal.source(known(A))
+    filled = batch(fill=b"x" * 120_000)
+    for number in range(150):
+        journal.parcel(parcel(outgoing(number, run(A, number, 1, number * 10), batch=filled)))
+        if number >= 5:
+            journal.acknowledged(number - 5, number - 5)
+    held = seen_contents(journal._contents)
+    journal.close()
+    assert journal.sizes.generation > 2
+    assert journal.sizes.longest_stand > 0
+    journal, state = open_journal(tmp_path)
+    assert state.damage is None
+    assert seen(state) == held
     journal.close()
