@@ -25,6 +25,7 @@ INTERRUPTED: Final = 130
 NO_READER: Final = 141
 
 COMMANDS: Final = {
+    "agent": Lazy("penstock.commands.agent", "Run one agent, or ask the one here.", "agent"),
     "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
     "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
     "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),

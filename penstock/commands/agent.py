@@ -1,0 +1,71 @@
+"""`penstock agent`."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from agent.config import AgentConfig
+from agent.program import run
+from penstock.agent_configuration import load_agent, load_inputs, or_not_taken
+from penstock.agent_status import ListensAt, ask_status, read_status, show_status
+from penstock.configuration import ConfigurationError, load
+from penstock.event_log import LogFormat, log_to_stderr
+from penstock.failures import WrongConfiguration
+from penstock.json_option import json_option
+from penstock.program_configuration import configuration_options, log_format_option
+
+
+@click.command()
+@configuration_options
+@log_format_option
+@click.option("--status", is_flag=True, help="Show how the agent that runs here stands.")
+@json_option
+def command(
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    log_format: LogFormat,
+    status: bool,
+    as_json: bool,
+) -> int:
+    """Run one agent until SIGTERM or Ctrl-C, or ask the one that runs.
+
+    docs/agent.md explains every key of the file. SIGHUP reads it again.
+
+    \b
+    Example:
+        penstock agent --config agent.yaml
+        penstock agent --status
+        penstock agent --status --config agent.yaml --json
+    """
+    try:
+        if status:
+            _show(_listens_at(config, overrides), as_json=as_json)
+            return 0
+        if config is None and not overrides:
+            raise click.UsageError("give --config FILE, or every key with --set KEY=VALUE")
+        if as_json:
+            raise click.UsageError("--json belongs to --status")
+        loaded = load_agent(config, overrides)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+    log_to_stderr(log_format)
+    again = partial(or_not_taken, partial(load_agent, config, overrides))
+    return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))
+
+
+def _listens_at(config: Path | None, overrides: tuple[str, ...]) -> ListensAt:
+    if config is None:
+        return load(ListensAt, None, overrides)
+    loaded: AgentConfig = load_agent(config, overrides)
+    return ListensAt(http_host=loaded.http_host, http_port=loaded.http_port)
+
+
+def _show(at: ListensAt, *, as_json: bool) -> None:
+    body = ask_status(at)
+    status = read_status(body)
+    if as_json:
+        click.echo(body.decode(), nl=False)
+    else:
+        show_status(status)
