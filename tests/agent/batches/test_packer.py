@@ -1,48 +1,23 @@
 """What a packer makes of what was cut from files: batches, accounts, and nothing missing."""
 
-from collections.abc import Iterator, Sequence
+import random
 from itertools import count
-from typing import Any
+
+import pytest
 
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
-from agent.events.cuts import Cut, Events
+from agent.config import Batches, Compression
+from agent.events.cuts import Cut, DeadLine
 from agent.parcels import Cargo, Parcel
-from agent.runs import Progress, Run, SourceId, WindowCount
+from agent.runs import Excepted, Fate, Progress, Run, SourceId, WindowCount
 from client.delivery import TopicPartition
-from schemas.envelope import Decoder
-from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
-from wire.records import records
+from tests.agent.batches.cuts import NOW, START, events_of, lines, put, read
 
-NOW = 1_795_132_800_000
 PLAN = TopicPlan("lines", 7, 8, "web-17", partition=2, partitions=4, dead_partition=1)
 A = SourceHeader(SourceId("aaaa"), "/var/log/a.log", "shop")
 B = SourceHeader(SourceId("bbbb"), "/var/log/b.log", "cart")
-START = Progress(0)
-
-
-def events_of(parcel: Parcel, cargo: Cargo = Cargo.EVENTS) -> Iterator[tuple[int, Any]]:
-    """Partition and event of all records in a parcel."""
-    decoder = Decoder({7: built_in(LOG_LINE), 8: built_in(DEAD_LETTER)}.get)
-    for each in parcel.batches:
-        if each.cargo is cargo:
-            for record in records(each.batch.data):
-                assert record.value is not None
-                event = decoder.decode(record.value)
-                assert event["header"]["time"] == record.timestamp
-                yield each.batch.target.partition, event
-
-
-def lines(
-    *messages: bytes, position: int = 0, times: Sequence[int] | int = NOW, **more: Any
-) -> tuple[Cut, int]:
-    """What is cut from a file that has these lines from a position on, and where they end."""
-    positions = [position]
-    for message in messages:
-        positions.append(positions[-1] + len(message) + 1)
-    times = times if isinstance(times, int) else list(times)
-    events = Events(times, positions[:-1], list(messages), **more)
-    return Cut(positions[-1] - position, events, lines=len(messages)), positions[-1]
+FILTERED = Excepted(Fate.FILTERED, 1, 4, "debug")
 
 
 def closed(packer: Packer, now: int = NOW) -> Parcel:
@@ -56,10 +31,10 @@ def test_lines_of_several_files_share_a_batch_file_by_file() -> None:
     now = count(5)
     packer = Packer(PLAN, clock=lambda: float(next(now)))
     assert packer.oldest is None
-    after_a = packer.add(A, *added(lines(b"a0", b"a1"), Progress(0)))
-    packer.add(B, *added(lines(b"b0"), Progress(0)))
+    after_a = put(packer, A, lines(b"a0", b"a1"))
+    put(packer, B, lines(b"b0"))
     assert after_a == Progress(6, 2, 0)
-    assert packer.add(A, *added(lines(b"a2", position=6), after_a)) == Progress(9, 3, 0)
+    assert put(packer, A, lines(b"a2", position=6), after_a) == Progress(9, 3, 0)
     assert packer.oldest == 5.0
     parcel = closed(packer, NOW + 3)
     (outgoing,) = parcel.batches
@@ -69,7 +44,7 @@ def test_lines_of_several_files_share_a_batch_file_by_file() -> None:
     assert outgoing.windows == (WindowCount(NOW, 4),)
     assert outgoing.delays == (0, 0, 4)
     assert parcel.progress == {A.id: Progress(9, 3, 0), B.id: Progress(3, 1, 0)}
-    events = [event for _, event in events_of(parcel)]
+    events = list(events_of(parcel))
     assert [event["message"] for event in events] == ["a0", "a1", "a2", "b0"]
     assert [event["header"]["position"] for event in events] == [0, 3, 6, 0]
     assert events[3] == {
@@ -86,5 +61,225 @@ def test_lines_of_several_files_share_a_batch_file_by_file() -> None:
     }
 
 
-def added(made: tuple[Cut, int], progress: Progress) -> tuple[Cut, Progress, int]:
-    return made[0], progress, made[1]
+def test_what_was_filtered_belongs_to_the_run_beside_it() -> None:
+    packer = Packer(PLAN)
+    progress = put(packer, A, (Cut(4, excepted=(FILTERED,)), 4))
+    cut, end = lines(b"a0", position=8)
+    cut = Cut(end - 4, cut.events, excepted=(FILTERED,), lines=1)
+    progress = put(packer, A, (cut, end), progress)
+    progress = put(packer, A, (Cut(4, excepted=(FILTERED,)), end + 4), progress)
+    put(packer, B, (Cut(4, excepted=(FILTERED,)), 4))
+    parcel = closed(packer)
+    (outgoing,) = parcel.batches
+    assert outgoing.runs == (Run(A.id, 0, 1, 0, 15, 1, (Excepted(Fate.FILTERED, 3, 12, "debug"),)),)
+    (eventless,) = parcel.eventless
+    assert eventless.run == Run(B.id, 0, 0, 0, 4, 0, (FILTERED,))
+    assert parcel.progress == {A.id: Progress(15, 1), B.id: Progress(4)}
+
+
+def test_what_was_lost_is_a_run_of_its_own() -> None:
+    packer = Packer(PLAN)
+    progress = put(packer, A, lines(b"a0"))
+    lost = Excepted(Fate.LOST, -1, 10, "truncated")
+    put(packer, A, (Cut(10, excepted=(lost,)), 13), progress)
+    parcel = closed(packer)
+    assert parcel.batches[0].runs == (Run(A.id, 0, 1, 0, 3, 1),)
+    assert [each.run for each in parcel.eventless] == [Run(A.id, 1, 0, 3, 13, 0, (lost,))]
+
+
+def test_nothing_added_is_nothing_held() -> None:
+    packer = Packer(PLAN)
+    assert put(packer, A, (Cut(0), 0)) == START
+    assert packer.oldest is None
+    parcel = closed(packer)
+    assert (list(parcel.batches), list(parcel.eventless), parcel.progress) == ([], [], {})
+
+
+def test_dead_letters_go_to_their_own_topic_with_seqs_of_their_own() -> None:
+    packer = Packer(PLAN)
+    dead = [DeadLine(0, 4, b"bad", "no JSON", NOW - 5), DeadLine(4, 9, b"bad2", "no JSON", NOW)]
+    excepted = Excepted(Fate.DEAD_LETTERED, 2, 13, "no JSON")
+    cut = Cut(13, dead=dead, excepted=(excepted,))
+    assert put(packer, A, (cut, 13)) == Progress(13, 0, 2)
+    parcel = closed(packer)
+    (outgoing,) = parcel.batches
+    assert outgoing.cargo is Cargo.DEAD_LETTERS
+    assert outgoing.batch.target == TopicPartition("lines.dead", 1)
+    assert outgoing.runs == (Run(A.id, 0, 2, 0, 13, 2),)
+    first, second = events_of(parcel, Cargo.DEAD_LETTERS)
+    assert first == {
+        "header": {
+            "time": NOW - 5,
+            "host": "web-17",
+            "app": "shop",
+            "source": "aaaa",
+            "seq": 0,
+            "position": 0,
+        },
+        "topic": "lines",
+        "reason": "no JSON",
+        "raw": b"bad",
+        "offset": 0,
+        "path": "/var/log/a.log",
+        "size": 4,
+    }
+    assert (second["header"]["seq"], second["size"], second["offset"]) == (1, 9, 4)
+    assert [each.run for each in parcel.eventless] == [Run(A.id, 0, 0, 0, 13, 0, (excepted,))]
+
+
+def test_a_size_that_is_that_of_raw_is_not_said() -> None:
+    packer = Packer(PLAN)
+    put(packer, A, (Cut(3, dead=[DeadLine(0, 3, b"bad", "why", NOW)]), 3))
+    (event,) = events_of(closed(packer), Cargo.DEAD_LETTERS)
+    assert event["size"] == -1
+
+
+def test_a_full_packer_says_so() -> None:
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=1024)))
+    progress = put(packer, A, lines(b"x" * 500))
+    assert not packer.full
+    put(packer, A, lines(b"x" * 500, position=501), progress)
+    assert packer.full
+
+
+def test_much_is_shared_out_evenly() -> None:
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=64 * 1024)))
+    put(packer, A, lines(*[b"x" * 100] * 1000))
+    parcel = closed(packer)
+    assert [each.batch.records for each in parcel.batches] == [334, 334, 332]
+    assert [each.number for each in parcel.batches] == [1, 2, 3]
+    runs = [run for each in parcel.batches for run in each.runs]
+    assert [(run.seq, run.events, run.lines) for run in runs] == [
+        (0, 334, 334),
+        (334, 334, 334),
+        (668, 332, 332),
+    ]
+    assert [run.position for run in runs] == [0, 334 * 101, 668 * 101]
+    assert [run.end_position for run in runs] == [334 * 101, 668 * 101, 101_000]
+
+
+def test_a_batch_ends_with_its_window_once_it_is_not_small() -> None:
+    packer = Packer(PLAN)
+    times = [NOW + at * 100 for at in range(1000)]  # the window changes at 600
+    put(packer, A, lines(*[b"x" * 300] * 1000, times=times))
+    parcel = closed(packer)
+    assert [each.windows for each in parcel.batches] == [
+        (WindowCount(NOW, 600),),
+        (WindowCount(NOW + 60_000, 400),),
+    ]
+    header = parcel.batches[1].batch.header
+    assert (header.base_timestamp, header.max_timestamp) == (times[600], times[-1])
+
+
+def test_a_small_batch_goes_on_in_the_next_window() -> None:
+    packer = Packer(PLAN)
+    put(packer, A, lines(*[b"x" * 30] * 10, times=[NOW + at * 12_000 for at in range(10)]))
+    (outgoing,) = closed(packer).batches
+    assert outgoing.windows == (WindowCount(NOW, 5), WindowCount(NOW + 60_000, 5))
+
+
+def test_times_that_jitter_make_batches_of_64_kib_at_least() -> None:
+    chance = random.Random(1)
+    packer = Packer(PLAN)
+    times = [NOW + chance.randrange(-30_000, 30_000) for _ in range(5_000)]
+    put(packer, A, lines(*[b"x" * 200] * 5_000, times=times))
+    parcel = closed(packer)
+    assert [event["header"]["time"] for event in events_of(parcel)] == times
+    sizes = [sum(len(record.value or b"") for record, _ in read(each)) for each in parcel.batches]
+    assert min(sizes[:-1]) > 60_000
+    assert len(sizes) > 10
+
+
+def test_lines_between_which_others_were_filtered_are_not_divided() -> None:
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=8 * 1024)))
+    progress = START
+    for at in range(10):
+        cut, end = lines(*[b"x" * 100] * 20, position=at * 2024)
+        made = Cut(2024, cut.events, excepted=(FILTERED,), lines=20), end + 4
+        progress = put(packer, A, made, progress)
+    parcel = closed(packer)
+    runs = [run for each in parcel.batches for run in each.runs]
+    assert len(runs) > 2
+    for run in runs:
+        assert run.end_position - run.position == run.events * 101 + run.excepted[0].bytes
+
+
+def test_events_with_keys_are_placed_as_kafkas_clients_place_them() -> None:
+    packer = Packer(PLAN)
+    source = SourceHeader(A.id, A.path, A.app, "field:user")
+    keys = [b"21", b"foobar", b"a-little-bit-long-string", b"21"]
+    put(packer, source, lines(b"0", b"1", b"2", b"3", keys=keys))
+    parcel = closed(packer)
+    placed = {
+        record.key: each.batch.target.partition
+        for each in parcel.batches
+        for record, _ in read(each)
+    }
+    # The hashes of Kafka's own test: -973932308, -790332482, -985981536.
+    hashes = dict(zip(keys, [-973932308, -790332482, -985981536], strict=False))
+    assert placed == {key: (hashed & 0x7FFFFFFF) % 4 for key, hashed in hashes.items()}
+    assert [each.runs for each in parcel.batches] == [()] * len(parcel.batches)
+    assert [each.run for each in parcel.eventless] == [Run(A.id, 0, 4, 0, 8, 4)]
+
+
+def test_sources_and_chance_place_them_together() -> None:
+    for partition_by in ("source", "random"):
+        packer = Packer(PLAN)
+        put(packer, SourceHeader(A.id, A.path, A.app, partition_by), lines(b"0", b"1"))
+        put(packer, SourceHeader(B.id, B.path, B.app, partition_by), lines(b"0"))
+        parcel = closed(packer)
+        assert sum(each.batch.records for each in parcel.batches) == 3
+        assert sum(len(each.runs) for each in parcel.batches) == 2
+
+
+def test_an_event_too_large_for_a_batch_is_a_dead_letter() -> None:
+    noise = random.Random(1).randbytes(40_000).hex().encode()
+    plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=30_000, most_dead_bytes=30_000)
+    packer = Packer(plan)
+    assert put(packer, A, lines(b"0", noise, b"2")) == Progress(4 + 80_001, 2, 1)
+    parcel = closed(packer)
+    assert [event["message"] for event in events_of(parcel)] == ["0", "2"]
+    (run,) = parcel.batches[0].runs
+    gone = Excepted(Fate.DEAD_LETTERED, 1, 80_001, "too large for a batch")
+    assert run == Run(A.id, 0, 2, 0, 80_005, 2, (gone,))
+    (dead,) = events_of(parcel, Cargo.DEAD_LETTERS)
+    assert dead["reason"] == (
+        "an event of 80,000 bytes is too large for lines, whose batches may have 30,000"
+    )
+    assert (dead["offset"], dead["size"]) == (2, 80_001)
+    assert noise.startswith(dead["raw"])
+    assert 20_000 < len(dead["raw"]) < 30_000
+    assert max(each.batch.size for each in parcel.batches) <= 30_000
+
+
+def test_a_large_event_that_can_be_compressed_is_none() -> None:
+    plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=30_000)
+    packer = Packer(plan)
+    put(packer, A, lines(b"x" * 80_000))
+    assert [len(event["message"]) for event in events_of(closed(packer))] == [80_000]
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_batches_that_cannot_be_compressed_are_halved(compression: Compression) -> None:
+    plan = TopicPlan(
+        "lines", 7, 8, "h", most_batch_bytes=40_000, batches=Batches(compression=compression)
+    )
+    chance = random.Random(2)
+    packer = Packer(plan)
+    messages = [chance.randbytes(100).hex().encode() for _ in range(1000)]
+    put(packer, A, lines(*messages))
+    parcel = closed(packer)
+    assert max(each.batch.size for each in parcel.batches) <= 40_000
+    assert [event["message"].encode() for event in events_of(parcel)] == messages
+    runs = [run for each in parcel.batches for run in each.runs]
+    assert sum(run.events for run in runs) == 1000
+
+
+def test_a_path_need_not_be_text() -> None:
+    packer = Packer(PLAN)
+    odd = SourceHeader(A.id, "/var/log/\udcff.log", "shop")
+    cut, end = lines(b"x")
+    put(packer, odd, (Cut(end, cut.events, [DeadLine(0, 1, b"", "why", NOW)], lines=1), end))
+    parcel = closed(packer)
+    for cargo in (Cargo.EVENTS, Cargo.DEAD_LETTERS):
+        assert [event["path"] for event in events_of(parcel, cargo)] == ["/var/log/\ufffd.log"]
