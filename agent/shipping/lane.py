@@ -30,6 +30,7 @@ from agent.shipping.loads import Load
 from client.delivery import Stamped, TopicPartition
 from client.errors import ClientError, ConnectionLost
 from client.identity import Identity
+from client.log_search import Sighting
 from client.verdicts import FENCED
 
 STAND_SECONDS: Final = 60.0
@@ -39,6 +40,9 @@ _HIDDEN_PAUSE: Final = 0.5
 _NAMELESS_PAUSE: Final = 0.25
 
 log = logging.getLogger(__name__)
+
+
+NOBODY_KNOWS: Final = Sighting(-1, -1)
 
 
 class Phase(Enum):
@@ -101,7 +105,8 @@ class Lane:
         self._refusal: tuple[Load, ClientError] | None = None
         self._error: ClientError | None = None  # that brought it back
         self._failures = 0  # since something was acknowledged
-        self._handed = 0  # so many of the first loads are with the producer
+        self._handed = 0  # so many of the first loads need not be handed to the producer
+        self._repeats = 0  # so many are to be acknowledged before it flows
         self._refused_codecs: set[int] = set()
 
     def add(self, load: Load) -> None:
@@ -132,9 +137,10 @@ class Lane:
             load.taken = True
             self.halt(ConnectionLost(f"{self.target}: the broker did not say where a batch is"))
             return
-        self._handed -= 1
-        self._close(load, offset, self._crossing.leader_epoch(self.target))
-        if self.phase is Phase.REPEATING and not self._handed:
+        load.place = Sighting(offset, self._crossing.leader_epoch(self.target))
+        self._repeats -= 1
+        self._close_in_order()
+        if self.phase is Phase.REPEATING and not self._repeats:
             self._repeated()
 
     def rejected(self, load: Load, error: ClientError) -> None:
@@ -151,7 +157,8 @@ class Lane:
             self._crossing.halt(self.target, error)
 
     def unsettled(self, error: ClientError, now: float) -> None:
-        """All is back."""
+        """What has numbers is back; what has none is taken back."""
+        self._crossing.halt(self.target, error)
         self._handed = 0
         self.phase = Phase.BACK
         self._error = error
@@ -169,7 +176,7 @@ class Lane:
             self._move(successor)
         elif self._refusal is not None and not self._cured(now):
             return
-        elif sent := [each for each in self.loads if each.numbers is not None]:
+        elif sent := [each for each in self.loads if each.numbers and not each.place]:
             self.phase = Phase.ASKING
             self._crossing.ask(self, [each.as_sent() for each in sent])
         else:
@@ -220,10 +227,8 @@ class Lane:
 
     def _settle(self, verdicts: Verdicts, loads: dict[Stamped, Load], now: float) -> None:
         for batch, sighting in verdicts.there.items():
-            offset, epoch = (
-                (-1, -1) if sighting is None else (sighting.base_offset, sighting.leader_epoch)
-            )
-            self._close(loads[batch], offset, epoch)
+            loads[batch].place = sighting or NOBODY_KNOWS
+        self._close_in_order()
         self._say(verdicts)
         if verdicts.hidden:
             self.trouble = ConnectionLost(f"{self.target}: waiting until all replicas have it")
@@ -239,7 +244,7 @@ class Lane:
             self._begin(now)
             return
         self._repeated_under = again[0].identity
-        self.phase, self._handed = Phase.REPEATING, len(again)
+        self.phase, self._repeats = Phase.REPEATING, len(again)
         first = self.loads[: len(again)]
         self._crossing.renew(self, self._repeated_under, again[0].base_sequence, first)
 
@@ -293,6 +298,9 @@ class Lane:
     def _hand_over(self, now: float) -> None:
         while self._handed < len(self.loads):
             load = self.loads[self._handed]
+            if load.place is not None:
+                self._handed += 1
+                continue
             if load.batch.header.codec in self._refused_codecs:
                 error = ClientError(f"{self.target}: its compression was refused before")
                 new = self._crossing.replaced(load, Cure.REPACK, str(error))
@@ -309,9 +317,11 @@ class Lane:
             self._crossing.moved(self.loads[0], successor)
             del self.loads[0]
 
-    def _close(self, load: Load, offset: int, leader_epoch: int) -> None:
-        self.loads.remove(load)
-        self._crossing.acknowledged(load, offset, leader_epoch)
+    def _close_in_order(self) -> None:
+        while self.loads and (place := self.loads[0].place):
+            load = self.loads.pop(0)
+            self._handed = max(0, self._handed - 1)
+            self._crossing.acknowledged(load, place.base_offset, place.leader_epoch)
 
     @property
     def why(self) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agent.journal.state import Numbers
 from agent.parcels import Cargo, Outgoing
 from client.delivery import Batch, Stamped
+from client.log_search import Sighting
 from client.stamping import stamped
 
 
@@ -13,13 +14,16 @@ class Load:
     """`rank` is the number of the batch that it goes back to, if it took the place of another.
 
     It has `numbers` from when they are written down until it is certain that the log has nothing
-    with them. `taken`: the leader has called it its own without saying where it is.
+    with them. `taken`: the leader has called it its own without saying where it is. `place` is
+    where it lies, once it is acknowledged: the journal is told in order, as what is looked for
+    after a crash must not lie before what it calls acknowledged.
     """
 
     outgoing: Outgoing
     rank: int
     numbers: Numbers | None = None
     taken: bool = False
+    place: Sighting | None = None
 
     @property
     def batch(self) -> Batch:

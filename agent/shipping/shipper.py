@@ -65,6 +65,7 @@ class Shipper:
     ) -> None:
         self.counts: Final = Counts()
         self.failure: str | None = None
+        self.in_flight_limit = config.limits.in_flight_bytes
         self._config = config
         self._journal = journal
         self._schemas = schemas
@@ -134,9 +135,9 @@ class Shipper:
         self._wake()
 
     def room(self) -> bool:
-        """Whether more may be read: what is on its way is bounded by `limits.in_flight_bytes`,
-        not counting topics that do not move."""
-        most = self._config.limits.in_flight_bytes
+        """Whether more may be read: what is on its way is bounded by `in_flight_limit`, not
+        counting topics that do not move."""
+        most = self.in_flight_limit
         return (
             self._ranks.bytes(self._stalled) < most and self._ranks.bytes() < _MOST_STALLED * most
         )

@@ -1,0 +1,310 @@
+"""A broker that refuses what a test wants it to refuse, with codes that no broker has on demand.
+
+One partition of each topic that is asked for; sequences are checked by the rules of the real one
+(`tests.client.partition_model`), and what is taken can be fetched.
+"""
+
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from broker.storage.errors import SequenceError
+from broker.storage.producers import ProducerStates
+from schemas.envelope import Decoder
+from tests.agent.shipping.agent_side import schema_of
+from tests.client.scripted_broker import ScriptedBroker, frame, greeting
+from wire.batch import BatchHeader, headers, read_header, stamp
+from wire.codec import Api
+from wire.errors import ErrorCode
+from wire.messages import (
+    describe_configs,
+    describe_producers,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    produce,
+)
+from wire.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
+from wire.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from wire.messages.init_producer_id import InitProducerIdResponse
+from wire.messages.list_offsets import (
+    EARLIEST,
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from wire.records import records
+from wire.requests import API_VERSIONS_KEY, read_body
+from wire.requests import read_header as read_request
+
+APIS: dict[int, Api[Any, Any]] = {
+    api.key: api
+    for api in (
+        metadata.API,
+        produce.API,
+        fetch.API,
+        list_offsets.API,
+        init_producer_id.API,
+        describe_configs.API,
+        describe_producers.API,
+    )
+}
+VERSIONS = {
+    API_VERSIONS_KEY: (0, 3),
+    metadata.API.key: (12, 12),
+    produce.API.key: (8, 8),
+    fetch.API.key: (11, 11),
+    list_offsets.API.key: (5, 5),
+    init_producer_id.API.key: (1, 1),
+    describe_configs.API.key: (2, 2),
+    describe_producers.API.key: (0, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a batch: whether it is written, if its numbers allow it, and what is said of
+    it. Without a code, the connection breaks."""
+
+    written: bool
+    code: ErrorCode | None
+
+
+TAKEN = Outcome(True, ErrorCode.none)
+Rule = Callable[[str, memoryview], Outcome]
+"""Of a topic and a batch."""
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition."""
+
+    data: bytearray = field(default_factory=bytearray)
+    first: int = 0
+    end: int = 0
+    producers: ProducerStates = field(default_factory=ProducerStates)
+
+    def append(self, batch: bytearray) -> tuple[ErrorCode, int]:
+        header = read_header(batch)
+        try:
+            known = self.producers.check(header)
+        except SequenceError as error:
+            return error.code, -1
+        if known is not None:
+            return ErrorCode.none, known
+        stamp(batch, self.end, 0)
+        self.producers.record(header, self.end, 0)
+        self.data += batch
+        self.end += header.record_count
+        return ErrorCode.none, self.end - header.record_count
+
+    def delete_before_end(self) -> None:
+        """Retention has come as far as it can."""
+        self.data.clear()
+        self.first = self.end
+
+
+class RefusingBroker:
+    """`with RefusingBroker(rule) as broker`."""
+
+    def __init__(self, rule: Rule = lambda topic, batch: TAKEN) -> None:
+        self.rule = rule
+        self.logs: defaultdict[str, Log] = defaultdict(Log)
+        self.topic_id = uuid.uuid4()
+        self.forbidden: dict[int, ErrorCode] = {}  # by the keys of APIs
+        self.no_topics: ErrorCode = ErrorCode.none
+        self.identities = 0
+        self._lock = threading.Lock()
+        self._scripted = ScriptedBroker([self._answer] * 100_000)
+
+    def __enter__(self) -> Self:
+        self._scripted.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._scripted.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return str(self._scripted.address)
+
+    def requests(self, key: int) -> int:
+        """How many of this API there were."""
+        return sum(
+            read_request(memoryview(each)).api_key == key for each in self._scripted.requests
+        )
+
+    def events(self, topic: str) -> list[dict[str, Any]]:
+        decoder = Decoder(schema_of)
+        data = bytes(self.logs[topic].data)
+        return [
+            decoder.decode(record.value or b"")
+            for at, header in headers(data)
+            for record in records(data[at : at + header.size])
+        ]
+
+    def messages(self, topic: str) -> list[str]:
+        return [event["message"] for event in self.events(topic)]
+
+    def headers(self, topic: str) -> list[BatchHeader]:
+        return [header for _, header in headers(bytes(self.logs[topic].data))]
+
+    def _answer(self, request: memoryview) -> bytes | None:
+        header = read_request(request)
+        if header.api_key == API_VERSIONS_KEY:
+            return greeting(request, VERSIONS)
+        api = APIS[header.api_key]
+        flexible = api.is_flexible(header.api_version)
+        body = read_body(request, flexible=flexible)
+        asked = api.decode_request(header.api_version, body)
+        with self._lock:
+            answer = _ANSWERS[header.api_key](self, asked)
+        if answer is None:
+            return None
+        encoded = bytes(api.encode_response(header.api_version, answer))
+        return frame(header.correlation_id, encoded, tagged=flexible)
+
+    def _metadata(self, asked: Any) -> MetadataResponse:
+        address = self._scripted.address
+        partition = MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=4)
+        return MetadataResponse(
+            brokers=(MetadataResponseBroker(node_id=1, host=address.host, port=address.port),),
+            controller_id=1,
+            topics=tuple(
+                MetadataResponseTopic(
+                    name=each.name,
+                    topic_id=self.topic_id,
+                    error_code=self.no_topics,
+                    partitions=() if self.no_topics else (partition,),
+                )
+                for each in asked.topics or ()
+            ),
+        )
+
+    def _produce(self, asked: Any) -> ProduceResponse | None:
+        answers = []
+        for topic in asked.topic_data:
+            (part,) = topic.partition_data
+            outcome = self.rule(topic.name, part.records)
+            code, offset = outcome.code, -1
+            if outcome.written:
+                found, offset = self.logs[topic.name].append(bytearray(part.records))
+                code = found if code is ErrorCode.none else code
+            if code is None:
+                return None
+            offset = offset if code is ErrorCode.none else -1
+            said = PartitionProduceResponse(index=0, error_code=code, base_offset=offset)
+            answers.append(TopicProduceResponse(name=topic.name, partition_responses=(said,)))
+        return ProduceResponse(responses=tuple(answers))
+
+    def _identity(self, asked: Any) -> InitProducerIdResponse:
+        code = self.forbidden.get(init_producer_id.API.key, ErrorCode.none)
+        if code:
+            return InitProducerIdResponse(error_code=code)
+        self.identities += 1
+        return InitProducerIdResponse(producer_id=1_000 + self.identities, producer_epoch=0)
+
+    def _offsets(self, asked: Any) -> ListOffsetsResponse:
+        code = self.forbidden.get(list_offsets.API.key, ErrorCode.none)
+        return ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        ListOffsetsPartitionResponse(
+                            partition_index=part.partition_index,
+                            error_code=code,
+                            offset=self._bound(topic.name, part.timestamp),
+                        )
+                        for part in topic.partitions
+                    ),
+                )
+                for topic in asked.topics
+            )
+        )
+
+    def _bound(self, topic: str, timestamp: int) -> int:
+        log = self.logs[topic]
+        return log.first if timestamp == EARLIEST else log.end
+
+    def _fetch(self, asked: Any) -> FetchResponse:
+        (topic,) = asked.topics
+        (part,) = topic.partitions
+        log = self.logs[topic.topic]
+        data = bytes(log.data)
+        later = [at for at, each in headers(data) if each.next_offset > part.fetch_offset]
+        found = PartitionData(
+            partition_index=0,
+            error_code=self.forbidden.get(fetch.API.key, ErrorCode.none),
+            high_watermark=log.end,
+            records=data[later[0] :] if later else b"",
+        )
+        return FetchResponse(
+            responses=(FetchableTopicResponse(topic=topic.topic, partitions=(found,)),)
+        )
+
+    def _configs(self, asked: Any) -> DescribeConfigsResponse:
+        (resource,) = asked.resources
+        code = self.forbidden.get(describe_configs.API.key, ErrorCode.none)
+        result = DescribeConfigsResult(
+            error_code=code,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        return DescribeConfigsResponse(results=(result,))
+
+    def _producers(self, asked: Any) -> DescribeProducersResponse:
+        (topic,) = asked.topics
+        code = self.forbidden.get(describe_producers.API.key, ErrorCode.none)
+        states = tuple(
+            ProducerState(
+                producer_id=each.producer_id,
+                producer_epoch=each.epoch,
+                last_sequence=each.last_sequence,
+            )
+            for each in self.logs[topic.name].producers.describe()
+        )
+        part = PartitionResponse(
+            partition_index=0, error_code=code, active_producers=() if code else states
+        )
+        return DescribeProducersResponse(
+            topics=(TopicResponse(name=topic.name, partitions=(part,)),)
+        )
+
+
+_ANSWERS: dict[int, Callable[[RefusingBroker, Any], Any]] = {
+    metadata.API.key: RefusingBroker._metadata,
+    produce.API.key: RefusingBroker._produce,
+    fetch.API.key: RefusingBroker._fetch,
+    list_offsets.API.key: RefusingBroker._offsets,
+    init_producer_id.API.key: RefusingBroker._identity,
+    describe_configs.API.key: RefusingBroker._configs,
+    describe_producers.API.key: RefusingBroker._producers,
+}
