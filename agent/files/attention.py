@@ -76,8 +76,7 @@ class Attention:
         try:
             status = self._status(followed)
         except OSError as error:
-            followed.trouble = error
-            self._handles.notable.add(followed)
+            self._handles.trouble(followed, error)
             return False
         if status is None:
             return False
@@ -85,15 +84,25 @@ class Attention:
         if size < followed.size:
             followed.doubt()
             return False
+        mtime_ns = status.st_mtime_ns
+        if size == followed.size and mtime_ns == followed.mtime_ns:
+            return False
+        if not self._is_intact(followed):
+            return False
+        followed.mtime_ns = mtime_ns
         if size == followed.size:
-            followed.mtime_ns = status.st_mtime_ns
             return False
-        if not followed.is_intact():
-            return False
-        followed.size, followed.mtime_ns = size, status.st_mtime_ns
+        followed.size = size
         followed.idle_since = now
         self.note(followed)
         return True
+
+    def _is_intact(self, followed: Followed) -> bool:
+        try:
+            return followed.is_intact()
+        except OSError as error:
+            self._handles.trouble(followed, error)
+            return False
 
     def _status(self, followed: Followed) -> os.stat_result | None:
         """None if it is no more what it was. One that is closed is opened only if it has changed,
@@ -121,8 +130,7 @@ class Attention:
         try:
             fd = followed.open()
         except OSError as error:
-            followed.trouble = error
-            self._handles.notable.add(followed)
+            self._handles.trouble(followed, error)
             return
         if fd is None:
             return

@@ -39,8 +39,7 @@ def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
             return
         verdict = _judge(roster, followed, fd, head, around)
     except OSError as error:
-        followed.trouble = error
-        around.handles.notable.add(followed)
+        around.handles.trouble(followed, error)
         return
     if isinstance(verdict, Followed):
         go_on_in(roster, verdict, followed, around)

@@ -64,6 +64,7 @@ class Files:
         )
         self._scan_interval = scan_interval
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
+        self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._said_polling = False
         self._rosters: dict[str, Roster] = {}
         self._unclaimed = list(known)
@@ -80,7 +81,8 @@ class Files:
         for _ in range(_ROUNDS):
             self._note()
             self._begin()
-            if not around.handles.notable:
+            again = any(roster.again or roster.orphans for roster in self._rosters.values())
+            if not around.handles.notable and not again:
                 break
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
@@ -103,6 +105,11 @@ class Files:
         rosters = list(self._rosters.values())
         files = chain.from_iterable(list(each.files.values()) for each in rosters)
         return [followed for followed in files if followed.source]
+
+    @property
+    def open_files(self) -> int:
+        """Handles that are held. Any thread."""
+        return len(self._around.handles)
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._around.wall())
@@ -149,6 +156,7 @@ class Files:
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
         if everything:
+            began = int(self._around.wall() * 1000)
             watcher.overflowed = False
             watcher.changed.clear()
             for roster in rosters:
@@ -156,6 +164,7 @@ class Files:
             self._after_scan(rosters)
             taken = time.thread_time() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+            self.scanned_millis = began
         elif now >= self._next_listing:
             changed, watcher.changed = watcher.changed, set()
             for roster in rosters:
@@ -217,9 +226,10 @@ class Files:
             if isinstance(each, Followed):
                 self._note_one(each)
         for roster in self._rosters.values():
-            if roster.orphans:
-                listed = {folder_of(old.current_path) for old, _ in roster.orphans}
-                self._take(roster, roster.survey.some(listed))
+            folders, roster.again = roster.again, set()
+            folders |= {folder_of(old.current_path) for old, _ in roster.orphans}
+            if folders:
+                self._take(roster, roster.survey.some(folders))
                 settle_orphans(roster, around)
 
     def _note_one(self, followed: Followed) -> None:
@@ -248,7 +258,11 @@ class Files:
                 if (status.st_dev, status.st_ino) != followed.identity:
                     os.close(fd)
                     raise FileNotFoundError
-                self._around.handles.hold(followed, fd)
+                os.close(fd)
+                if (fd := followed.open()) is None:
+                    followed.suspect = False
+                    roster.lose_file(followed)
+                    return
             if os.fstat(fd).st_size >= followed.size and followed.continues_in(fd):
                 self._around.attention.rouse(followed, self._around.now)
                 return
@@ -256,8 +270,7 @@ class Files:
             roster.wants_all = True
             return
         except OSError as error:
-            followed.trouble = error
-            self._around.handles.notable.add(followed)
+            self._around.handles.trouble(followed, error)
             return
         roster.truncated(followed, fd)
 
@@ -267,7 +280,7 @@ class Files:
         names = {each.name for each in inputs} | self._rosters.keys()
         for each in inputs:
             is_new = each.name not in self._seen
-            roster = Roster(each, [], self._around, self._before_listing, is_new=is_new)
+            roster = Roster(each, self._around, self._before_listing, is_new=is_new)
             mine = [
                 known
                 for known in self._unclaimed
@@ -279,7 +292,7 @@ class Files:
                 )
             ]
             for known in mine:
-                roster.memory.add(known)
+                roster.remember(known)
                 self._unclaimed.remove(known)
             if mine:
                 roster.is_new = False

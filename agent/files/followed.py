@@ -121,8 +121,7 @@ class Followed:
         try:
             data = self._read(most, position)
         except OSError as error:
-            self.trouble = error
-            self._handles.notable.add(self)
+            self._handles.trouble(self, error)
             raise
         if data:
             self._chunk = position, data

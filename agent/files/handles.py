@@ -22,6 +22,7 @@ class Holder(Protocol):
     """Who has a file open."""
 
     fd: int | None
+    trouble: OSError | None
 
     @property
     def unread(self) -> int: ...
@@ -70,6 +71,11 @@ class Handles:
         self._held.move_to_end(holder)
         self._uses += 1
         return self._uses
+
+    def trouble(self, holder: Holder, error: OSError) -> None:
+        """It cannot be read now."""
+        holder.trouble = error
+        self.notable.add(holder)
 
     def take(self, holder: Holder) -> int | None:
         """Lets go of it without closing it."""

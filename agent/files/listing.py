@@ -32,6 +32,16 @@ class Sighting(NamedTuple):
         return self.device, self.inode
 
 
+def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | None:
+    """None if it is no regular file. Raises OSError."""
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    device, inode = status.st_dev, status.st_ino
+    size, mtime_ns = status.st_size, status.st_mtime_ns
+    return Sighting(os.fspath(file), device, inode, size, mtime_ns, is_link)
+
+
 @dataclass(slots=True)
 class Listing:
     """What was found in some folders. Of other folders it says nothing."""
@@ -177,23 +187,14 @@ class Survey:
 
     def _sight(self, file: os.DirEntry[str] | Path, listing: Listing, *, is_link: bool) -> None:
         try:
-            status = file.stat()
+            sighting = sighting_of(file, is_link=is_link)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             listing.failures[os.fspath(file)] = error
             return
-        if stat.S_ISREG(status.st_mode):
-            listing.sightings.append(
-                Sighting(
-                    os.fspath(file),
-                    status.st_dev,
-                    status.st_ino,
-                    status.st_size,
-                    status.st_mtime_ns,
-                    is_link,
-                )
-            )
+        if sighting is not None:
+            listing.sightings.append(sighting)
 
     def _drop_all_but(self, folder: str, below: Collection[str], listing: Listing) -> None:
         """Folders that have vanished from `folder` are listed: there is nothing in them."""

@@ -4,7 +4,7 @@ A finished one is remembered as long as its file is there, so that it is not rea
 day beyond, so that it is recognised if it comes back.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from agent.files.fingerprints import begins
@@ -23,14 +23,12 @@ Signature = tuple[str, int, int]
 class Memory:
     """Of one input."""
 
-    def __init__(self, known: Sequence[KnownSource], originals: Originals) -> None:
+    def __init__(self, originals: Originals) -> None:
         self._originals = originals
         self._by_identity: dict[Identity, list[KnownSource]] = {}
         self._by_inode: dict[int, list[KnownSource]] = {}
         self._seen_at: dict[str, float] = {}
         self._signatures: dict[Identity, Signature] = {}
-        for each in known:
-            self.add(each)
 
     def __len__(self) -> int:
         return len(self._seen_at)
@@ -89,7 +87,11 @@ class Memory:
     ) -> KnownSource | None:
         """The source that a file of these first bytes and this size is, one that is unfinished
         first. The same file may have another device number after it was mounted again."""
-        candidates = list(self._by_identity.get(sighting.identity, ()))
+        candidates = [
+            each
+            for each in self._by_identity.get(sighting.identity, ())
+            if each.fingerprint.size or sighting.path in {each.path, each.last_path}
+        ]
         candidates += (
             each
             for each in self._by_inode.get(sighting.inode, ())

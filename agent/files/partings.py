@@ -44,7 +44,7 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
         elif outside is not None:
             _go_on_outside(roster, old, *outside, around)
         else:
-            reason = "truncated" if following is not None else "deleted or replaced"
+            reason = "truncated" if following is not None else "truncated, deleted or replaced"
             end(roster, old, around, reason, on_disk=False)
 
 
@@ -83,6 +83,8 @@ def end(
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
         roster.memory.add(known, at)
+        if not roster.survey.means(followed.current_path):
+            roster.outside[followed.current_path] = None
     else:
         roster.memory.add(known)
 

@@ -7,7 +7,7 @@ file, was deleted, or is over.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from agent.files.compressed import has_compressed_name
@@ -15,7 +15,7 @@ from agent.files.fingerprints import read_head
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared, Compressed, Deleted, Ended, Forgettable, Renamed
 from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Sighting, Survey
+from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
@@ -34,7 +34,6 @@ class Roster:
     def __init__(
         self,
         of: FileInput,
-        known: Sequence[KnownSource],
         around: Surroundings,
         before_listing: Callable[[str], None],
         *,
@@ -43,10 +42,11 @@ class Roster:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.originals = Originals()
-        self.memory = Memory(known, self.originals)
+        self.memory = Memory(self.originals)
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
         self.orphans: list[tuple[Followed, Followed | None]] = []
+        self.outside: dict[str, None] = {}  # names of what is over that are not meant
         self.again: set[str] = set()  # folders that must be listed once more
         self.wants_all = True
         self.there_at_first: dict[Identity, Sighting] = {}
@@ -55,6 +55,12 @@ class Roster:
         self.is_new = is_new
         self._looked = False
         self._said_compressed = False
+
+    def remember(self, known: KnownSource) -> None:
+        """From a journal; before anything is listed."""
+        self.memory.add(known)
+        if known.finished and known.last_path and not self.survey.means(known.last_path):
+            self.outside[known.last_path] = None
 
     def change(self, of: FileInput, before_listing: Callable[[str], None]) -> None:
         """Of the same topic. What the input does not mean any more is for the caller to drop."""
@@ -70,9 +76,11 @@ class Roster:
         for identity, sightings in found.items():
             if identity not in self.files:
                 self._meet(best(sightings), found)
-        if listing.complete and not self._looked:
-            self._looked = True
-            self._miss_remembered(listing, found)
+        if listing.complete:
+            self._look_outside(found)
+            if not self._looked:
+                self._looked = True
+                self._miss_remembered(listing, found)
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
@@ -126,8 +134,7 @@ class Roster:
             try:
                 followed.is_intact()
             except OSError as error:
-                followed.trouble = error
-                self._around.handles.notable.add(followed)
+                self._around.handles.trouble(followed, error)
         self.originals.note(followed)
         self._around.attention.rouse(followed, self._around.now)
 
@@ -173,6 +180,9 @@ class Roster:
         if followed.fd is not None:
             self.rename(followed, sighting.path)
             return
+        if not followed.fingerprint.size:  # nothing shows whose device and inode these are now
+            self.lose_file(followed)
+            return
         former, followed.current_path = followed.current_path, sighting.path
         try:
             fd = followed.open()
@@ -189,6 +199,7 @@ class Roster:
     def lose_file(self, followed: Followed) -> None:
         """What there was of it is nowhere to be seen under its name, device and inode."""
         self.drop(followed)
+        self.again.add(folder_of(followed.current_path))
         if followed.source:
             self.orphans.append((followed, None))
 
@@ -223,7 +234,8 @@ class Roster:
             self.wants_all = True
             return
         folders = {folder_of(each) for each in (followed.current_path, followed.path)}
-        for path in _names_of(followed.identity[1], folders):
+        inode = followed.identity[1]
+        for path in _names_of(inode, folders) if followed.fingerprint.size else ():
             former, followed.current_path = followed.current_path, path
             try:
                 fd = followed.open()
@@ -240,7 +252,13 @@ class Roster:
             followed.missing_since = self._around.now
             self.leaving[followed] = None
 
-    def _meet(self, sighting: Sighting, found: dict[Identity, list[Sighting]]) -> None:
+    def _meet(
+        self,
+        sighting: Sighting,
+        found: dict[Identity, list[Sighting]],
+        *,
+        is_meant: bool = True,
+    ) -> None:
         around = self._around
         identity, wall = sighting.identity, around.wall()
         if has_compressed_name(sighting.path):
@@ -275,6 +293,9 @@ class Roster:
         known = self.memory.find(sighting, head, status.st_size, found.__contains__)
         if known is not None and known.finished and status.st_size == known.progress.position:
             self.memory.believe(sighting)
+            os.close(fd)
+            return
+        if known is None and not is_meant:
             os.close(fd)
             return
         if known is None:
@@ -330,6 +351,19 @@ class Roster:
             followed = self._remembered(known)
             self._around.say(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
+
+    def _look_outside(self, found: dict[Identity, list[Sighting]]) -> None:
+        """At files that are over and have names that the input does not mean: some program may
+        still write to them."""
+        for path in list(self.outside):
+            try:
+                sighting = sighting_of(Path(path), is_link=False)
+            except OSError:
+                sighting = None
+            if sighting is None or not self.memory.has(sighting.identity):
+                del self.outside[path]
+            elif sighting.identity not in self.files and sighting.identity not in found:
+                self._meet(sighting, found, is_meant=False)
 
     def _miss_remembered(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
         """After the first look at everything: sources that were not met."""
