@@ -91,7 +91,6 @@ class Shipper:
             stand_seconds=stand_seconds,
         )
         self._ledger = Ledger(config, journal)
-        self._ledger_number: int | None = None  # of the batch that is on its way
         self._stalled: dict[str, str] = {}
         self._trouble_since: dict[TopicPartition, float] = {}
         self._journal_trouble = ""
@@ -202,7 +201,8 @@ class Shipper:
         self._look_at_lanes(now)
         if self._draining and self._is_done():
             self._drained.set()
-        self._wait(max(0.0, due - time.monotonic()))
+        if not self._submitted:
+            self._wait(max(0.0, due - time.monotonic()))
 
     def _wait(self, seconds: float) -> None:
         producer = self._dispatch.producer
@@ -247,7 +247,6 @@ class Shipper:
         outgoing = self._entries(hurry=hurry)
         if outgoing is not None:
             self._enter(Load(outgoing, outgoing.number))
-            self._ledger_number = outgoing.number
 
     def _entries(self, *, hurry: bool) -> Outgoing | None:
         placement, schema = self._topics.place(LEDGER_TOPIC), self._schemas.ledger
