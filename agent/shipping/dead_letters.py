@@ -6,12 +6,13 @@ ahead. So a refused event's letter has a source of its own, made by this process
 decoded by the schema that it names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.runs import Run, SourceId
 from agent.shipping.event_headers import event_header
+from agent.shipping.run_cutting import bytes_of
 from agent.topic_schemas.values import TopicSchema
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, built_in
@@ -19,6 +20,7 @@ from wire.records import Record
 
 MOST_RAW: Final = 64 * 1024
 LEAST_RAW: Final = 64
+UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,13 @@ class Refused:
         self._seq = 0
 
     def letter(
-        self, event: Record, run: Run, topic: str, reason: str, schema: TopicSchema
+        self, event: Record, topic: str, reason: str, schema: TopicSchema, runs: Sequence[Run]
     ) -> DeadLetter:
-        """`run` is the event's own, of one event. The letter counts once it is `posted`."""
+        """`runs` are those of the event alone, if anybody knows. The letter counts once it is
+        `posted`."""
         assert event.value is not None
         header = event_header(event.value)
-        excepted = sum(each.bytes for each in run.excepted)
+        runs = [each for each in runs if each.events]
         self._source = self._source or self._new_source()
         value = Encoder(schema.schema, schema.id).encode(
             {
@@ -54,10 +57,17 @@ class Refused:
                 "raw": event.value[:MOST_RAW],
                 "offset": header.position,
                 "path": self._path_of(header.source),
-                "size": run.end_position - run.position - excepted,
+                "size": bytes_of(runs[0]) if runs else UNKNOWN,
             }
         )
-        mine = Run(self._source, self._seq, 1, run.position, run.end_position, run.lines)
+        mine = Run(
+            source=self._source,
+            seq=self._seq,
+            events=1,
+            position=header.position,
+            end_position=runs[0].end_position if runs else UNKNOWN,
+            lines=runs[0].lines if runs else 1,
+        )
         return DeadLetter(Record(0, event.timestamp, None, value), mine)
 
     def posted(self) -> None:

@@ -15,7 +15,7 @@ class OpenRanks:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._open: dict[int, int] = {}
+        self._open: defaultdict[str, dict[int, int]] = defaultdict(dict)  # by topic
         self._batches: defaultdict[str, int] = defaultdict(int)  # by topic
         self._bytes: defaultdict[str, int] = defaultdict(int)
         self._free_bytes = 0  # the ledger's
@@ -27,7 +27,7 @@ class OpenRanks:
             if rank is None:
                 self._free_bytes += size
             else:
-                self._open[rank] = self._open.get(rank, 0) + 1
+                self._open[topic][rank] = self._open[topic].get(rank, 0) + 1
 
     def remove(self, rank: int | None, topic: str, size: int) -> None:
         with self._changed:
@@ -35,15 +35,17 @@ class OpenRanks:
             self._bytes[topic] -= size
             if rank is None:
                 self._free_bytes -= size
-            elif self._open[rank] > 1:
-                self._open[rank] -= 1
+            elif self._open[topic][rank] > 1:
+                self._open[topic][rank] -= 1
             else:
-                del self._open[rank]
+                del self._open[topic][rank]
             self._changed.notify_all()
 
-    def oldest(self) -> int | None:
+    def oldest(self, topic: str | None = None) -> int | None:
+        """Of one topic, or of all."""
         with self._changed:
-            return min(self._open, default=None)
+            ranks = self._open.values() if topic is None else [self._open.get(topic, {})]
+            return min((min(each) for each in ranks if each), default=None)
 
     def bytes(self, besides: Container[str] = ()) -> int:
         """Of all topics but these, without the ledger's."""

@@ -149,9 +149,7 @@ class Workshop:
         post = self._post(topic)
         if post is None:
             return None
-        (run,) = (each for each in outgoing.runs if each.events)
-        others = [each for each in outgoing.runs if not each.events]
-        letter = self._refused.letter(event, run, topic, reason, post.schema)
+        letter = self._refused.letter(event, topic, reason, post.schema, outgoing.runs)
         dead = Outgoing(
             number=self._next_number(),
             cargo=Cargo.DEAD_LETTERS,
@@ -160,8 +158,8 @@ class Workshop:
             windows=window_counts([event.timestamp], self._window_millis),
         )
         eventless = [
-            Eventless(self._next_number(), topic, each)
-            for each in (dead_lettered(run, reason), *others)
+            Eventless(self._next_number(), topic, dead_lettered(each, reason))
+            for each in outgoing.runs
         ]
         return Replacement([dead], eventless, letters=1)
 

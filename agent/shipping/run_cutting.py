@@ -51,10 +51,15 @@ def cut_run(run: Run, events: int, position: int) -> tuple[Run, Run]:
 
 def dead_lettered(run: Run, reason: str) -> Run:
     """A run of one event that its topic refused: it is none any more."""
-    lost = sum(each.bytes for each in run.excepted)
-    size = run.end_position - run.position - lost
-    refused = Excepted(Fate.DEAD_LETTERED, run.lines, size, reason)
+    if not run.events:
+        return run
+    refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of(run), reason)
     return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
+
+
+def bytes_of(run: Run) -> int:
+    """Those that became its events."""
+    return run.end_position - run.position - sum(each.bytes for each in run.excepted)
 
 
 def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount, ...]:

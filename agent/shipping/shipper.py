@@ -65,6 +65,7 @@ class Shipper:
     ) -> None:
         self.counts: Final = Counts()
         self.failure: str | None = None
+        self.in_flight_limit = config.limits.in_flight_bytes  # may be changed at any time
         self.in_flight_limit = config.limits.in_flight_bytes
         self._config = config
         self._journal = journal
@@ -150,9 +151,10 @@ class Shipper:
             self._ranks.wait(left)
         return True
 
-    def oldest_open(self) -> int | None:
-        """The smallest number of which not everything is acknowledged; None if all is."""
-        return self._ranks.oldest()
+    def oldest_open(self, topic: str | None = None) -> int | None:
+        """The smallest number, of a topic or of all, of which not everything is acknowledged; None
+        if all is."""
+        return self._ranks.oldest(topic)
 
     def stalled(self) -> Mapping[str, str]:
         """Topics that do not move, and why."""

@@ -1,5 +1,7 @@
 """What takes the place of a refused batch: every event in its order, every byte accounted for."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.parcels import Cargo, Outgoing
@@ -117,6 +119,17 @@ def test_a_single_event_becomes_a_dead_letter(cure: Cure) -> None:
     assert (eventless.topic, eventless.run.seq, eventless.run.events) == ("t", 5, 0)
     (excepted,) = eventless.run.excepted
     assert (excepted.fate, excepted.count, excepted.bytes) == (Fate.DEAD_LETTERED, 1, 200_001)
+
+
+def test_of_events_that_are_spread_over_partitions_no_batch_has_runs() -> None:
+    source = Source(SourceId("a"), "t", 50, 5)
+    whole = outgoing_of(1, TARGET, [events_of(source, ["x", "y"], [NOW, NOW])])
+    halves = cured(replace(whole, runs=()), Cure.SPLIT).batches
+    assert values(*halves) == values(whole)
+    found = cured(halves[1], Cure.SPLIT)
+    assert found.eventless == []
+    (run,) = found.batches[0].runs
+    assert (run.events, run.position, run.end_position) == (1, 52, -1)
 
 
 def test_letters_are_numbered_as_the_journal_takes_them() -> None:
