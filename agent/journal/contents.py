@@ -45,7 +45,9 @@ class Contents:
     progress: dict[SourceId, Progress] = field(default_factory=dict)
     open: dict[int, OpenBatch] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
+    withheld: dict[int, int] = field(default_factory=dict)  # statements, and the batches before it
     ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
+    leaving: dict[SourceId, None] = field(default_factory=dict)  # to be forgotten, but spoken of
     partitions: dict[str, Chosen] = field(default_factory=dict)
     acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     ledger_seq: int = 0
@@ -53,7 +55,7 @@ class Contents:
     given_up: int = 0  # statements
     waiting: int = 0  # statements and their runs
     open_bytes: int = 0
-    keeps_statements: bool = True
+    keeps_statements: bool = True  # or nobody wants them
 
     def copy(self) -> "Contents":
         """As it is now, for whoever writes it down while this goes on."""
@@ -63,23 +65,19 @@ class Contents:
             progress=self.progress.copy(),
             open=self.open.copy(),
             statements=self.statements.copy(),
+            withheld=self.withheld.copy(),
             ending=self.ending.copy(),
+            leaving=self.leaving.copy(),
             partitions=self.partitions.copy(),
             acknowledged_offsets=self.acknowledged_offsets.copy(),
         )
-
-    def keep_statements(self, keep: bool) -> None:
-        """Whether anybody wants them."""
-        self.keeps_statements = keep
-        if not keep:
-            self.statements.clear()
-            self.waiting = 0
 
     # What entries do
 
     def source(self, known: KnownSource) -> None:
         """Its progress counts at first sight only: from then on, parcels say how far it is."""
         self.progress.setdefault(known.id, known.progress)
+        self.leaving.pop(known.id, None)
         before = self.known.get(known.id)
         finished = known.finished if before is None else before.finished
         self.known[known.id] = replace(known, progress=self.progress[known.id], finished=finished)
@@ -114,6 +112,8 @@ class Contents:
         else:
             self._add(self._shipped(done, header, base_offset, leader_epoch))
         self._end(outgoing)
+        if outgoing.cargo is Cargo.LEDGER or not self.keeps_statements:
+            self._let_leave()
 
     def replaced(
         self, number: int, batches: Sequence[Outgoing], eventless: Sequence[Eventless]
@@ -123,6 +123,7 @@ class Contents:
         self._open((each, (*old.place, index)) for index, each in enumerate(batches))
         self._state(eventless)
         self._end(old.outgoing)
+        self._let_leave()
 
     def finished(self, source: SourceId, number: int, millis: int) -> None:
         self.check_known((source,))
@@ -138,10 +139,12 @@ class Contents:
                 del self.acknowledged_offsets[target]
         self.partitions[topic] = chosen
 
-    def forget(self, sources: Iterable[SourceId]) -> None:
-        for source in sources:
-            self.known.pop(source, None)
-            self.progress.pop(source, None)
+    def forget(self, source: SourceId) -> None:
+        """As soon as nothing of it is open, and the ledger has said everything. If it is told of
+        before that, it stays."""
+        if source in self.known:
+            self.leaving[source] = None
+            self._let_leave()
 
     def restate(self, statement: Statement) -> None:
         """One that waited when the file was begun."""
@@ -182,9 +185,19 @@ class Contents:
         return tuple(sorted(self.open.values(), key=lambda each: each.place))
 
     def unpublished(self) -> tuple[Statement, ...]:
-        """Those that are in no open batch of the ledger either."""
-        covered = {number for each in self.open.values() for number in each.outgoing.covers}
-        return tuple(each for each in self.statements.values() if each.number not in covered)
+        """Those that are in no open batch of the ledger either, and are true by now."""
+        unsaid = {number for each in self.open.values() for number in each.outgoing.covers}
+        if self.withheld:
+            oldest: dict[str, int] = {}
+            for each in self.open.values():
+                topic, number = each.outgoing.batch.target.topic, each.place[0]
+                oldest[topic] = min(number, oldest.get(topic, number))
+            unsaid.update(
+                number
+                for number, before in self.withheld.items()
+                if oldest.get(self.statements[number].topic, before + 1) <= before
+            )
+        return tuple(each for each in self.statements.values() if each.number not in unsaid)
 
     def has_taken(self, parcel: Parcel) -> bool:
         """Whether this very parcel was taken over, and nothing has become of it yet."""
@@ -194,20 +207,6 @@ class Contents:
         for eventless in parcel.eventless:
             return self.statements.get(eventless.number) is eventless
         return False
-
-    def forgettable(self, before_millis: int) -> list[SourceId]:
-        """Sources that are finished, and of which nothing is left to be said."""
-        old = {
-            source
-            for source, known in self.known.items()
-            if known.finished and known.seen_millis < before_millis
-        }
-        spoken_of = set(self.ending)
-        for statement in self.statements.values() if old else ():
-            spoken_of |= _sources_of(statement)
-        for each in self.open.values() if old else ():
-            spoken_of.update(run.source for run in each.outgoing.runs)
-        return sorted(old - spoken_of)
 
     # How
 
@@ -223,10 +222,13 @@ class Contents:
         self.open_bytes -= done.outgoing.batch.size
         return done
 
-    def _state(self, eventless: Iterable[Eventless]) -> None:
+    def _state(self, eventless: Sequence[Eventless]) -> None:
         for each in eventless:
             self._count(each.number)
+        for each in eventless:
             self._add(each)
+            if each.run.events and each.number in self.statements:  # batches hold them
+                self.withheld[each.number] = self.next_number - 1
 
     def _add(self, statement: Statement) -> None:
         if self.keeps_statements:
@@ -240,6 +242,7 @@ class Contents:
         statement = self.statements.pop(number, None)
         if statement is not None:
             self.waiting -= _weight(statement)
+            self.withheld.pop(number, None)
 
     def _count(self, number: int) -> None:
         self.next_number = max(self.next_number, number + 1)
@@ -277,6 +280,7 @@ class Contents:
         if self.known[source].finished:
             self.known[source] = replace(self.known[source], finished=False)
             self.ending.pop(source, None)
+        self.leaving.pop(source, None)
 
     def _end(self, outgoing: Outgoing) -> None:
         for run in outgoing.runs if self.ending else ():
@@ -291,6 +295,17 @@ class Contents:
         number = self.ending.pop(source)
         path = known.last_path or known.path
         self._add(Finished(number, source, known.topic, path, progress.seq, progress.position))
+
+    def _let_leave(self) -> None:
+        if not self.leaving:
+            return
+        spoken_of = set(self.ending)
+        for statement in self.statements.values():
+            spoken_of |= _sources_of(statement)
+        for each in self.open.values():
+            spoken_of.update(run.source for run in each.outgoing.runs)
+        for source in [source for source in self.leaving if source not in spoken_of]:
+            del self.leaving[source], self.known[source], self.progress[source]
 
 
 def _weight(statement: Statement) -> int:

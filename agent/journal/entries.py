@@ -122,7 +122,7 @@ class PartitionEntry(_Array, frozen=True):
 
 
 class ForgottenEntry(_Array, frozen=True):
-    sources: tuple[str, ...]
+    source: str
 
 
 class OpenEntry(_Array, frozen=True):
@@ -167,7 +167,9 @@ class StateEntry(_Array, frozen=True):
 
     sources: tuple[SourceEntry, ...] = ()
     statements: tuple[StatementEntry, ...] = ()
+    withheld: tuple[tuple[int, int], ...] = ()
     ending: tuple[tuple[str, int], ...] = ()
+    leaving: tuple[str, ...] = ()
     partitions: tuple[PartitionEntry, ...] = ()
     acknowledged_offsets: tuple[tuple[str, int, int], ...] = ()
     ledger_seq: int = 0

@@ -69,19 +69,16 @@ class Journal:
         """Raises JournalError. Without `ledger`, no statements are kept."""
         held = lock(directory)
         try:
-            found = opened(directory, host_binding)
+            found = opened(directory, host_binding, ledger=ledger)
         except BaseException:
             os.close(held)
             raise
-        journal = cls(found, held, sync=sync, limit_bytes=limit_bytes, ledger=ledger)
+        journal = cls(found, held, sync=sync, limit_bytes=limit_bytes)
         return journal, journal._state(found)
 
-    def __init__(
-        self, found: Opened, held: int, *, sync: bool, limit_bytes: int, ledger: bool
-    ) -> None:
+    def __init__(self, found: Opened, held: int, *, sync: bool, limit_bytes: int) -> None:
         self._held = held
         self._contents: Final = found.contents
-        self._contents.keep_statements(ledger)
         self._writer: Final = Writer(
             found.file,
             found.generation,
@@ -198,17 +195,15 @@ class Journal:
             self._writer.append(self._framed(Kind.FINISHED, encode(entry)))
             self._contents.finished(source, number, now_millis)
 
-    def forget_finished(self, before_millis: int) -> list[SourceId]:
-        """Forgets sources that were finished and last seen before that, and of which the ledger
-        has said everything; which ones these were."""
+    def forget(self, source: SourceId) -> None:
+        """At once, or when nothing of it is open and the ledger has said everything; not if it is
+        told of again before that."""
+        pieces = self._framed(Kind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
         with self._lock:
             self._writer.prepare()
-            gone = self._contents.forgettable(before_millis)
-            if gone:
-                entry = entries.ForgottenEntry(tuple(gone))
-                self._writer.append(self._framed(Kind.FORGOTTEN, encode(entry)))
-                self._contents.forget(gone)
-            return gone
+            if source in self._contents.known:
+                self._writer.append(pieces)
+                self._contents.forget(source)
 
     def partition(self, topic: str, topic_id: str, partition: int, partitions: int = 0) -> None:
         """Chosen for life. Another topic id begins another life."""
@@ -266,7 +261,8 @@ class Journal:
 
     @property
     def unpublished(self) -> tuple[Statement, ...]:
-        """Those of them that no open batch of the ledger covers."""
+        """Those of them that can be published now: no open batch of the ledger covers them, and of
+        events that are stated without offsets no batch is open that may hold them."""
         with self._lock:
             return self._contents.unpublished()
 

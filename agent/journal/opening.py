@@ -62,15 +62,16 @@ def lock(directory: Path) -> int:
     return fd
 
 
-def opened(directory: Path, binding: Binding) -> Opened:
+def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> Opened:
     """What there is, or a journal that is new. The directory is locked. Raises JournalError."""
     try:
         generations.remove_unfinished(directory)
         files = generations.found(directory)
         if not files:
             owner = _new_owner(binding)
-            return _founded(directory, 0, owner, Contents(owner.agent_id))
-        found = recover(tuple(files.items()))
+            contents = Contents(owner.agent_id, keeps_statements=ledger)
+            return _founded(directory, 0, owner, contents)
+        found = recover(tuple(files.items()), ledger=ledger)
         if not found.owner.binding.is_same_directory(binding):
             return _copied(directory, max(files), found, binding)
         if found.damage:
@@ -106,7 +107,7 @@ def _begun_anew(directory: Path, newest: int, found: Recovered, binding: Binding
 def _copied(directory: Path, newest: int, found: Recovered, binding: Binding) -> Opened:
     theirs = found.contents
     owner = _new_owner(binding)
-    contents = Contents(owner.agent_id)
+    contents = Contents(owner.agent_id, keeps_statements=theirs.keeps_statements)
     for known in theirs.sources():
         progress = Progress(known.progress.position)
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))

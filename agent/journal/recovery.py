@@ -52,10 +52,13 @@ class Recovered:
     damage: str | None = None
 
 
-def recover(paths: Sequence[tuple[int, Path]]) -> Recovered:
-    """From generations and their files, the newest last. Raises JournalError."""
+def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recovered:
+    """From generations and their files, the newest last. Raises JournalError.
+
+    Without `ledger` statements are nothing to anybody, and left out.
+    """
     for index in range(len(paths) - 1, -1, -1):
-        with _Reading(*paths[index]) as reading:
+        with _Reading(*paths[index], ledger) as reading:
             found = _read(reading, paths[:index])
         if found is not None:
             return found
@@ -70,9 +73,10 @@ def recover(paths: Sequence[tuple[int, Path]]) -> Recovered:
 class _Reading:
     """One file, read from its beginning on."""
 
-    def __init__(self, generation: int, path: Path) -> None:
+    def __init__(self, generation: int, path: Path, ledger: bool) -> None:
         self.generation = generation
         self.path = path
+        self.ledger = ledger
 
     def __enter__(self) -> "_Reading":
         try:
@@ -137,7 +141,7 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> Recovered | 
     if isinstance(began, Fault):
         return None if began.torn else _with_predecessor(reading, 0, before)
     owner, position = began
-    contents = Contents(owner.agent_id)
+    contents = Contents(owner.agent_id, keeps_statements=reading.ledger)
     found = Recovered(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
@@ -157,7 +161,7 @@ def _with_predecessor(
     """The beginning is damaged: what the file before ends with is what this one begins with."""
     if not before:
         return None
-    found = recover(before)
+    found = recover(before, ledger=reading.ledger)
     reading.believe(found.owner)
     where = f"{reading.path} is damaged at byte {damaged_at} of {reading.size}"
     stands = reading.stands_after(damaged_at)

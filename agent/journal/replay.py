@@ -32,8 +32,10 @@ Entry = tuple[Kind, bytes, tuple[Buffer, ...]]
 def snapshot(contents: Contents) -> Iterator[Entry]:
     """Everything, in entries that `apply` makes it from again. Some at a time: others want to run
     meanwhile."""
-    counters = entries.StateEntry(
+    rest = entries.StateEntry(
+        withheld=tuple(contents.withheld.items()),
         ending=tuple(contents.ending.items()),
+        leaving=tuple(contents.leaving),
         partitions=tuple(
             entries.PartitionEntry(topic, each.topic_id, each.partition, each.partitions)
             for topic, each in contents.partitions.items()
@@ -45,7 +47,7 @@ def snapshot(contents: Contents) -> Iterator[Entry]:
         next_number=contents.next_number,
         given_up=contents.given_up,
     )
-    yield Kind.STATE, encode(counters), ()
+    yield Kind.STATE, encode(rest), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
             conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
@@ -100,6 +102,8 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
         contents.progress[source.id] = source.progress
     for statement in map(conversion.statement_of, part.statements):
         contents.restate(statement)
+    contents.withheld |= dict(part.withheld)
+    contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
     contents.ending |= {SourceId(source): number for source, number in part.ending}
     contents.partitions |= {each.topic: conversion.chosen_of(each) for each in part.partitions}
     contents.acknowledged_offsets |= {
@@ -169,7 +173,7 @@ def _apply_partition(contents: Contents, frame: Frame) -> None:
 
 
 def _apply_forgotten(contents: Contents, frame: Frame) -> None:
-    contents.forget(map(SourceId, _decode_forgotten(frame.meta).sources))
+    contents.forget(SourceId(_decode_forgotten(frame.meta).source))
 
 
 def _count(contents: Contents, frame: Frame) -> None:

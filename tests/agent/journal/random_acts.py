@@ -62,7 +62,7 @@ class Acts:
             runs.append(Run(each.id, at.seq, events, at.position, at.position + 10, 1))
             progress[each.id] = Progress(at.position + 10, at.seq + events, at.dead_seq)
         full = [each for each in runs if each.events]
-        empty = [each for each in runs if not each.events]
+        empty = [each for each in runs if not each.events or self._decisions.random() < 0.1]
         batches = [outgoing(self.journal.next_number(), *full)] if full else []
         if full and self._decisions.random() < 0.3:
             more = batch(1, "views.dead", fill=b"\x00PJ" * self._decisions.randint(0, 400))
@@ -102,7 +102,8 @@ class Acts:
             self.journal.finished(self._decisions.choice(sources).id, self._millis)
 
     def forget(self) -> None:
-        self.journal.forget_finished(self._millis)
+        if gone := [each for each in self.journal.sources if each.finished]:
+            self.journal.forget(self._decisions.choice(gone).id)
 
     def choose_partition(self) -> None:
         index = self._decisions.randint(0, 2)

@@ -1,6 +1,7 @@
 """What tests of the journal tell it, and what they compare afterwards."""
 
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,3 +135,10 @@ def flip(path: Path, position: int, mask: int = 1) -> None:
         os.pwrite(fd, bytes([byte ^ mask]), position)
     finally:
         os.close(fd)
+
+
+def wait_for_new_file() -> None:
+    """If one is being made."""
+    for thread in threading.enumerate():
+        if thread.name == "journal":
+            thread.join()

@@ -122,16 +122,53 @@ def test_a_file_that_grows_again_is_not_finished(contents: Contents) -> None:
 def test_a_source_is_forgotten_when_the_ledger_has_said_all(contents: Contents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     contents.finished(A, 1, 1000)
-    assert contents.forgettable(2000) == []
+    contents.forget(A)
     contents.acknowledged(0, 0, -1)
-    assert contents.forgettable(2000) == []
-    contents.parcel(parcel(ledger(2, 0, 1)))
-    assert contents.forgettable(2000) == []
+    contents.parcel(parcel(ledger(2, 0)))
     contents.acknowledged(2, 0, -1)
-    assert contents.forgettable(1000) == []
-    assert contents.forgettable(1001) == [A]
-    contents.forget([A])
+    assert A in contents.known
+    contents.parcel(parcel(ledger(3, 1)))
+    assert A in contents.known
+    contents.acknowledged(3, 0, -1)
     assert contents.known.keys() == contents.progress.keys() == {B}
+    assert not contents.leaving
+    contents.forget(A)
+    contents.forget(B)
+    assert not contents.known
+    assert not contents.leaving
+
+
+def test_a_source_that_is_told_of_again_is_not_forgotten(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A), run(B))))
+    contents.forget(A)
+    contents.forget(B)
+    contents.source(known(A, last_path="/somewhere"))
+    contents.parcel(parcel(outgoing(1, run(B, 1, 1, 10))))
+    contents.acknowledged(0, 0, -1)
+    contents.acknowledged(1, 1, -1)
+    contents.parcel(parcel(ledger(2, 0, 1)))
+    contents.acknowledged(2, 0, -1)
+    assert not contents.statements
+    assert contents.known.keys() == {A, B}
+
+
+def test_events_without_offsets_are_not_stated_before_they_are_there(contents: Contents) -> None:
+    """A run that was spread over partitions has its events in several batches."""
+    spread = Eventless(2, "views", run(A, 0, 2))
+    empty = Eventless(3, "views", run(B, 0, 0))
+    halves = [outgoing(number, batch=batch()) for number in (0, 1)]
+    contents.parcel(parcel(*halves, eventless=[spread, empty]))
+    contents.parcel(parcel(outgoing(4), outgoing(5, batch=batch(topic="other"))))
+    assert contents.unpublished() == (empty,)
+    contents.acknowledged(0, 0, -1)
+    contents.replaced(1, [outgoing(6, batch=batch())], ())
+    assert spread not in contents.unpublished()
+    contents.acknowledged(6, 1, -1)
+    assert spread in contents.unpublished()
+    assert contents.withheld.keys() == {2}
+    contents.parcel(parcel(ledger(7, 2)))
+    contents.acknowledged(7, 0, -1)
+    assert not contents.withheld
 
 
 def test_what_does_not_fit_changes_nothing(contents: Contents) -> None:
@@ -166,14 +203,20 @@ def test_statements_do_not_grow_for_ever(contents: Contents) -> None:
     assert contents.waiting == 0
 
 
-def test_without_a_ledger_nothing_is_kept_for_it(contents: Contents) -> None:
-    contents.parcel(parcel(outgoing(0, run(A)), outgoing(1, run(B))))
-    contents.acknowledged(0, 0, -1)
-    contents.keep_statements(False)
-    contents.acknowledged(1, 1, -1)
+def test_without_a_ledger_nothing_is_kept_for_it() -> None:
+    contents = Contents("agent", keeps_statements=False)
+    contents.source(known(A))
+    contents.parcel(
+        parcel(outgoing(0, run(A)), eventless=[Eventless(1, "views", run(A, 1, 2, 10))])
+    )
     contents.finished(A, 2, 1000)
-    assert contents.statements == {}
-    assert contents.forgettable(1001) == [A]
+    contents.forget(A)
+    assert contents.known.keys() == {A}
+    contents.replaced(0, [outgoing(3, run(A))], ())
+    contents.acknowledged(3, 0, -1)
+    assert not contents.statements
+    assert not contents.withheld
+    assert not contents.known
 
 
 def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
@@ -183,6 +226,6 @@ def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
     contents.acknowledged(0, 0, -1)
     contents.finished(A, 1, 5)
     contents.partition("views", Chosen("id", 1))
-    contents.forget([B])
+    contents.forget(B)
     assert before == reference
     assert batch().size

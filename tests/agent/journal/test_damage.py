@@ -226,7 +226,7 @@ def test_entries_of_another_journal_are_none(tmp_path: Path) -> None:
     path = tmp_path / "file"
     foreign = b"".join(framed(10, b"theirs", salt=1))
     ours = b"".join(framed(11, b"ours", [b"and", b"more"], salt=2))
-    path.write_bytes(b"P" * 300_000 + foreign + b"PJ" + ours + ours[:-1])
+    path.write_bytes(b"P" * 262_143 + foreign + b"PJ" + ours + ours[:-1])
     fd = os.open(path, os.O_RDONLY)
     reader = FrameReader(fd, salt=2)
     (found,) = reader.whole_after(0)
@@ -236,3 +236,34 @@ def test_entries_of_another_journal_are_none(tmp_path: Path) -> None:
     assert reader.at(found.end + len(ours)) is None
     assert isinstance(reader.at(found.position), Frame)
     os.close(fd)
+
+
+def test_magic_across_what_is_read_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for before in range(262_140, 262_146):
+        path.write_bytes(b"x" * before + b"".join(framed(11, b"ours", salt=2)))
+        fd = os.open(path, os.O_RDONLY)
+        assert [each.position for each in FrameReader(fd, salt=2).whole_after(0)] == [before]
+        os.close(fd)
+
+
+def test_a_file_that_does_not_stand_is_removed(history: History, copied: Path) -> None:
+    directory = history.directory
+    before = recovered(directory)
+    shutil.rmtree(copied)
+    copied.mkdir()
+    for path in files(directory):
+        shutil.move(path, copied)
+    for path in files(copied):
+        shutil.copy(path, directory)
+    try:
+        newest = files(directory)[-1]
+        os.truncate(newest, before.stood_at - 1)
+        journal, state = open_journal(directory)
+        assert state.damage is None
+        assert files(directory) == [path for path in files(directory) if path != newest]
+        assert journal.sizes.generation == before.generation - 1
+        journal.close()
+    finally:
+        for path in files(copied):
+            shutil.copy(path, directory)

@@ -33,6 +33,7 @@ from tests.agent.journal.samples import (
     said,
     seen,
     seen_contents,
+    wait_for_new_file,
 )
 
 
@@ -56,7 +57,7 @@ def test_a_new_journal_is_empty_and_nobody_elses(tmp_path: Path) -> None:
 
 def test_everything_is_there_again(tmp_path: Path) -> None:
     journal, _ = open_journal(tmp_path)
-    strange = known(A, path="/var/log/\udcff\n.log", last_path="/é", size=7, seen_millis=9)
+    strange = known(A, path="/var/log/\udcff\n.log", last_path="/é\udc80", size=7, seen_millis=9)
     journal.source(strange)
     journal.source(known(B, 100, fingerprint=Fingerprint(0, b"")))
     lost = Excepted(Fate.LOST, -1, 55, "gone \udc80 for ever")
@@ -134,11 +135,11 @@ def test_a_source_is_forgotten_for_ever(tmp_path: Path) -> None:
     journal.source(known(A))
     journal.source(known(B))
     journal.finished(A, 1000)
-    assert journal.forget_finished(1000) == []
-    assert journal.forget_finished(1001) == [A]
+    journal.forget(A)
+    journal.forget(A)
     assert journal.known_source(A) is None
     journal.close()
-    journal, state = open_journal(tmp_path)
+    journal, state = open_journal(tmp_path, ledger=False)
     assert [each.id for each in state.sources] == [B]
     journal.close()
 
@@ -271,4 +272,25 @@ def test_much_is_written_while_a_file_is_begun_anew(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert state.damage is None
     assert seen(state) == held
+    journal.close()
+
+
+@pytest.mark.parametrize(("acknowledged", "begins_anew_at"), [(True, 10_000), (False, 20_000)])
+def test_when_a_file_is_begun_anew(tmp_path: Path, acknowledged: bool, begins_anew_at: int) -> None:
+    """At its limit, if few batches would have to be written again; otherwise at twice that."""
+    journal, _ = open_journal(tmp_path, limit=10_000)
+    generation, begun = journal.sizes.generation, journal.sizes.file_bytes
+    journal.source(known(A))
+    number = 0
+    while True:
+        grown = journal.sizes.file_bytes - begun
+        filled = batch(fill=b"x" * 500)
+        journal.parcel(parcel(outgoing(number, run(A, number, 1, number * 10), batch=filled)))
+        wait_for_new_file()
+        if journal.sizes.generation != generation:
+            break
+        if acknowledged:
+            journal.acknowledged(number, number)
+        number += 1
+    assert begins_anew_at - 1_000 < grown <= begins_anew_at
     journal.close()

@@ -3,7 +3,6 @@
 import os
 import resource
 import signal
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from tests.agent.journal.samples import (
     parcel,
     run,
     seen_contents,
+    wait_for_new_file,
 )
 
 
@@ -90,14 +90,16 @@ def test_an_acknowledgement_that_could_not_be_written_is_only_forgotten(tmp_path
 
 def test_a_new_file_that_cannot_be_made(tmp_path: Path) -> None:
     """The old one grows on; another try is made when it has grown by some more."""
-    journal, _ = open_journal(tmp_path, limit=800)
+    journal, _ = open_journal(tmp_path, limit=8_000)
     in_the_way = path_of(tmp_path, journal.sizes.generation + 1).with_suffix(".log.tmp")
     in_the_way.mkdir()
-    grow(journal, until=3_000)
+    grow(journal, until=10_000)
     assert journal.sizes.generation == 2
     assert journal.trouble == "the journal cannot begin a new file: Is a directory"
     in_the_way.rmdir()
-    grow(journal, until=journal.sizes.file_bytes + 300)
+    grow(journal, until=journal.sizes.file_bytes + 100)
+    assert journal.sizes.generation == 2
+    grow(journal, until=journal.sizes.file_bytes + 1_500)
     assert journal.sizes.generation == 3
     assert journal.trouble is None
     held = seen_contents(journal._contents)
@@ -113,12 +115,6 @@ def grow(journal: Journal, *, until: int) -> None:
     while journal.sizes.generation == generation and journal.sizes.file_bytes < until:
         journal.source(known(A))
         wait_for_new_file()
-
-
-def wait_for_new_file() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "journal":
-            thread.join()
 
 
 def test_no_room_to_open_one(tmp_path: Path) -> None:
@@ -146,7 +142,7 @@ def journal_on(tmp_path: Path, device: str, *, sync: bool) -> Journal:
     broken = GenerationFile(path_of(tmp_path, generation), fd, 0)
     owner = Owner(first.owner.agent_id, first.owner.binding, first.owner.salt)
     found = Opened(owner, Contents(owner.agent_id), broken, generation, 0)
-    return Journal(found, held, sync=sync, limit_bytes=LIMIT, ledger=True)
+    return Journal(found, held, sync=sync, limit_bytes=LIMIT)
 
 
 def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:
