@@ -8,6 +8,7 @@ import codecs
 import math
 import re
 import socket
+from collections.abc import Iterable, Set
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePath
@@ -364,11 +365,12 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.host or socket.gethostname()
 
 
-def check_distinct(inputs: tuple[Input, ...]) -> None:
-    """Raises ValueError if two inputs cannot be told from each other."""
-    if len(inputs) > _MOST_INPUTS:
-        raise ValueError(f"{len(inputs)} inputs are more than {_MOST_INPUTS}")
-    labels = [each.label for each in inputs]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise ValueError(f"two inputs are called {label}: give each a `name` of its own")
+def check_distinct(inputs: Iterable[Input], names: Set[str] = frozenset()) -> None:
+    """Raises ValueError if two inputs cannot be told from each other. `names` are taken already."""
+    found = set(names)
+    for each in inputs:
+        if each.label in found:
+            raise ValueError(f"two inputs are called {each.label}: give each a `name` of its own")
+        found.add(each.label)
+    if len(found) > _MOST_INPUTS:
+        raise ValueError(f"{len(found)} inputs are more than {_MOST_INPUTS}")

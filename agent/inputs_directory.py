@@ -54,6 +54,7 @@ class InputsDirectory:
     refusals: tuple[Refusal, ...] = ()
     news: tuple[Refusal, ...] = ()  # refusals that are new since the look before
     _files: dict[Path, _File] = field(default_factory=dict)
+    _wrong: str = ""  # with the folder itself
     _began: bool = False
 
     def look(self, *, at_once: bool = False) -> bool:
@@ -62,21 +63,27 @@ class InputsDirectory:
         `at_once` reads whatever has changed without a second look.
         """
         before = (self.inputs, self.refusals)
-        wrong = []
+        changed, wrong = not self._began, ""
         if self.path is not None:
             try:
-                self._follow(_stamps(self.path), at_once=at_once or not self._began)
+                changed |= self._follow(_stamps(self.path), at_once=at_once or not self._began)
             except OSError as error:
                 # Nothing is known of the files: those that were there hold on.
-                wrong.append(Refusal(path=str(self.path), why=error.strerror or str(error)))
+                wrong = error.strerror or str(error)
         self._began = True
-        self._merge(wrong)
+        self.news = ()
+        if changed or wrong != self._wrong:
+            self._wrong = wrong
+            self._merge()
         return before != (self.inputs, self.refusals)
 
-    def _follow(self, stamps: dict[Path, _Stamp], *, at_once: bool) -> None:
+    def _follow(self, stamps: dict[Path, _Stamp], *, at_once: bool) -> bool:
+        """Whether any file was read, or is gone."""
+        changed = False
         for path in self._files.keys() - stamps.keys():
             log.info("inputs file is gone path=%s", path)
             del self._files[path]
+            changed = True
         for path, stamp in sorted(stamps.items()):
             file = self._files.setdefault(path, _File())
             settled = at_once or stamp == file.seen
@@ -84,6 +91,8 @@ class InputsDirectory:
             if stamp != file.stamp and settled:
                 file.stamp = stamp
                 self._read(path, file)
+                changed = True
+        return changed
 
     def _read(self, path: Path, file: _File) -> None:
         try:
@@ -94,23 +103,26 @@ class InputsDirectory:
             file.wrong = ""
             log.info("inputs file is read path=%s inputs=%d", path, len(file.inputs))
 
-    def _merge(self, refusals: list[Refusal]) -> None:
+    def _merge(self) -> None:
         """All inputs that can stand beside each other, and the files of those that cannot."""
-        inputs = self.main
+        refusals = [Refusal(path=str(self.path), why=self._wrong)] if self._wrong else []
+        inputs = list(self.main)
+        names = {each.label for each in inputs}
         for path, file in sorted(self._files.items()):
             wrong = file.wrong
             try:
-                check_distinct((*inputs, *file.inputs))
+                check_distinct(file.inputs, names)
             except ValueError as error:
                 wrong = wrong or str(error)
             else:
                 inputs += file.inputs
+                names |= {each.label for each in file.inputs}
                 if wrong and file.inputs:
                     wrong += "; what it said before holds on"
             if wrong:
                 refusals.append(Refusal(path=str(path), why=wrong))
         self.news = tuple(each for each in refusals if each not in self.refusals)
-        self.inputs, self.refusals = inputs, tuple(refusals)
+        self.inputs, self.refusals = tuple(inputs), tuple(refusals)
 
 
 def _without_path(error: str, path: Path) -> str:
