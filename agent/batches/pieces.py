@@ -76,7 +76,6 @@ def _follows(run: Run, before: Run) -> bool:
     return (
         run.source == before.source
         and run.position == before.end_position
-        and run.seq == before.seq + before.events
         and not _is_loss(run)
         and not _is_loss(before)
     )

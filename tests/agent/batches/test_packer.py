@@ -171,6 +171,14 @@ def test_a_batch_ends_with_its_window_once_it_is_not_small() -> None:
     assert (header.base_timestamp, header.max_timestamp) == (times[600], times[-1])
 
 
+def test_one_window_is_one_batch_however_many_files_it_is_from() -> None:
+    packer = Packer(PLAN)
+    for source in (A, B, SourceHeader(SourceId("cccc"), "/c", "shop")):
+        put(packer, source, lines(*[b"x" * 300] * 500, times=[NOW + at for at in range(500)]))
+    (outgoing,) = closed(packer).batches
+    assert outgoing.windows == (WindowCount(NOW, 1500),)
+
+
 def test_a_small_batch_goes_on_in_the_next_window() -> None:
     packer = Packer(PLAN)
     put(packer, A, lines(*[b"x" * 30] * 10, times=[NOW + at * 12_000 for at in range(10)]))
@@ -273,6 +281,16 @@ def test_batches_that_cannot_be_compressed_are_halved(compression: Compression) 
     assert [event["message"].encode() for event in events_of(parcel)] == messages
     runs = [run for each in parcel.batches for run in each.runs]
     assert sum(run.events for run in runs) == 1000
+
+
+def test_halves_may_meet_between_two_files() -> None:
+    plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=12_000)
+    chance = random.Random(3)
+    packer = Packer(plan)
+    for source in (A, B):
+        put(packer, source, lines(*[chance.randbytes(100).hex().encode() for _ in range(80)]))
+    parcel = closed(packer)
+    assert [[run.source for run in each.runs] for each in parcel.batches] == [[A.id], [B.id]]
 
 
 def test_a_path_need_not_be_text() -> None:

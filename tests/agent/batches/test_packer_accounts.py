@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.batches.packer import Packer
@@ -108,6 +108,7 @@ plans = st.builds(
 )
 
 
+@settings(max_examples=settings().max_examples * 2 // 5)
 @given(st.data())
 def test_every_event_and_every_byte_has_its_place(data: st.DataObject) -> None:
     plan = data.draw(plans)
