@@ -1,0 +1,161 @@
+"""The ledger as it is published: repeated byte for byte, nothing missing, nobody waiting for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.config import LEDGER_TOPIC
+from agent.parcels import Eventless, Parcel
+from agent.runs import Excepted, Fate, Progress, Run
+from tests.agent.shipping.agent_side import (
+    WINDOW_MILLIS,
+    AgentSide,
+    KnownSchemas,
+    agent_side,
+    wait_for,
+)
+from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
+from wire.errors import ErrorCode
+
+TOPIC = "t"
+
+
+def ship(side: AgentSide, count: int) -> None:
+    mine = [each for each in side.sources.values() if each.topic == TOPIC]
+    source = mine[0] if mine else side.new_source(TOPIC)
+    for _ in range(count):
+        side.ship(source, [str(source.seq)])
+    side.settle()
+
+
+def seqs(broker: RefusingBroker) -> list[int]:
+    return [entry["header"]["seq"] for entry in broker.events(LEDGER_TOPIC)]
+
+
+def offsets(broker: RefusingBroker) -> list[tuple[int, int]]:
+    return sorted(
+        (each["first"], each["count"])
+        for entry in broker.events(LEDGER_TOPIC)
+        for passage in entry["passages"]
+        for each in passage["offsets"]
+    )
+
+
+def covered(broker: RefusingBroker) -> int:
+    return sum(count for _, count in offsets(broker))
+
+
+def refusing(code: ErrorCode, left: list[int]) -> Callable[[str, memoryview], Outcome]:
+    def rule(topic: str, batch: memoryview) -> Outcome:
+        if topic == LEDGER_TOPIC and left[0]:
+            left[0] -= 1
+            return Outcome(False, code)
+        return TAKEN
+
+    return rule
+
+
+def test_numbers_go_on_over_restarts(tmp_path: Path) -> None:
+    with RefusingBroker() as broker:
+        for _ in range(3):
+            with agent_side(broker.bootstrap, tmp_path) as side:
+                ship(side, 5)
+        assert seqs(broker) == list(range(len(seqs(broker))))
+        assert {entry["header"]["source"] for entry in broker.events(LEDGER_TOPIC)} == {
+            side.journal.agent_id
+        }
+        assert covered(broker) == 15
+        paths = [
+            run["path"]
+            for entry in broker.events(LEDGER_TOPIC)
+            for passage in entry["passages"]
+            for run in passage["runs"]
+        ]
+        assert set(paths) <= {"", next(iter(side.sources.values())).known().path}
+        assert len([path for path in paths if path]) == 3  # once for each life
+
+
+def test_nobody_waits_for_the_ledger(tmp_path: Path) -> None:
+    left = [1 << 30]
+    with RefusingBroker(refusing(ErrorCode.topic_authorization_failed, left)) as broker:
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            ship(side, 5)
+            wait_for(lambda: LEDGER_TOPIC in side.shipper.stalled())
+            assert side.shipper.room()
+            assert side.shipper.oldest_open() is None
+            ship(side, 5)
+        assert broker.events(LEDGER_TOPIC) == []
+        left[0] = 0
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            ship(side, 5)
+        assert seqs(broker) == list(range(len(seqs(broker))))
+        assert covered(broker) == 15
+        assert side.state.statements
+
+
+def test_a_batch_of_entries_that_is_too_large_is_split(tmp_path: Path) -> None:
+    with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
+        broker.rule = refusing(ErrorCode.message_too_large, [1])
+        side.shipper.heartbeat({TOPIC: WINDOW_MILLIS}, 0)
+        ship(side, 5)
+        wait_for(lambda: covered(broker) == 5)
+    assert seqs(broker) == list(range(len(seqs(broker))))
+
+
+def test_without_a_schema_statements_wait(tmp_path: Path) -> None:
+    schemas = KnownSchemas(ledger=None)
+    with (
+        RefusingBroker() as broker,
+        agent_side(broker.bootstrap, tmp_path, schemas=schemas) as side,
+    ):
+        ship(side, 5)
+        assert side.journal.sizes.statements == 5
+        schemas.ledger = KnownSchemas().ledger
+        wait_for(lambda: covered(broker) == 5)
+        wait_for(lambda: side.journal.sizes.statements == 0)
+
+
+def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> None:
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            ship(side, 2)
+            (source,) = side.sources.values()
+            position = source.position
+            filtered = Excepted(Fate.FILTERED, 4, 40, "debug")
+            run = Run(source.id, source.seq, 0, position, position + 40, 0, (filtered,))
+            eventless = Eventless(side.journal.next_number(), TOPIC, run)
+            progress = {source.id: Progress(position + 40, source.seq)}
+            side.journal.parcel(Parcel((), [eventless], progress))
+            side.journal.finished(source.id, 1)
+            side.shipper.heartbeat({TOPIC: 5 * WINDOW_MILLIS + 1}, 12)
+        entries = broker.events(LEDGER_TOPIC)
+        (finished,) = (each for entry in entries for each in entry["finished"])
+        assert (finished["events"], finished["size"]) == (2, position + 40)
+        (beat,) = (each for entry in entries for each in entry["heartbeats"])
+        assert (beat["until"], beat["topics"]) == (5 * WINDOW_MILLIS, [TOPIC])
+        assert beat["lag_bytes"] == 12
+        bare = [
+            passage
+            for entry in entries
+            for passage in entry["passages"]
+            if passage["partition"] < 0
+        ]
+        assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
+
+
+def test_an_idle_agent_says_one_small_entry_a_window(tmp_path: Path) -> None:
+    with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
+        for window in range(3):
+            for millis in range(3):
+                side.shipper.heartbeat({TOPIC: window * WINDOW_MILLIS + millis}, 0)
+            wait_for(lambda window=window: len(seqs(broker)) > window)
+    assert len(seqs(broker)) == 3
+    sizes = [header.size for header in broker.headers(LEDGER_TOPIC)]
+    assert sizes[-1] < 250
+
+
+def test_none_is_published_where_none_is_wanted(tmp_path: Path) -> None:
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path, ledger=False) as side:
+            ship(side, 2)
+            side.shipper.heartbeat({TOPIC: WINDOW_MILLIS}, 0)
+        assert broker.events(LEDGER_TOPIC) == []
