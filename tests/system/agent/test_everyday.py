@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import Incarnation, check_one_partition
@@ -150,7 +151,7 @@ def test_a_stack_trace_is_one_event(site: Site) -> None:
     assert accounts[a].lines == 6
 
 
-def test_a_restart_goes_on(site: Site) -> None:
+def test_a_restart_goes_on(site: Site, running_registry: RegistryProcess) -> None:
     """Nothing is read again, files that were renamed meanwhile are the same, no registry needed."""
     topic = site.topic(site.new_topic())
     paths = [site.logs / "a.log", site.logs / "b.log"]
@@ -162,12 +163,15 @@ def test_a_restart_goes_on(site: Site) -> None:
     append(paths[0], a, a.line(10))
     paths[0].rename(site.logs / "a.log.1")
     c = written(paths[0], 3, "c")
-    agent.configure(registry="http://127.0.0.1:9")
-    agent.start()
-    topic.wait_for_count(24)
-    append(paths[1], b, b.line(10))
-    topic.wait_for_count(25)
-    stop(agent)
+    running_registry.kill()
+    try:
+        agent.start()
+        topic.wait_for_count(24)
+        append(paths[1], b, b.line(10))
+        topic.wait_for_count(25)
+        stop(agent)
+    finally:
+        running_registry.start()
     site.check(topic, [a, b, c])
 
 
@@ -234,7 +238,7 @@ def test_reload(site: Site) -> None:
 
 
 def test_a_directory_of_inputs(site: Site) -> None:
-    """A bad file disables only itself, and is named."""
+    """A bad file disables only itself, and is named until it is put right."""
     topic = site.topic(site.new_topic())
     written(site.logs / "a.log", 3)
     inputs = site.directory / "agent.d"
@@ -242,10 +246,17 @@ def test_a_directory_of_inputs(site: Site) -> None:
     (inputs / "bad.yaml").write_text("inputs: [{paths: relative/*.log, topic: x}]\n")
     good = {"inputs": [{"paths": [f"{site.logs}/a.log"], "topic": topic.name}]}
     (inputs / "good.yaml").write_text(json.dumps(good))
-    with site.agent(settings={"inputs_dir": str(inputs)}) as agent:
-        topic.wait_for_count(3)
-        assert agent.said("bad.yaml")
-        stop(agent)
+    agent = site.agent(settings={"inputs_dir": str(inputs)})
+    agent.spawn()
+    topic.wait_for_count(3)
+    assert agent.said("bad.yaml")
+    assert "bad.yaml" in agent.http("/readyz")[1]
+    other = {"paths": [f"{site.logs}/b.log"], "topic": topic.name, "name": "other"}
+    written(site.logs / "b.log", 2)
+    (inputs / "bad.yaml").write_text(json.dumps({"inputs": [other]}))
+    topic.wait_for_count(5)
+    wait_until(agent.ready, within=10, what="all is well")
+    stop(agent)
 
 
 def test_what_it_says_of_itself(site: Site) -> None:

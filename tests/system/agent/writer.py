@@ -102,14 +102,15 @@ class ToFile:
         return self._path.open("ab", buffering=0)
 
     def write(self, lines: list[str]) -> None:
-        if self._rotate == "open" and not self._is_there():
+        if self._rotate == "open" and self._is_another():
             self._file.close()
             self._file = self._open()
         self._file.write("".join(f"{line}\n" for line in lines).encode())
 
-    def _is_there(self) -> bool:
+    def _is_another(self) -> bool:
+        """Whether there is a new file; until there is, the old one is written to."""
         try:
-            return self._path.stat().st_ino == os.fstat(self._file.fileno()).st_ino
+            return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
         except FileNotFoundError:
             return False
 
