@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig, Format, Input
 from agent.errors import InputError, NoSchema
 from agent.events.reader import Reader
 from agent.files.compressed import has_compressed_name
@@ -48,12 +48,10 @@ def check_inputs(
 ) -> list[InputCheck]:
     """Without a registry nothing is said of schemas. Raises RegistryError if it does not answer."""
     checks = [_with_files(each) for each in inputs]
-    if registry is not None:
-        checks = [
-            _with_schema(check, config, each, registry)
-            for check, each in zip(checks, inputs, strict=True)
-        ]
-    return checks
+    pairs = zip(checks, inputs, strict=True)
+    if registry is None:
+        return [_with_fit(check, config, each, None) for check, each in pairs]
+    return [_with_schema(check, config, each, registry) for check, each in pairs]
 
 
 def check_ledger(registry: RegistryClient) -> str:
@@ -99,20 +97,25 @@ def _with_schema(
         problems.append(wrong)
     if wrong := _found(registry, dead_letters_of(each.topic), ())[1]:
         problems.append(wrong)
-    if schema is None:
-        return msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
+    check = msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
+    return check if schema is None else _with_fit(check, config, each, schema)
+
+
+def _with_fit(
+    check: InputCheck, config: AgentConfig, each: Input, found: TopicSchema | None
+) -> InputCheck:
+    """Whether its lines can be read as it says. Without a schema that is seen of plain text only."""
+    if found is not None:
+        name = found.schema.full_name or ""
+        check = msgspec.structs.replace(check, schema=name, version=found.version, id=found.id)
+    elif each.format is not Format.PLAIN:
+        return check
     try:
-        Reader(each, schema.schema, config.times)
+        Reader(each, found.schema if found else None, config.times)
     except InputError as error:
-        problems.append(str(error).removeprefix(f"{each.label}: "))
-    return msgspec.structs.replace(
-        check,
-        schema=schema.schema.full_name or "",
-        version=schema.version,
-        id=schema.id,
-        problems=tuple(problems),
-        remarks=tuple(remarks),
-    )
+        why = str(error).removeprefix(f"{each.label}: ")
+        return msgspec.structs.replace(check, problems=(*check.problems, why))
+    return check
 
 
 def _found(

@@ -129,6 +129,12 @@ def test_a_folder_that_may_not_be_read_is_named(alone: Checking) -> None:
     assert "note: input" in ended.stdout
 
 
+def test_what_can_be_seen_without_a_schema_is(alone: Checking) -> None:
+    ended = alone.run({"paths": alone.paths("x"), "encoding": "rot13"}, options=("--offline",))
+    assert ended.returncode == 1
+    assert "`encoding: rot13`" in ended.stderr
+
+
 def test_options_that_mean_nothing_are_refused(alone: Checking) -> None:
     both = alone.run({"paths": alone.paths("x")}, options=("--offline", "--online"))
     assert (both.returncode, len(both.stderr.splitlines())) == (2, 1)

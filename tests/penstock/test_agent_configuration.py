@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.config import (
     AgentConfig,
@@ -204,6 +207,42 @@ def test_an_applications_own_file(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(NotTaken, match=why):
             or_not_taken(lambda: load_inputs(path))
+
+
+WORDS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(["UTC", "Europe", "../UTC", "/", "rot13", "hex", "idna", "mbcs", "undefined"]),
+    st.sampled_from(["%d", "%", "(?P<a>x)", "(", "[", "field:", "field:a", "2026-13-01", "0001"]),
+)
+
+
+@given(
+    key=st.sampled_from(
+        ["topic", "encoding", "start", "pattern", "partition_by", "name", "format", "schema"]
+    ),
+    word=WORDS,
+)
+def test_any_word_is_taken_or_named(key: str, word: str) -> None:
+    """Nothing but a refusal comes of it."""
+    wanted = {"paths": ["/a"], "topic": "a", "format": "regex", "pattern": "(?P<b>.)", key: word}
+    try:
+        taken = msgspec.convert(wanted, Input)
+    except msgspec.ValidationError as refused:
+        assert str(refused)
+    else:
+        assert taken.label == (taken.name or taken.topic)
+
+
+@given(
+    key=st.sampled_from(["field", "format", "zone"]),
+    word=WORDS,
+)
+def test_any_word_about_times_is_taken_or_named(key: str, word: str) -> None:
+    try:
+        time = msgspec.convert({"field": "at", key: word}, Time)
+    except msgspec.ValidationError:
+        return
+    assert time.zone == "UTC" or ZoneInfo(time.zone)
 
 
 def test_defaults_are_valid() -> None:
