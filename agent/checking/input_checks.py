@@ -104,7 +104,7 @@ def _with_schema(
 def _with_fit(
     check: InputCheck, config: AgentConfig, each: Input, found: TopicSchema | None
 ) -> InputCheck:
-    """Whether its lines can be read as it says. Without a schema that is seen of plain text only."""
+    """Whether its lines can be read as it says. Without a schema, that of plain text only."""
     if found is not None:
         name = found.schema.full_name or ""
         check = msgspec.structs.replace(check, schema=name, version=found.version, id=found.id)

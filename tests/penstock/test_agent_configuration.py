@@ -227,10 +227,9 @@ def test_any_word_is_taken_or_named(key: str, word: str) -> None:
     wanted = {"paths": ["/a"], "topic": "a", "format": "regex", "pattern": "(?P<b>.)", key: word}
     try:
         taken = msgspec.convert(wanted, Input)
-    except msgspec.ValidationError as refused:
-        assert str(refused)
-    else:
-        assert taken.label == (taken.name or taken.topic)
+    except msgspec.ValidationError:
+        return
+    assert taken.label == (taken.name or taken.topic)
 
 
 @given(
@@ -242,7 +241,7 @@ def test_any_word_about_times_is_taken_or_named(key: str, word: str) -> None:
         time = msgspec.convert({"field": "at", key: word}, Time)
     except msgspec.ValidationError:
         return
-    assert time.zone == "UTC" or ZoneInfo(time.zone)
+    ZoneInfo(time.zone)
 
 
 def test_defaults_are_valid() -> None:
