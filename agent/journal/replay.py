@@ -177,11 +177,13 @@ def _apply_forgotten(contents: Contents, frame: Frame) -> None:
 
 
 def _count(contents: Contents, frame: Frame) -> None:
-    """What a parcel that is lost has used up: it must not be used again."""
+    """What a parcel that was lost has used up is not used again. One that is known counts already."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
     numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
-    contents.next_number = max([contents.next_number, *(number + 1 for number in numbers)])
+    if not numbers or max(numbers) < contents.next_number:
+        return
+    contents.next_number = max(numbers) + 1
     contents.ledger_seq += sum(each.batch.records for each in parts if each.cargo is Cargo.LEDGER)
 
 

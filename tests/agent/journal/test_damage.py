@@ -12,6 +12,7 @@ from agent.errors import JournalError
 from agent.journal import generations
 from agent.journal.frames import HEADER_SIZE, Fault, Frame, FrameReader, framed
 from agent.journal.recovery import Recovered, recover
+from agent.journal.replay import salvage
 from agent.journal.state import Numbers
 from agent.parcels import Outgoing
 from agent.runs import Progress
@@ -190,6 +191,26 @@ def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
     assert seen(again) == seen(state)
     assert len(files(tmp_path)) == 2
     journal.close()
+
+
+def test_what_is_known_already_is_not_counted_again(tmp_path: Path) -> None:
+    """A file that was begun anew starts with entries that the one before ends with."""
+    journal, _ = open_journal(tmp_path)
+    journal.source(known(A))
+    journal.parcel(parcel(outgoing(0, run(A))))
+    journal.parcel(parcel(ledger(1, entries=3)))
+    salt = journal._writer.salt
+    journal.close()
+    found = recovered(tmp_path)
+    before = seen_contents(found.contents)
+    fd = os.open(found.path, os.O_RDONLY)
+    again = list(FrameReader(fd, salt=salt).whole_after(found.stood_at))
+    os.close(fd)
+    assert len(again) == 3
+    for frame in again:
+        salvage(found.contents, frame)
+    assert seen_contents(found.contents) == before
+    assert found.contents.next_number == 2
 
 
 def test_nothing_is_left(tmp_path: Path) -> None:
