@@ -177,7 +177,7 @@ def _apply_forgotten(contents: Contents, frame: Frame) -> None:
 
 
 def _count(contents: Contents, frame: Frame) -> None:
-    """What a parcel that was lost has used up is not used again. One that is known counts already."""
+    """What a lost parcel has used up is not used again. One that is known has been counted."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
     numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]

@@ -165,6 +165,17 @@ def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.parametrize("sync", [True, False])
+def test_numbers_are_on_disk_before_anything_is_sent(tmp_path: Path, sync: bool) -> None:
+    journal = journal_on(tmp_path, "/dev/null", sync=sync)
+    if sync:
+        with pytest.raises(JournalFull, match="Invalid argument"):
+            journal.numbered([])
+    journal.numbered([])
+    assert files(tmp_path)[-1].name.endswith("4.log" if sync else "2.log")
+    journal.close()
+
+
 def test_a_parcel_told_again_after_a_flush_that_failed_is_there_once(tmp_path: Path) -> None:
     journal = journal_on(tmp_path, "/dev/null", sync=True)
     journal.source(known(A))
