@@ -23,9 +23,12 @@ from schemas.remote.answers import RegisteredSchema
 _HIGHEST_ID: Final = 2**31 - 1
 
 
-def find(registry: RegistryClient, wanted: Wanted) -> TopicSchema:
-    """NoSchema says in one line why there is none; RegistryError, why the registry did not say."""
+def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = None) -> TopicSchema:
+    """`known` if that is still it. NoSchema says in one line why there is none; RegistryError, why
+    the registry did not say."""
     latest = registry.latest(wanted.subject)
+    if known and latest and (known.id, known.version) == (latest.id, latest.version):
+        return known
     there = None if latest is None else _event_schema(registry, latest)
     match wanted.purpose:
         case Purpose.FIELDS:

@@ -158,7 +158,7 @@ class TopicSchemas:
         try:
             if self._auto_register:
                 problem = _why_not_registered(self._registry, wanted, files)
-            found = find(self._registry, wanted)
+            found = find(self._registry, wanted, self._known.get(wanted))
         except (NoSchema, RegistryRefused) as error:
             if isinstance(error, RegistryRefused) and _passes(error):
                 raise
@@ -168,8 +168,7 @@ class TopicSchemas:
         self._note(wanted, problem)
 
     def _found(self, wanted: Wanted, found: TopicSchema) -> None:
-        known = self._known.get(wanted)
-        if known is not None and known.id == found.id and known.version == found.version:
+        if found == self._known.get(wanted):
             return
         log.info("schema topic=%s version=%d id=%d", found.topic, found.version, found.id)
         self._known = {**self._known, wanted: found}
