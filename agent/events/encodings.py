@@ -30,6 +30,12 @@ class Lines:
     rest: int
     longest: int
     unfinished: bool = False
+    unit: int = 1
+
+    @property
+    def begun(self) -> int:
+        """How many bytes of the next line are there: half a unit may become a line feed."""
+        return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
         """As if what follows were no lines yet."""
@@ -37,7 +43,7 @@ class Lines:
             return self
         positions = self.positions[: count + 1]
         rest = self.rest + self.positions[-1] - positions[-1]
-        return Lines(self.bodies[:count], positions, rest, self.longest)
+        return Lines(self.bodies[:count], positions, rest, self.longest, unit=self.unit)
 
 
 class ByteLines:
@@ -125,7 +131,7 @@ class WideLines:
             sizes.append(rest)
             rest = 0
         bodies = _without_carriage_returns(bodies)
-        return Lines(bodies, positions, rest, max(sizes, default=0), unfinished)
+        return Lines(bodies, positions, rest, max(sizes, default=0), unfinished, self.unit)
 
     def head(self, raw: bytes, position: int) -> bytes:
         text = _head(raw[-position % self.unit :], self._order_of(raw))
@@ -140,10 +146,9 @@ class WideLines:
         found = []
         at = chunk.find(newline)
         while at >= 0:
-            off = (position + at) % self.unit
-            if not off:
+            if not (position + at) % self.unit:
                 found.append(at)
-            at = chunk.find(newline, at + (1 if off else self.unit))
+            at = chunk.find(newline, at + self.unit)  # two of them do not overlap
         return found
 
     def _text(self, raw: bytes, position: int, order: str) -> bytes:

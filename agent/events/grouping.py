@@ -36,7 +36,7 @@ class Grouping:
         )
         held = False
         if firsts and not final:
-            after = lines.positions[-1] + lines.rest if lines.rest else 0
+            after = lines.positions[-1] + lines.begun if lines.begun else 0
             first = firsts[-1]
             held = self.may_go_on(len(lines.bodies) - first, after - lines.positions[first])
         bounds = firsts if held else [*firsts, len(lines.bodies)]

@@ -66,8 +66,6 @@ class JsonColumns:
         when = self._rules.when
         times = [made.now] * len(tails.bodies)
         if when is not None:
-            if when.field not in self._names or when.field in self._added:
-                return False
             read, now = when.read, made.now
             column = tails.taken[self._names.index(when.field)]
             try:

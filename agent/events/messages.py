@@ -12,13 +12,17 @@ from agent.events.faults import Fault
 
 @dataclass(slots=True)
 class Origin:
-    """Of a message in a container's file: what stands beside it there, and where its lines are."""
+    """Of a message in a container's file: what stands beside it there, and where its lines are.
+
+    `within`: it begins in a section that another message has opened (`pieces`).
+    """
 
     stream: str
     time: str
     attrs: dict[str, object] | None
     spans: list[tuple[int, int]]
     fault: Fault | None = None
+    within: bool = False
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class Messages:
         return sum(end - start for start, end in self.spans(at))
 
     def first(self, lines: int) -> "Messages":
-        """Those made of the first `lines` lines: one at least, and none that another lies in."""
+        """Those made of the first `lines` lines: whole sections, and one at least."""
         if lines >= self.lines:
             return self
         count = self._whole(lines)
@@ -72,10 +76,11 @@ class Messages:
         )
 
     def _whole(self, lines: int) -> int:
-        taken = end = 0
+        taken = count = 0
         for at in range(len(self.bodies)):
-            if at and taken + self.count(at) > lines and end <= self.positions[at]:
-                return at
+            if at and (self.origins is None or not self.origins[at].within):
+                if taken > lines:
+                    return count or at
+                count = at
             taken += self.count(at)
-            end = max(end, *(span[1] for span in self.spans(at)))
-        return len(self.bodies)
+        return count or len(self.bodies)

@@ -25,7 +25,6 @@ ReadPiece = Callable[[bytes], Piece]
 class _Message:
     origin: Origin
     texts: list[bytes]
-    section: int  # the position at which its section begins
     end: int  # of its text in the file: without the line break
     alone: bool = False
 
@@ -41,8 +40,9 @@ class _Joining:
     begun: dict[str, _Message] = field(default_factory=dict)
 
     def close(self) -> None:
-        for each in self.section:
+        for place, each in enumerate(self.section):
             each.alone = len(self.section) > 1
+            each.origin.within = place > 0
         self.done += self.section
         self.section = []
         self.begun = {}
@@ -67,7 +67,7 @@ class Joiner:
             self._take(joining, body, span, end)
         end = lines.positions[-1]
         if joining.section:
-            over = lines.rest and end + lines.rest - joining.section[0].start > self._most
+            over = lines.begun and end + lines.begun - joining.section[0].start > self._most
             if final or over:
                 joining.close()
             else:
@@ -75,17 +75,16 @@ class Joiner:
         return self._grouped(joining, lines, end, final=final)
 
     def _take(self, joining: _Joining, body: bytes, span: tuple[int, int], end: int) -> None:
-        section = joining.section[0].start if joining.section else span[0]
         try:
             piece = self._read(body)
         except Fault as fault:
             origin = Origin("", "", None, [span], fault)
-            joining.section.append(_Message(origin, [body], section, end))
+            joining.section.append(_Message(origin, [body], end))
         else:
             message = joining.begun.pop(piece.stream, None)
             if message is None:
                 origin = Origin(piece.stream, piece.time, piece.attrs, [])
-                message = _Message(origin, [], section, end)
+                message = _Message(origin, [], end)
                 joining.section.append(message)
             message.texts.append(piece.text)
             message.origin.spans.append(span)
@@ -105,8 +104,8 @@ class Joiner:
             next_end = end
             if joining.section:
                 next_end = joining.section[0].end
-            elif lines.rest:
-                next_end = end + lines.rest
+            elif lines.begun:
+                next_end = end + lines.begun
             if firsts and not final and not found[-1].alone and not found[-1].origin.fault:
                 held = self._grouping.may_go_on(
                     len(found) - firsts[-1], next_end - found[firsts[-1]].start

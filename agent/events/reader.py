@@ -96,12 +96,12 @@ class Reader:
         whole = lines
         if lines.longest > self._cap:
             lines = lines.first(first_long(lines, self._cap, self._encoding.unit))
-        too_long = lines.rest >= self._cap + self._encoding.unit
+        too_long = lines.begun > self._cap
         if not lines.bodies:
             if too_long or whole.bodies:
                 return self._long(chunk, position, now_millis, final=final)
             return Cut(0, wait=self._last_line_timeout)
-        messages = self._messages(lines, final=final and lines is whole)
+        messages = self._messages(lines, final=final)
         limited = not together and most is not None and len(lines.bodies) >= most
         if together and most is not None:
             some = messages.first(most)

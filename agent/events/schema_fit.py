@@ -54,6 +54,8 @@ def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] |
         wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
         for key in (key for key, given in wrong.items() if given):
             raise _no(input_, f"`{key}` needs a schema with fields, and that of the topic is plain")
+    if input_.time and input_.time.field in input_.add_fields:
+        raise _no(input_, f"`time`: {input_.time.field} is added, and so the same for all lines")
     for where, name in _fields_named(input_):
         if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:
             raise _no(input_, f"`{where}`: lines of `format: {input_.format}` have no field {name}")

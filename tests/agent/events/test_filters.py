@@ -141,6 +141,11 @@ def test_patterns_that_match_nothing_in_between() -> None:
     assert redacted(long, marks) == "a# a# " + "x" * 2 * WINDOW + " a# a#"
 
 
+def test_matches_that_touch_each_other_in_a_long_line() -> None:
+    pair = Redaction(pattern="ab|b", replacement="#")
+    assert redacted("x" * WINDOW + "abbabx", pair) == "x" * WINDOW + "###x"
+
+
 SECRET = (Redaction(pattern=r"s\wcret", replacement="***"),)
 
 

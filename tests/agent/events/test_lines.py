@@ -100,6 +100,24 @@ def test_a_long_line_is_cut_and_its_rest_is_accounted_for() -> None:
     assert not cut.skipping
 
 
+def test_a_line_is_known_to_be_long_as_soon_as_it_is() -> None:
+    reader = reader_of(max_line_bytes=5)
+    assert reader.cut(b"12345", 0, now_millis=NOW, final=False).consumed == 0
+    cut = reader.cut(b"123456", 0, now_millis=NOW, final=False)
+    assert (cut.consumed, cut.lines, cut.skipping) == (6, 1, True)
+
+
+def test_half_a_character_at_the_end_of_a_file_that_grows_later() -> None:
+    reader = reader_of(encoding="utf-16-le")
+    data = "a\nbc\nd\n".encode("utf-16-le")
+    cut = reader.cut(data[:7], 0, now_millis=NOW, final=True)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"a", "b\ufffd".encode()]
+    cut = reader.cut(data[7:], 7, now_millis=NOW, final=False)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"", b"d"]
+
+
 def test_a_line_of_just_the_size_is_whole() -> None:
     for data in (b"12345\n", b"12345"):
         assert read(reader_of(max_line_bytes=5), data).bodies == [b"12345"]

@@ -21,6 +21,7 @@ def test_a_bucket_fills_at_its_rate_up_to_a_second() -> None:
     assert bucket.lines(200.0) == 10
     assert bucket.wait(100.5) == 0
     assert bucket.lines(99.0) == 0, "a clock that goes back gives nothing"
+    assert bucket.taken(0, 99.0).lines(100.0) == 0
 
 
 def test_what_was_taken_too_much_is_made_up_for() -> None:

@@ -71,6 +71,11 @@ def test_which_schema_is_plain() -> None:
         ),
         (
             TEXT,
+            {"format": Format.JSON, "time": Time(field="message"), "add_fields": {"message": "x"}},
+            "`time`: message is added",
+        ),
+        (
+            TEXT,
             {"format": Format.REGEX, "pattern": "(?P<message>x)", "time": Time(field="at")},
             "`time`: lines of `format: regex` have no field at",
         ),
