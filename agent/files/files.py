@@ -266,13 +266,12 @@ class Files:
             if os.fstat(fd).st_size >= followed.size and followed.continues_in(fd):
                 self._around.attention.rouse(followed, self._around.now)
                 return
+            roster.truncated(followed, fd)
         except (FileNotFoundError, NotADirectoryError):
             roster.wants_all = True
             return
         except OSError as error:
             self._around.handles.trouble(followed, error)
-            return
-        roster.truncated(followed, fd)
 
     # Inputs
 
@@ -280,24 +279,20 @@ class Files:
         names = {each.name for each in inputs} | self._rosters.keys()
         for each in inputs:
             is_new = each.name not in self._seen
-            roster = Roster(each, self._around, self._before_listing, is_new=is_new)
-            mine = [
-                known
-                for known in self._unclaimed
-                if known.input == each.name
-                or (
-                    known.input not in names
-                    and known.topic == each.topic
-                    and roster.survey.means(known.last_path or known.path)
-                )
-            ]
-            for known in mine:
-                roster.remember(known)
-                self._unclaimed.remove(known)
-            if mine:
-                roster.is_new = False
-            self._rosters[each.name] = roster
             self._seen.add(each.name)
+            roster = Roster(each, self._around, self._before_listing, is_new=is_new)
+            self._rosters[each.name] = roster
+            self._claim(roster, names)
+
+    def _claim(self, roster: Roster, names: Collection[str]) -> None:
+        """Sources that are the input's, or were those of one that has another name by now."""
+        for known in list(self._unclaimed):
+            path = known.last_path or known.path
+            former = known.input not in names and known.topic == roster.input.topic
+            if known.input == roster.input.name or (former and roster.survey.means(path)):
+                self._unclaimed.remove(known)
+                roster.remember(known)
+                roster.is_new = False
 
     def _remove(self, name: str) -> None:
         roster = self._rosters.pop(name)
@@ -310,6 +305,10 @@ class Files:
         for followed in list(roster.files.values()):
             if not roster.survey.means(followed.path):
                 self._release(roster, followed)
+        for known in [each for each in self._unclaimed if roster.survey.means(each.path)]:
+            if known.input == new.name:
+                self._unclaimed.remove(known)
+                roster.remember(known)
 
     def _release(self, roster: Roster, followed: Followed) -> None:
         roster.drop(followed)

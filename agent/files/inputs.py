@@ -46,6 +46,7 @@ def end_of_last_line(fd: int, size: int) -> int:
     after = block.rfind(b"\n") + 1
     if not after:
         return size
-    if block[after : after + 1] == b"\0":
-        after += 1  # UTF-16, little-endian
-    return start + after
+    end = start + after
+    if end % 2 and block[after : after + 1] == b"\0":
+        end += 1  # UTF-16, little-endian
+    return end

@@ -37,9 +37,12 @@ def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | N
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
         return None
+    return sighting_from(status, os.fspath(file), is_link=is_link)
+
+
+def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -> Sighting:
     device, inode = status.st_dev, status.st_ino
-    size, mtime_ns = status.st_size, status.st_mtime_ns
-    return Sighting(os.fspath(file), device, inode, size, mtime_ns, is_link)
+    return Sighting(path, device, inode, status.st_size, status.st_mtime_ns, is_link)
 
 
 @dataclass(slots=True)
@@ -101,22 +104,24 @@ class Survey:
         self.folders = {}
         self._above = set()
         for root, rests in self._roots.items():
-            if not Path(root).is_dir():
-                self._await(root)
+            self._await(root)
             self._walk(root, rests, listing)
         return listing
 
     def _await(self, root: str) -> None:
         """A folder that is not there comes with an event of what is above it."""
-        while len(root) > 1 and not Path(root).is_dir():
-            root = folder_of(root)
-        self._above.add(root)
-        self._before(root)
+        watched = ""
+        while (above := _nearest(root)) not in {watched, root}:
+            self._above.add(above)
+            self._before(above)
+            watched = above
 
     def some(self, folders: Collection[str]) -> Listing:
         """Those folders, and what is new below them."""
         listing = Listing()
         for folder in sorted(folders):
+            if folder in self._roots:
+                self._await(folder)
             if folder in self.folders and folder not in listing.folders:
                 self._walk(folder, self.folders[folder], listing)
         return listing
@@ -159,7 +164,7 @@ class Survey:
         for name in step.literal_files:
             path = below(folder, name)
             if not self._excluded(name, path):
-                self._sight(Path(path), listing, is_link=Path(path).is_symlink())
+                self._sight(Path(path), listing, is_link=_is_link(path))
         for name, rest in step.literal_folders:
             path = below(folder, name)
             if not self._excluded(name, path):
@@ -214,3 +219,22 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return Path(path).is_symlink()
+    except OSError:
+        return False
+
+
+def _nearest(folder: str) -> str:
+    """The folder itself, or what there is above it."""
+    while len(folder) > 1:
+        try:
+            if Path(folder).is_dir():
+                break
+        except OSError:
+            break  # it may be there, but is not for us
+        folder = folder_of(folder)
+    return folder

@@ -18,7 +18,7 @@ from typing import Final
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared, Ended, Lost, Renamed, Truncated
-from agent.files.listing import Sighting
+from agent.files.listing import Sighting, sighting_from
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 
@@ -42,7 +42,7 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
         if carrier is not None:
             go_on_in(roster, old, carrier, around)
         elif outside is not None:
-            _go_on_outside(roster, old, *outside, around)
+            _go_on_at(roster, old, *outside, around)
         else:
             reason = "truncated" if following is not None else "truncated, deleted or replaced"
             end(roster, old, around, reason, on_disk=False)
@@ -54,15 +54,14 @@ def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")
     roster.give_up(copy)
-    _go_on_outside(roster, old, copy.current_path, fd, around)
+    at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
+    _go_on_at(roster, old, at, fd, around)
 
 
-def _go_on_outside(roster: Roster, old: Followed, path: str, fd: int, around: Surroundings) -> None:
+def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surroundings) -> None:
     roster.drop(old)
-    status = os.fstat(fd)
-    former, old.current_path = old.current_path, path
-    old.identity = status.st_dev, status.st_ino
-    old.size, old.mtime_ns = status.st_size, status.st_mtime_ns
+    former, old.current_path = old.current_path, at.path
+    old.identity, old.size, old.mtime_ns = at.identity, at.size, at.mtime_ns
     old.deleted_at = old.missing_since = None
     old.idle_since = around.now
     roster.hold(old, fd)
@@ -146,7 +145,7 @@ def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | 
     return None
 
 
-def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[str, int] | None:
+def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighting, int] | None:
     """A file of none of the input's names that has what was read of this one."""
     if not old.fingerprint.size:
         return None
@@ -156,9 +155,9 @@ def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[str, i
         except OSError:
             continue
         try:
-            tracked = (status.st_dev, status.st_ino) in roster.files
-            if not tracked and old.continues_in(fd):
-                return path, fd
+            at = sighting_from(status, path)
+            if at.identity not in roster.files and old.continues_in(fd):
+                return at, fd
         except OSError as error:
             around.cannot_read(path, error)
         os.close(fd)

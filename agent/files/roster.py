@@ -67,6 +67,7 @@ class Roster:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
+        self.is_new = self._looked = False
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""
@@ -105,8 +106,13 @@ class Roster:
         if followed.fd is None:
             self.drop(followed)
             return
-        if os.fstat(followed.fd).st_nlink:
+        try:
+            has_name = os.fstat(followed.fd).st_nlink > 0
             path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
+        except OSError as error:
+            self._around.handles.trouble(followed, error)
+            return
+        if has_name:
             if path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import TypeVar
 
 from agent.config import HoldDeleted, Limits
 from agent.files.files import Files
@@ -18,6 +19,8 @@ from agent.files.happenings import (
 )
 from agent.files.inputs import FileInput
 from agent.runs import KnownSource, SourceId
+
+Kind = TypeVar("Kind")
 
 
 class JournalledFiles:
@@ -62,6 +65,9 @@ class JournalledFiles:
 
     def restart(self) -> None:
         self.files.close()
+        self.restart_closed()
+
+    def restart_closed(self) -> None:
         self.seen = {each.name for each in self.inputs}
         self.files = self._start()
 
@@ -104,7 +110,7 @@ class JournalledFiles:
         self.look(seconds)
         return self.read_some()
 
-    def of(self, kind: type[Happening]) -> Iterator[Happening]:
+    def of(self, kind: type[Kind]) -> Iterator[Kind]:
         return (each for each in self.said if isinstance(each, kind))
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.files.inputs import FileInput
@@ -23,8 +23,17 @@ TOKEN = 8  # bytes; no two are alike
 OFTEN = {"write": 8, "look": 8, "read": 6, "read_all": 6, "look_later": 2}
 ROTATIONS = {"rotate": 3, "rotate_outside": 2, "copy_truncate": 3, "copy_truncate_outside": 2}
 RARE = {
-    **{"delete": 2, "delete_oldest": 2, "touch": 1, "restart": 2, "crash": 2, "copy": 1},
-    **{"write_to_former": 2, "truncate": 1, "replace": 1, "rest": 1, "slow_copy_truncate": 2},
+    "delete": 2,
+    "delete_oldest": 2,
+    "touch": 1,
+    "restart": 2,
+    "crash": 2,
+    "copy": 1,
+    "write_to_former": 2,
+    "truncate": 1,
+    "replace": 1,
+    "rest": 1,
+    "slow_copy_truncate": 2,
 }
 ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
 
@@ -121,14 +130,15 @@ class World:
             shutil.copy(self.path("app.log"), self.path(f"app-{self.next_token}"))
             self._truncate()
 
-    def copy(self, number: int) -> None:
+    def copy(self, _number: int) -> None:
         """By somebody who does not truncate; a small one would be taken for a file of its own."""
         name = self.names.get("app.log")
         if name is not None and len(name.tokens) * TOKEN >= 1024:
             self.look(0, 6.0)
-            shutil.copy(self.path("app.log"), self.path(f"app.log.bak{number}"))
+            shutil.copy(self.path("app.log"), self.path(f"app.log.bak{len(self.all)}"))
             self.look(0, 6.0)
             self.look(0, 3.0)
+            self.all.append(Incarnation())
 
     def truncate(self, _number: int) -> None:
         if "app.log" in self.names:
