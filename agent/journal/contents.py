@@ -139,6 +139,10 @@ class Contents:
                 del self.acknowledged_offsets[target]
         self.partitions[topic] = chosen
 
+    def begins(self, target: TopicPartition, offset: int) -> None:
+        """Where nothing was acknowledged yet, nothing of ours lies before this offset."""
+        self.acknowledged_offsets.setdefault(target, offset - 1)
+
     def forget(self, source: SourceId) -> None:
         """As soon as nothing of it is open, and the ledger has said everything. If it is told of
         before that, it stays."""

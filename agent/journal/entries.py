@@ -4,7 +4,7 @@
     STATE           a part of everything there was when the file was begun
     OPEN            the same, of one open batch; its bytes are the frame's body
     STANDS          the file holds all that its predecessor held, and from here on takes its place
-    SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN
+    SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN, OFFSET
                     what the methods of `Journal` are told; batches' bytes are the frame's body
 
 The format is this module's own, and does not follow the classes of the agent: a field may be added
@@ -32,6 +32,7 @@ class Kind(IntEnum):
     FINISHED = 15
     PARTITION = 16
     FORGOTTEN = 17
+    OFFSET = 18
 
 
 class _Array(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -123,6 +124,12 @@ class PartitionEntry(_Array, frozen=True):
 
 class ForgottenEntry(_Array, frozen=True):
     source: str
+
+
+class OffsetEntry(_Array, frozen=True):
+    topic: str
+    partition: int
+    offset: int
 
 
 class OpenEntry(_Array, frozen=True):

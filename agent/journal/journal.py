@@ -215,6 +215,17 @@ class Journal:
             self._writer.append(pieces)
             self._contents.partition(topic, chosen)
 
+    def begins(self, target: TopicPartition, offset: int) -> None:
+        """Nothing of this agent lies in that partition before this offset: as long as nothing is
+        acknowledged, its batches need not be looked for there."""
+        entry = entries.OffsetEntry(*target, offset)
+        pieces = self._framed(Kind.OFFSET, encode(entry))
+        with self._lock:
+            self._writer.prepare()
+            if target not in self._contents.acknowledged_offsets:
+                self._writer.append(pieces)
+                self._contents.begins(target, offset)
+
     # Numbers
 
     def next_number(self) -> int:
@@ -270,7 +281,7 @@ class Journal:
         return self._contents.partitions.get(topic)
 
     def acknowledged_offset(self, target: TopicPartition) -> int | None:
-        """The last one."""
+        """The last one, or the one before that of `begins`."""
         return self._contents.acknowledged_offsets.get(target)
 
     @property

@@ -176,6 +176,11 @@ def _apply_forgotten(contents: Contents, frame: Frame) -> None:
     contents.forget(SourceId(_decode_forgotten(frame.meta).source))
 
 
+def _apply_offset(contents: Contents, frame: Frame) -> None:
+    entry = _decode_offset(frame.meta)
+    contents.begins(TopicPartition(entry.topic, entry.partition), entry.offset)
+
+
 def _count(contents: Contents, frame: Frame) -> None:
     """What a lost parcel has used up is not used again. One that is known has been counted."""
     parcel = _decode_parcel(frame.meta)
@@ -198,6 +203,7 @@ _decode_replaced: Final = msgspec.msgpack.Decoder(entries.ReplacedEntry).decode
 _decode_finished: Final = msgspec.msgpack.Decoder(entries.FinishedEntry).decode
 _decode_partition: Final = msgspec.msgpack.Decoder(entries.PartitionEntry).decode
 _decode_forgotten: Final = msgspec.msgpack.Decoder(entries.ForgottenEntry).decode
+_decode_offset: Final = msgspec.msgpack.Decoder(entries.OffsetEntry).decode
 decode_begin: Final = msgspec.msgpack.Decoder(entries.BeginEntry).decode
 
 _APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
@@ -213,8 +219,9 @@ _APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
     Kind.FINISHED: _apply_finished,
     Kind.PARTITION: _apply_partition,
     Kind.FORGOTTEN: _apply_forgotten,
+    Kind.OFFSET: _apply_offset,
 }
 
 _TRUE_ANYWAY: Final = frozenset(
-    {Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION}
+    {Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION, Kind.OFFSET}
 )

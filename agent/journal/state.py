@@ -108,5 +108,5 @@ class State:
     open: tuple[OpenBatch, ...]
     statements: tuple[Statement, ...]
     partitions: Mapping[str, Chosen]
-    acknowledged_offsets: Mapping[TopicPartition, int]  # of each partition the last one
+    acknowledged_offsets: Mapping[TopicPartition, int]  # of each partition the last
     ledger_seq: int

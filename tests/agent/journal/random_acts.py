@@ -13,6 +13,7 @@ from random import Random
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
+from client.delivery import TopicPartition
 from tests.agent.journal.samples import ME, batch, known, ledger, open_journal, outgoing
 
 LIMIT = 300
@@ -37,6 +38,7 @@ class Acts:
             self.finish,
             self.forget,
             self.choose_partition,
+            self.begin_partition,
         ]
 
     def act(self) -> None:
@@ -108,6 +110,10 @@ class Acts:
     def choose_partition(self) -> None:
         index = self._decisions.randint(0, 2)
         self.journal.partition("views", f"id{index}", index, 8)
+
+    def begin_partition(self) -> None:
+        index = self._decisions.randint(0, 2)
+        self.journal.begins(TopicPartition("views", index), index)
 
 
 def main(directory: str, seed: str) -> None:

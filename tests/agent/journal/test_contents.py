@@ -62,6 +62,18 @@ def test_offsets_that_are_not_known_leave_the_last_one(contents: Contents) -> No
     assert contents.acknowledged_offsets == {VIEWS: 7}
 
 
+def test_where_a_partition_begins_counts_until_something_is_acknowledged(
+    contents: Contents,
+) -> None:
+    contents.begins(VIEWS, 50)
+    contents.begins(VIEWS, 70)
+    assert contents.acknowledged_offsets == {VIEWS: 49}
+    contents.parcel(parcel(outgoing(0, run(A))))
+    contents.acknowledged(0, 55, -1)
+    contents.begins(VIEWS, 70)
+    assert contents.acknowledged_offsets == {VIEWS: 55}
+
+
 def test_a_topic_that_was_created_anew_has_no_offsets(contents: Contents) -> None:
     contents.partition("views", Chosen("id", 0))
     contents.parcel(parcel(outgoing(0, run(A))))

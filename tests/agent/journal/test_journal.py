@@ -74,6 +74,8 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     journal.numbered([(carried.number, ME, 2**31 - 1, 2**32 - 1)])
     journal.parcel(parcel(ledger(journal.next_number(), eventless.number)))
     journal.partition("views", "id", 3, 8)
+    journal.begins(TopicPartition("views", 3), 0)
+    journal.begins(TopicPartition("views", 3), 9)
     (first, second) = journal.open_batches
     assert first.outgoing is carried
     journal.close()
@@ -91,6 +93,7 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     assert said(state.statements) == said([eventless]) == said(journal.statements)
     assert journal.unpublished == ()
     assert state.partitions == {"views": Chosen("id", 3, 8)}
+    assert state.acknowledged_offsets == {TopicPartition("views", 3): -1}
     assert journal.chosen("views") == Chosen("id", 3, 8)
     assert journal.next_number() == 3
     assert (state.ledger_seq, journal.ledger_seq) == (1, 1)
