@@ -30,7 +30,7 @@ def batches_of(
     compression = plan.batches.compression
     wanted = plan.batches.bytes
     if compression is Compression.NONE:
-        wanted = min(wanted, most)
+        wanted = min(wanted, most * 2 // 3)  # what is shared out evenly may be half as much again
     made: list[Outgoing] = []
     eventless: list[Run] = []
     for several in cut_into_batches(pieces, plan.window_millis, wanted):

@@ -4,7 +4,8 @@ Pieces come in the order in which their events are to be sent, and keep it. A ba
 
 1. where the window of the events' times changes, once it has `SMALL_BATCH` bytes: times that jitter
    around the end of a window do not make it small;
-2. where it has its share: what there is, is shared out evenly over as few batches as may be.
+2. where it has its share: what there is, is shared out evenly over batches that come as close to
+   the size that is wanted as may be.
 """
 
 from bisect import bisect_left
@@ -12,18 +13,18 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
+from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 
 SMALL_BATCH: Final = 64 * 1024
-_TOLERANCE: Final = 1.1  # a little more is no reason for another batch
 
 
 def cut_into_batches(
-    pieces: Sequence[Piece], window_millis: int, most_bytes: int
+    pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
 ) -> list[list[Piece]]:
-    """`most_bytes` is what a batch should have, before compression."""
+    """`wanted_bytes` is what a batch should have, before compression."""
     total = sum(each.size for each in pieces)
-    share = total / max(1, -(-total // int(most_bytes * _TOLERANCE)))
+    share = total / max(1, round(total / wanted_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))
     for piece in pieces:
         cutter.take(piece)
@@ -39,60 +40,59 @@ class _Cutter:
         self._window: int | None = None
 
     def take(self, piece: Piece) -> None:
-        rest = piece
-        while len(rest):
-            windows = self._windows(rest)
-            if self._ends_before(rest, windows[0]):
-                self.batches.append([])
-                self._size = 0
-            at = 0 if rest.whole else self._end_within(rest, windows)
-            if not 0 < at < len(rest):
-                break
-            part, rest = rest.divided(at)
-            self._put(part, windows[at - 1] if len(windows) > 1 else windows[0])
-        self._put(rest, self._windows(rest)[-1] if len(rest) else self._window)
+        stretch, count = piece.stretch, len(piece)
+        if stretch is None:
+            self._put(piece, self._window)
+            return
+        windows = self._windows(stretch)
+        same = len(windows) == 1
+        if piece.whole or (same and self._size + piece.size <= self._share):
+            if self._ends_before(windows[0], piece.size / 2 if piece.whole else 0):
+                self._begin()
+            self._put(piece, windows[-1])
+            return
+        sums = list(accumulate([length + piece.overhead for length in stretch.lengths]))
+        start = 0
+        while start < count:
+            if self._ends_before(windows[0 if same else start]):
+                self._begin()
+            stop = self._end(start, sums, windows)
+            self._put(piece.part(start, stop), windows[0 if same else stop - 1])
+            start = stop
+
+    def _begin(self) -> None:
+        self.batches.append([])
+        self._size = 0
 
     def _put(self, piece: Piece, window: int | None) -> None:
         self.batches[-1].append(piece)
         self._size += piece.size
         self._window = window
 
-    def _windows(self, piece: Piece) -> Sequence[int]:
+    def _windows(self, stretch: Stretch) -> Sequence[int]:
         """Of each event, or one of all of them."""
-        stretch = piece.stretch
-        assert stretch is not None
-        first, last = stretch.earliest, stretch.latest
-        if first // self._window_millis == last // self._window_millis:
-            return [first // self._window_millis]
-        assert not isinstance(stretch.times, int)
+        first = stretch.earliest // self._window_millis
+        if isinstance(stretch.times, int) or first == stretch.latest // self._window_millis:
+            return [first]
         return [time // self._window_millis for time in stretch.times]
 
-    def _ends_before(self, piece: Piece, window: int) -> bool:
+    def _ends_before(self, window: int, half: float = 0.0) -> bool:
+        """Whether the batch ends here. What cannot be divided is let in by its first half."""
         if not self._size:
             return False
-        half_over = self._size + piece.size / 2 > self._share if piece.whole else False
-        return (
-            self._size >= self._share
-            or half_over
-            or (window != self._window and self._size >= SMALL_BATCH)
-        )
+        if window != self._window and self._size >= SMALL_BATCH:
+            return True
+        return self._size + half >= self._share
 
-    def _end_within(self, piece: Piece, windows: Sequence[int]) -> int:
-        """At which event of the piece the batch should end; its length if it need not."""
-        stretch = piece.stretch
-        assert stretch is not None
-        several = len(windows) > 1
-        if self._size + piece.size <= self._share and not several:
-            return len(piece)
-        own = self._size
-        overhead = piece.overhead
-        sums = list(accumulate([length + overhead for length in stretch.lengths]))
-        end = min(bisect_left(sums, self._share - own) + 1, len(piece))
-        if several:
-            begin = bisect_left(sums, SMALL_BATCH - own) + 1
-            changes = (at for at in range(begin, end) if windows[at] != windows[at - 1])
-            return next(changes, end)
-        return end
+    def _end(self, start: int, sums: Sequence[int], windows: Sequence[int]) -> int:
+        """Before which event the batch ends that has some from `start` on."""
+        had = (sums[start - 1] if start else 0) - self._size
+        end = min(bisect_left(sums, self._share + had, start) + 1, len(sums))
+        if len(windows) == 1:
+            return end
+        begin = bisect_left(sums, SMALL_BATCH + had, start) + 1
+        changes = (at for at in range(begin, end) if windows[at] != windows[at - 1])
+        return next(changes, end)
 
 
 __all__ = ["SMALL_BATCH", "cut_into_batches"]

@@ -22,6 +22,7 @@ from agent.batches.varints import (
     SMALL,
     VARINTS,
     high_bytes,
+    looked_up,
     next_size,
     size_of,
 )
@@ -124,8 +125,9 @@ def framed(stretches: Sequence[Stretch], base_time: int) -> bytes:
             part = stretch if stop - start == len(stretch) else stretch.part(start, stop)
             pieces += _pieces(part, base_time, offset + start)
         offset += len(stretch)
+    pieces[0] = pieces[0].removeprefix(b"\0")
     pieces.append(b"\0")
-    return b"".join(pieces)[1:]
+    return b"".join(pieces)
 
 
 def _even(stretch: Stretch, offset: int) -> Iterator[tuple[int, int]]:
@@ -253,7 +255,7 @@ def _deltas(part: Stretch, base_time: int, sizes: _Sizes) -> Column:
         return delta
     assert not isinstance(part.times, int)
     deltas = [time - base_time for time in part.times]
-    column = _looked_up(SMALL, deltas, 0, part.latest - base_time)
+    column = looked_up(deltas, part.latest - base_time)
     sizes.add_column(list(map(len, column)))
     return column
 

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from agent.batches.conversions import pack_double, pack_float
-from agent.batches.refusals import Misfit
 from agent.batches.tail_encoder import EncodedField
 from agent.batches.varints import VARINTS
 from schemas.definitions.logical_types import logical_type
@@ -142,8 +141,6 @@ def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Enc
         present = [each for each in column if each is not None and each is not msgspec.UNSET]
         if len(present) == len(column):
             return encode(column)
-        if null is None and None in column:
-            raise Misfit("it is null")
         next_row = iter(joined(encode(present))).__next__
         instead = {None: null or b"", msgspec.UNSET: missing or b""}
         return (

@@ -34,16 +34,33 @@ class Piece:
 
     def divided(self, at: int) -> "tuple[Piece, Piece]":
         """The first `at` events, and the others: some on either side."""
-        stretch = self.stretch
+        assert self.stretch is not None
+        run, position = self.run, self.stretch.positions[at]
+        before, after = (None, None) if run is None else _divided_run(run, at, position)
+        return self._part(0, at, before), self._part(at, len(self), after)
+
+    def part(self, start: int, stop: int) -> "Piece":
+        """Some of its events, if it is not whole."""
+        stretch, run, count = self.stretch, self.run, len(self)
         assert stretch is not None
-        first, rest = stretch.part(0, at), stretch.part(at, len(stretch))
-        size = sum(first.lengths) + at * self.overhead
-        before, after = None, None
-        if self.run is not None:
-            before, after = _divided_run(self.run, at, rest.positions[0])
-        return (
-            Piece(before, first, self.overhead, size),
-            Piece(after, rest, self.overhead, self.size - size),
+        if (start, stop) == (0, count):
+            return self
+        if run is not None:
+            run = replace(
+                run,
+                seq=run.seq + start,
+                events=stop - start,
+                position=stretch.positions[start] if start else run.position,
+                end_position=stretch.positions[stop] if stop < count else run.end_position,
+                lines=stop - start,
+            )
+        return self._part(start, stop, run)
+
+    def _part(self, start: int, stop: int, run: Run | None) -> "Piece":
+        assert self.stretch is not None
+        stretch = self.stretch.part(start, stop)
+        return Piece(
+            run, stretch, self.overhead, self.overhead * len(stretch) + sum(stretch.lengths)
         )
 
 

@@ -5,6 +5,7 @@ Small ones stand in a table. Of a larger one, the two lowest bytes do (`LOW`), a
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from schemas.bodies.primitives import long_bytes
@@ -18,6 +19,7 @@ __all__ = [
     "Varints",
     "high_bytes",
     "long_bytes",
+    "looked_up",
     "next_size",
     "size_of",
 ]
@@ -47,6 +49,21 @@ class Varints(dict[int, bytes]):
 
 def high_bytes(block: int) -> bytes:
     """What follows the two bytes of `LOW` in the numbers of this block, which is not the first."""
+    return _HIGHS[block] if block < len(_HIGHS) else _septets(block)
+
+
+def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
+    """A column of numbers that are not negative, and none above `most`."""
+    if most < BLOCK:
+        return list(map(SMALL.__getitem__, numbers))
+    if most < BLOCK * len(_HIGHS):
+        return [
+            SMALL[n] if n < BLOCK else LOW[n & BLOCK - 1] + _HIGHS[n >> BLOCK_BITS] for n in numbers
+        ]
+    return [VARINTS[n] for n in numbers]
+
+
+def _septets(block: int) -> bytes:
     out = bytearray()
     while block > 0x7F:
         out.append(block & 0x7F | 0x80)
@@ -66,5 +83,6 @@ def next_size(number: int) -> int:
     return _LIMITS[place] if place < len(_LIMITS) else 1 << 63
 
 
+_HIGHS: Final = [_septets(block) for block in range(1 << 10)]
 VARINTS: Final = Varints(enumerate(SMALL))
 VARINTS.update((n, long_bytes(n)) for n in range(-64, 0))

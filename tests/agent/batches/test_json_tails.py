@@ -161,6 +161,15 @@ def test_constants_stand_in_every_event() -> None:
         JsonTails(encoder, constants={"c": "x"})
 
 
+def test_constants_stand_in_events_that_are_done_one_by_one_too() -> None:
+    schema = of(a={"type": "array", "items": "int"}, b="string")
+    encoder = TailEncoder(schema)
+    lines = [b'{"a": ["x"], "b": 1}', b'{"a": ["1"], "b": 1}', b'{"a": [1]}']
+    got = JsonTails(encoder, constants={"b": "x"}).encode(lines)
+    wanted = encoder.encode({"a": [1], "b": "x"})
+    assert got.bodies == [None, wanted, wanted]
+
+
 def test_unknown_fields_are_refused_if_that_is_wanted() -> None:
     tails = JsonTails(TailEncoder(of(a="int")), take=["ts"], constants={"k": 1}, only_known=True)
     got = tails.encode([b'{"a": 1, "ts": 1, "k": 2}', b'{"a": 1, "z": 1}', b'{"a": "1"}'])

@@ -143,7 +143,7 @@ def test_a_full_packer_says_so() -> None:
 
 
 def test_much_is_shared_out_evenly() -> None:
-    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=64 * 1024)))
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=48 * 1024)))
     put(packer, A, lines(*[b"x" * 100] * 1000))
     parcel = closed(packer)
     assert [each.batch.records for each in parcel.batches] == [334, 334, 332]

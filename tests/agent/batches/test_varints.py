@@ -11,6 +11,7 @@ from agent.batches.varints import (
     VARINTS,
     high_bytes,
     long_bytes,
+    looked_up,
     next_size,
     size_of,
 )
@@ -27,6 +28,14 @@ def test_a_number_is_written_alike_everywhere(number: int) -> None:
     if number >= BLOCK:
         low, high = LOW[number & BLOCK - 1], high_bytes(number >> BLOCK_BITS)
         assert low + high == long_bytes(number)
+
+
+@given(
+    st.lists(st.integers(0, 2**14) | st.integers(0, 2**24), min_size=1)
+    | st.lists(anything, min_size=1)
+)
+def test_a_column_is_looked_up_number_by_number(numbers: list[int]) -> None:
+    assert looked_up(numbers, max(numbers)) == [long_bytes(number) for number in numbers]
 
 
 @given(anything)
