@@ -13,6 +13,7 @@ larger than a batch of its topic may be.
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
@@ -45,10 +46,33 @@ class Packer:
         self._pieces: dict[SourceHeader, list[Piece]] = {}
         self._dead: list[Piece] = []
         self._progress: dict[SourceId, Progress] = {}
+        self._ready: _Ready | None = None
 
     @property
     def full(self) -> bool:
         return self.size >= self.plan.batches.bytes
+
+    def needs_dead_letters(
+        self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
+    ) -> bool:
+        """Whether something of it will be a dead letter: some of its lines are, or an event is too
+        large. To be asked before `add` by whoever must find the place for them first."""
+        return bool(self._made_ready(source, cut, progress, end_position).cut.dead)
+
+    def _made_ready(
+        self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
+    ) -> "_Ready":
+        ready = self._ready
+        if ready is not None and ready.is_of(cut, source, progress, self.plan):
+            return ready
+        frame = source.frame(self.plan)
+        stretch, whole = _stretch(frame, cut.events, progress.seq), cut
+        if stretch is not None:
+            cut = without_oversized(whole, stretch, self.plan, end_position)
+            if cut is not whole:
+                stretch = _stretch(frame, cut.events, progress.seq)
+        self._ready = _Ready(whole, source, progress, self.plan, cut, frame, stretch)
+        return self._ready
 
     def add(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
@@ -59,12 +83,9 @@ class Packer:
             return progress
         if self.oldest is None:
             self.oldest = self._clock()
-        frame = source.frame(self.plan)
-        stretch = _stretch(frame, cut.events, progress.seq)
-        if stretch is not None:
-            smaller = without_oversized(cut, stretch, self.plan, end_position)
-            if smaller is not cut:
-                cut, stretch = smaller, _stretch(frame, smaller.events, progress.seq)
+        ready = self._made_ready(source, cut, progress, end_position)
+        self._ready = None
+        cut, frame, stretch = ready.cut, ready.frame, ready.stretch
         count = len(stretch) if stretch is not None else 0
         run = Run(
             *(source.id, progress.seq, count, progress.position, end_position, cut.lines),
@@ -104,6 +125,23 @@ class Packer:
         parcel = Parcel(batches, statements, self._progress)
         self._forget()
         return parcel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ready:
+    """What is to be added: made once, though it is asked for twice."""
+
+    whole: Cut
+    source: SourceHeader
+    progress: Progress
+    plan: TopicPlan
+    cut: Cut  # without events that are too large
+    frame: Frame
+    stretch: Stretch | None
+
+    def is_of(self, cut: Cut, source: SourceHeader, progress: Progress, plan: TopicPlan) -> bool:
+        same = self.whole is cut and self.plan is plan
+        return same and self.source == source and self.progress == progress
 
 
 def _stretch(frame: Frame, events: Events | None, first_seq: int) -> Stretch | None:

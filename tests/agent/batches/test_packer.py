@@ -244,7 +244,10 @@ def test_an_event_too_large_for_a_batch_is_a_dead_letter() -> None:
     noise = random.Random(1).randbytes(40_000).hex().encode()
     plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=30_000, most_dead_bytes=30_000)
     packer = Packer(plan)
-    assert put(packer, A, lines(b"0", noise, b"2")) == Progress(4 + 80_001, 2, 1)
+    made, end = lines(b"0", noise, b"2")
+    assert packer.needs_dead_letters(A, made, START, end)
+    assert not packer.needs_dead_letters(A, lines(b"0")[0], START, 2)
+    assert put(packer, A, (made, end)) == Progress(4 + 80_001, 2, 1)
     parcel = closed(packer)
     assert [event["message"] for event in events_of(parcel)] == ["0", "2"]
     (run,) = parcel.batches[0].runs
