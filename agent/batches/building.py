@@ -54,6 +54,9 @@ def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[Win
     counts: Counter[int] = Counter()
     for each in stretches:
         first, last = each.earliest // window_millis, each.latest // window_millis
+        if first == last:
+            counts[first] += len(each)
+            continue
         bounds = range((first + 1) * window_millis, last * window_millis + 1, window_millis)
         counts.update(dict(_counted(each, range(first, last + 1), bounds)))
     return tuple(WindowCount(at * window_millis, counts[at]) for at in sorted(counts) if counts[at])
@@ -64,6 +67,9 @@ def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ..
     counts: Counter[int] = Counter()
     for each in stretches:
         most, least = _bits(now_millis - each.earliest), _bits(now_millis - each.latest)
+        if most == least:
+            counts[most] += len(each)
+            continue
         bounds = [now_millis - (1 << bits - 1) + 1 for bits in range(most, least, -1)]
         counts.update(dict(_counted(each, range(most, least - 1, -1), bounds)))
     return tuple(counts[bits] for bits in range(max(counts) + 1))
@@ -76,14 +82,12 @@ def _bits(delay: int) -> int:
 def _counted(
     stretch: Stretch, classes: Sequence[int], bounds: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """How many times are of which class; each bound begins the next class.
+    """How many times are of which class; each bound begins the next class, and there are some.
 
     Comparing all times with a bound takes less than finding the class of one time: there are few.
     """
     times = stretch.times
-    if isinstance(times, int) or not bounds:
-        yield classes[0], len(stretch)
-        return
+    assert not isinstance(times, int)
     if len(bounds) > _FEW:
         found = Counter([bisect_right(bounds, time) for time in times])
         yield from ((classes[place], count) for place, count in found.items())

@@ -14,6 +14,7 @@ larger than a batch of its topic may be.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
@@ -29,7 +30,10 @@ from client.delivery import TopicPartition
 
 __all__ = ["Packer"]
 
-_PER_EVENT = 24  # about what an event takes beside its body and its source: lengths, seq, position
+_MOST_FRAMES: Final = 2_000  # that are remembered
+_PER_EVENT: Final = (
+    24  # about what an event takes beside its body and its source: lengths, seq, position
+)
 
 
 class Packer:
@@ -38,6 +42,8 @@ class Packer:
     def __init__(self, plan: TopicPlan, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.plan = plan
         self._clock = clock
+        self._frames: dict[SourceHeader, Frame] = {}
+        self._framed_for = plan
         self._forget()
 
     def _forget(self) -> None:
@@ -65,7 +71,7 @@ class Packer:
         ready = self._ready
         if ready is not None and ready.is_of(cut, source, progress, self.plan):
             return ready
-        frame = source.frame(self.plan)
+        frame = self._frame(source)
         stretch, whole = _stretch(frame, cut.events, progress.seq), cut
         if stretch is not None:
             cut = without_oversized(whole, stretch, self.plan, end_position)
@@ -73,6 +79,15 @@ class Packer:
                 stretch = _stretch(frame, cut.events, progress.seq)
         self._ready = _Ready(whole, source, progress, self.plan, cut, frame, stretch)
         return self._ready
+
+    def _frame(self, source: SourceHeader) -> Frame:
+        if self._framed_for is not self.plan or len(self._frames) > _MOST_FRAMES:
+            self._frames.clear()
+            self._framed_for = self.plan
+        frame = self._frames.get(source)
+        if frame is None:
+            frame = self._frames[source] = source.frame(self.plan)
+        return frame
 
     def add(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
