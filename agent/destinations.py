@@ -80,12 +80,13 @@ class Destination:
         oldest = self._packer.oldest
         return oldest is not None and now - oldest >= self._config.batches.linger
 
-    def can_take(self, cut: Cut) -> bool:
-        """Dead letters need a place of their own, which is asked for when there are any."""
-        if not cut.dead or self._knows_dead:
-            return True
-        if self.holds_something:
-            return False
+    def lacks_dead_letters(self, source: SourceHeader, cut: Cut, progress: Progress) -> bool:
+        """Whether something of it will be a dead letter, and it is not known yet to where."""
+        end = progress.position + cut.consumed
+        return not self._knows_dead and self._packer.needs_dead_letters(source, cut, progress, end)
+
+    def find_dead_letters(self) -> bool:
+        """Asks for their topic, which nobody needs before there are any. It must hold nothing."""
         self._knows_dead = self._take_plan(for_dead=True)
         return self._knows_dead
 
@@ -169,19 +170,27 @@ class Destinations:
             each for each in self._open.values() if each.topic == topic and each.holds_something
         ]
 
-    def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> None:
-        """Follows what the source had up to now."""
+    def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> bool:
+        """Puts it behind what the source had up to now; or not, if it has to be tried again."""
+        header = self._header(followed, feed)
+        if destination.lacks_dead_letters(header, cut, followed.progress):
+            self.close(destination)
+            if not destination.find_dead_letters():
+                return False
+        followed.progress = destination.add(header, cut, followed.progress)
+        return True
+
+    def _header(self, followed: Followed, feed: Feed) -> SourceHeader:
         header = self._headers.get(followed.source)
-        if header is None or feed.input.label != self._inputs.get(followed.source):
-            header = SourceHeader(
+        if header is None:
+            header = self._headers[followed.source] = SourceHeader(
                 followed.source,
                 followed.path,
                 feed.input.app or feed.input.topic,
                 feed.input.partition_by,
             )
-            self._headers[followed.source] = header
             self._inputs[followed.source] = feed.input.label
-        followed.progress = destination.add(header, cut, followed.progress)
+        return header
 
     def close(self, destination: Destination) -> None:
         if destination.holds_something:

@@ -57,8 +57,7 @@ class Intake:
                 position += self._held.consumed
             chunk = self.followed.read(self._size, position)
             if not chunk:
-                self._wait_for_growth(now, 0.0)
-                return None
+                return self._given_up() if self._is_over(position, now) else None
             at_end = len(chunk) < self._size
             final = at_end and position + len(chunk) == self._stuck_at and now >= self._final_at
             cut = reader.cut(
@@ -72,13 +71,11 @@ class Intake:
             if not cut.consumed and not at_end:
                 self._size = min(2 * self._size, max(reader.most_bytes, PIECE_BYTES))
                 continue
-            if at_end and cut.consumed < len(chunk):
+            if at_end and (cut.skipping or cut.consumed < len(chunk)):
                 self._stuck_at = position + len(chunk)
-                self._final_at = self._grown_at(now) + cut.wait
-            elif at_end and cut.skipping:
-                self._wait_for_growth(now, cut.wait)
+                self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
             if not cut.consumed:
-                return self._given_up() if final else None
+                return None
             self._size = PIECE_BYTES
             if self._held is not None:
                 cut = one_after_the_other(self._held, cut)
@@ -89,14 +86,13 @@ class Intake:
             if at_end:
                 return None
 
-    def _given_up(self) -> Cut | None:
-        """The long line has no more to it."""
-        held, self._held = self._held, None
-        return held
+    def _is_over(self, position: int, now: float) -> bool:
+        """Whether a line that is passed over has had no more for long."""
+        return self._held is not None and position == self._stuck_at and now >= self._final_at
 
-    def _wait_for_growth(self, now: float, seconds: float) -> None:
-        self._stuck_at = self.followed.size
-        self._final_at = self._grown_at(now) + seconds if seconds else float("inf")
+    def _given_up(self) -> Cut | None:
+        held, self._held = self._held, None
+        return held and replace(held, skipping=False)
 
     def _grown_at(self, now: float) -> float:
         return min(now, self.followed.idle_since) if self.followed.idle_since else now
@@ -109,9 +105,11 @@ def one_after_the_other(first: Cut, rest: Cut) -> Cut:
         key = each.fate, each.reason
         before = sums.get(key, Excepted(each.fate, 0, 0, each.reason))
         sums[key] = replace(each, count=before.count + each.count, bytes=before.bytes + each.bytes)
+    dead = [replace(each, size=each.size + rest.consumed) for each in first.dead]
     return replace(
         first,
         consumed=first.consumed + rest.consumed,
+        dead=dead,
         excepted=tuple(sums.values()),
         wait=rest.wait,
         skipping=rest.skipping,

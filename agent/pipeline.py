@@ -154,12 +154,11 @@ class Pipeline:
             return False  # noted by the files, and told at the next look
         if cut is None:
             return False
-        if not destination.can_take(cut):
+        if not self.destinations.add(destination, intake.followed, feed, cut):
             intake.start_over()
             return False
         feed.took(cut.lines + sum(max(0, each.count) for each in cut.excepted), now)
         feed.counts.adjusted_times += cut.clamped
-        self.destinations.add(destination, intake.followed, feed, cut)
         if not intake.followed.unread:
             intake.behind_since = now
         if destination.is_full:

@@ -55,7 +55,7 @@ class Reader:
         self._too_long = (
             f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
         )
-        self._last_line_timeout = input_.last_line_timeout
+        self.last_line_timeout = input_.last_line_timeout
         self._multiline_timeout = input_.multiline.timeout if input_.multiline else 0.0
         self._grouping = (
             Grouping(input_.multiline, self._cap, unit) if input_.multiline is not None else None
@@ -100,7 +100,7 @@ class Reader:
         if not lines.bodies:
             if too_long or whole.bodies:
                 return self._long(chunk, position, now_millis, final=final)
-            return Cut(0, wait=self._last_line_timeout)
+            return Cut(0, wait=self.last_line_timeout)
         messages = self._messages(lines, final=final)
         limited = not together and most is not None and len(lines.bodies) >= most
         if together and most is not None:
@@ -118,7 +118,7 @@ class Reader:
 
     def _wait(self, messages: Messages) -> float:
         return max(
-            self._last_line_timeout if messages.half else 0.0,
+            self.last_line_timeout if messages.half else 0.0,
             self._multiline_timeout if messages.unfinished else 0.0,
         )
 
@@ -165,7 +165,7 @@ class Reader:
             cut = self._made(self._messages(line, final=True), chunk, position, now_millis, 0.0)
         else:
             (raw,) = self._redactor.bodies([head])
-            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self._too_long, now_millis)
+            dead = DeadLine(position, rest.consumed, raw[:MOST_RAW], self._too_long, now_millis)
             cut = Cut(
                 self._cap,
                 dead=[dead],
@@ -176,6 +176,7 @@ class Reader:
             cut,
             consumed=rest.consumed,
             excepted=(*cut.excepted, replace(over, bytes=over.bytes - self._cap)),
+            wait=rest.wait,
             skipping=rest.skipping,
         )
 
@@ -186,10 +187,12 @@ class Reader:
         skipping = not line.bodies
         if skipping:
             size = len(chunk) - (position + len(chunk)) % self._encoding.unit
+        wait = self.last_line_timeout if skipping else 0.0
         if not size:
-            return Cut(0, wait=self._last_line_timeout, skipping=True)
+            return Cut(0, wait=wait, skipping=True)
         fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
-        return Cut(size, excepted=(Excepted(fate, 0, size, self._too_long),), skipping=skipping)
+        excepted = (Excepted(fate, 0, size, self._too_long),)
+        return Cut(size, excepted=excepted, wait=wait, skipping=skipping)
 
 
 def first_long(lines: Lines, cap: int, unit: int) -> int:
