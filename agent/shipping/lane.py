@@ -102,6 +102,7 @@ class Lane:
         self._identity: Identity | None = None  # that it was given; none before its first batch
         self._repeated_under: Identity | None = None
         self._spoiled = False  # its epoch: what comes next needs another
+        self._fenced = False  # off its producer id
         self._refusal: tuple[Load, ClientError] | None = None
         self._error: ClientError | None = None  # that brought it back
         self._failures = 0  # since something was acknowledged
@@ -219,11 +220,19 @@ class Lane:
         if self._crossing.successor(self.target):
             self.due = now
             return
+        self._fenced |= self._has_rival(answer)
         loads = {id(each.batch): each for each in self.loads}
         taken = frozenset(each for each in sent if loads[id(each.batch)].taken)
         refused = code_of(self._error) in NUMBERS_REFUSED
         verdicts = judged(sent, answer, taken=taken, numbers_refused=refused)
         self._settle(verdicts, {each: loads[id(each.batch)] for each in sent}, now)
+
+    def _has_rival(self, evidence: Evidence) -> bool:
+        """Whether somebody writes under an epoch of its producer that it never had: the next of
+        ours may be theirs."""
+        mine = self._identity
+        state = (evidence.states or {}).get(mine.producer_id) if mine else None
+        return state is not None and mine is not None and state.producer_epoch > mine.epoch
 
     def _settle(self, verdicts: Verdicts, loads: dict[Stamped, Load], now: float) -> None:
         for batch, sighting in verdicts.there.items():
@@ -283,7 +292,7 @@ class Lane:
         if fresh is None:
             self.due = now + _NAMELESS_PAUSE
             return
-        self._identity, self._spoiled, self._error = fresh, False, None
+        self._identity, self._spoiled, self._fenced, self._error = fresh, False, False, None
         self.phase, self._handed = Phase.FLOWING, 0
         self._crossing.renew(self, fresh, 0, ())
         self._hand_over(now)
@@ -292,7 +301,8 @@ class Lane:
         mine = self._identity
         if mine is None:
             return self._crossing.identity(None)
-        later = None if code_of(self._error) in FENCED else mine.next_epoch()
+        fenced = self._fenced or code_of(self._error) in FENCED
+        later = None if fenced else mine.next_epoch()
         return later or self._crossing.identity(mine.producer_id)
 
     def _hand_over(self, now: float) -> None:
