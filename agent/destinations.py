@@ -16,7 +16,7 @@ from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.tail_encoder import TailEncoder
 from agent.config import AgentConfig
-from agent.events.cuts import Cut
+from agent.cuts import Cut
 from agent.feeds import Feed
 from agent.files.followed import Followed
 from agent.files.happenings import Lost

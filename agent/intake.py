@@ -12,7 +12,7 @@ the line again and comes to the same.
 from dataclasses import replace
 from typing import Final
 
-from agent.events.cuts import Cut
+from agent.cuts import Cut
 from agent.events.reader import Reader
 from agent.files.followed import Followed
 from agent.runs import Excepted, Fate

@@ -8,7 +8,7 @@ from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan, path_bytes
 from agent.batches.varints import VARINTS
-from agent.events.cuts import DeadLine
+from agent.cuts import DeadLine
 from agent.runs import Run
 
 MOST_RAW: Final = 64 * 1024

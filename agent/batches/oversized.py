@@ -11,7 +11,7 @@ from agent.batches.building import build
 from agent.batches.dead_letters import MOST_RAW
 from agent.batches.framing import Stretch
 from agent.batches.plan import TopicPlan
-from agent.events.cuts import Cut, DeadLine, Events
+from agent.cuts import Cut, DeadLine, Events
 from agent.runs import Excepted, Fate
 from client.delivery import TopicPartition
 from schemas.bodies.checking import MOST_BYTES

@@ -23,7 +23,7 @@ from agent.batches.oversized import without_oversized
 from agent.batches.pieces import Piece, added_up
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.spreading import spread_out
-from agent.events.cuts import Cut, Events
+from agent.cuts import Cut, Events
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
 from client.delivery import TopicPartition

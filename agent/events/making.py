@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.events.cuts import DeadLine, Events, Tally
+from agent.cuts import DeadLine, Events, Tally
 from agent.events.encodings import utf8
 from agent.events.faults import Fault
 from agent.events.fields import Fields, looked_up, text_of

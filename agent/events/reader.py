@@ -16,8 +16,8 @@ from operator import sub
 
 from agent import config
 from agent.config import LongLines
+from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
-from agent.events.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.events.encodings import Lines, line_encoding
 from agent.events.formats.containers import cri_piece, docker_piece
 from agent.events.grouping import Grouping
@@ -165,7 +165,7 @@ class Reader:
             cut = self._made(self._messages(line, final=True), chunk, position, now_millis, 0.0)
         else:
             (raw,) = self._redactor.bodies([head])
-            dead = DeadLine(position, rest.consumed, raw[:MOST_RAW], self._too_long, now_millis)
+            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self._too_long, now_millis)
             cut = Cut(
                 self._cap,
                 dead=[dead],
@@ -175,6 +175,7 @@ class Reader:
         return replace(
             cut,
             consumed=rest.consumed,
+            dead=[replace(each, size=rest.consumed) for each in cut.dead],
             excepted=(*cut.excepted, replace(over, bytes=over.bytes - self._cap)),
             wait=rest.wait,
             skipping=rest.skipping,

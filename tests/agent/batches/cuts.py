@@ -5,7 +5,7 @@ from typing import Any
 
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader
-from agent.events.cuts import Cut, Events
+from agent.cuts import Cut, Events
 from agent.parcels import Cargo, Outgoing, Parcel
 from agent.runs import Progress
 from schemas.envelope import Decoder

@@ -8,7 +8,7 @@ import pytest
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import Batches, Compression
-from agent.events.cuts import Cut, DeadLine
+from agent.cuts import Cut, DeadLine
 from agent.parcels import Cargo, Parcel
 from agent.runs import Excepted, Fate, Progress, Run, SourceId, WindowCount
 from client.delivery import TopicPartition

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agent.batches.packer import Packer
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import Batches, Compression
-from agent.events.cuts import Cut, DeadLine, Events
+from agent.cuts import Cut, DeadLine, Events
 from agent.parcels import Cargo, Outgoing, Parcel
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from tests.agent.batches.cuts import NOW, START, read

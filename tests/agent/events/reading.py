@@ -8,8 +8,9 @@ from itertools import chain, repeat
 from typing import Any
 
 from agent.config import Input, Times
-from agent.events.cuts import Cut, DeadLine
+from agent.cuts import Cut, DeadLine
 from agent.events.reader import Reader
+from agent.intake import one_after_the_other
 from agent.runs import Fate
 from schemas.event_schemas import scaffold
 from schemas.parsing import AvroSchema, parse
@@ -84,7 +85,8 @@ def read(
     """`sizes` are those of the chunks; after them everything comes at once."""
     outcome = Outcome()
     size_of = chain(sizes, repeat(len(data) + 1))
-    position, skipping, size = 0, False, next(size_of)
+    position, size = 0, next(size_of)
+    held: Cut | None = None
     while position < len(data):
         chunk = data[position : position + size]
         at_end = position + size >= len(data)
@@ -94,7 +96,7 @@ def read(
             now_millis=NOW,
             final=False,
             most_lines=most_lines,
-            skipping=skipping,
+            skipping=held is not None,
         )
         if not cut.consumed and at_end:
             assert cut.wait > 0, "something incomplete is left, and nobody says for how long"
@@ -104,7 +106,7 @@ def read(
                 now_millis=NOW,
                 final=True,
                 most_lines=most_lines,
-                skipping=skipping,
+                skipping=held is not None,
             )
             assert cut.consumed > 0
         if cut.consumed:
@@ -113,9 +115,13 @@ def read(
             assert len(chunk) < reader.most_bytes, "as much as ever needed, and no progress"
             size = max(size * 2, 1)
         check_sums(chunk, position, cut)
-        outcome.add(cut)
         position += cut.consumed
-        skipping = cut.skipping
+        cut = cut if held is None else one_after_the_other(held, cut)
+        held = cut if cut.skipping else None
+        if held is None:
+            outcome.add(cut)
+    if held is not None:
+        outcome.add(held)
     return outcome
 
 
@@ -124,7 +130,7 @@ def check_sums(chunk: bytes, position: int, cut: Cut) -> None:
     assert 0 <= cut.consumed <= len(chunk)
     excepted = sum(each.bytes for each in cut.excepted)
     dead = sum(each.size for each in cut.dead)
-    assert dead <= sum(e.bytes for e in cut.excepted if e.fate is Fate.DEAD_LETTERED)
+    assert dead <= excepted
     assert (cut.events is not None) or excepted == cut.consumed
     assert excepted <= cut.consumed
     assert all(position <= each.position < position + cut.consumed for each in cut.dead)
