@@ -72,7 +72,9 @@ class Intake:
                 self._size = min(2 * self._size, max(reader.most_bytes, PIECE_BYTES))
                 continue
             if at_end and (cut.skipping or cut.consumed < len(chunk)):
-                self._stuck_at = position + len(chunk)
+                # Not so if the next cut can take more of what is there already.
+                is_stuck = cut.wait or cut.skipping or not cut.consumed
+                self._stuck_at = position + len(chunk) if is_stuck else -1
                 self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
             if not cut.consumed:
                 return None
