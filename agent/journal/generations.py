@@ -68,6 +68,12 @@ class GenerationFile:
         written, self.size = at - self.size, at
         return written
 
+    @property
+    def room(self) -> int | None:
+        """How much fits on the disk, if it says so. Raises OSError."""
+        disk = os.fstatvfs(self._fd)
+        return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
+
     def copy_from(self, other: "GenerationFile", start: int, end: int) -> None:
         """Append what another file holds from `start` to `end`."""
         while start < end:
@@ -105,6 +111,11 @@ def found(directory: Path) -> dict[int, Path]:
     """By generation, in ascending order."""
     names = ((_NAME.fullmatch(path.name), path) for path in directory.iterdir())
     return dict(sorted((int(name[1]), path) for name, path in names if name))
+
+
+def before(path: Path) -> list[Path]:
+    """All files older than this one."""
+    return [each for each in found(path.parent).values() if each.name < path.name]
 
 
 def remove(paths: Sequence[Path]) -> None:

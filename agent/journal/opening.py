@@ -13,7 +13,7 @@ from agent.journal.binding import Binding, make_private
 from agent.journal.contents import Contents
 from agent.journal.generations import GenerationFile
 from agent.journal.recovery import Owner, Recovered, recover
-from agent.journal.writing import made, remove_before
+from agent.journal.writing import made
 from agent.runs import Progress, SourceId
 
 _LOCK: Final = ".lock"
@@ -100,7 +100,7 @@ def _begun_anew(directory: Path, newest: int, found: Recovered, binding: Binding
     """The file that was read stays, as the one before."""
     owner = replace(found.owner, binding=binding)
     file = made(directory, newest + 1, owner, found.contents)
-    remove_before(found.path)
+    generations.remove(generations.before(found.path))
     return Opened(owner, found.contents, file, newest + 1, file.size, damage=found.damage)
 
 
@@ -127,7 +127,7 @@ def _founded(directory: Path, newest: int, owner: Owner, contents: Contents) -> 
     before = made(directory, newest + 1, owner, contents)
     before.close()
     file = made(directory, newest + 2, owner, contents)
-    remove_before(before.path)
+    generations.remove(generations.before(before.path))
     return Opened(owner, contents, file, newest + 2, file.size)
 
 

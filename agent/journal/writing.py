@@ -12,6 +12,8 @@ lock. When a flush has failed, nobody knows what of the file is on disk: then al
 once, and nothing else until that has succeeded.
 """
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +31,7 @@ from agent.journal.replay import encode, snapshot, stands
 
 _LAST_BIT: Final = 256 * 1024
 _MOST_ROUNDS: Final = 50
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Writer:
@@ -61,6 +64,7 @@ class Writer:
         self._owed: list[Buffer] = []
         self._not_written: str | None = None
         self._not_renewed: str | None = None
+        self._retired: list[GenerationFile] = []
         self._renewing = False
         self._renew_from = 0
         self._closed = False
@@ -94,7 +98,13 @@ class Writer:
 
     def append(self, pieces: Sequence[Buffer]) -> None:
         """Raises JournalFull, and then nothing was written."""
-        self._writing(lambda: self._append(pieces))
+        try:
+            self._keep_room(pieces)
+            self._append(pieces)
+        except OSError as error:
+            if error.errno not in _NO_ROOM or not self._makes_room():
+                raise self._full(error) from error
+            self._writing(lambda: self._append(pieces))
 
     def owe(self, pieces: Sequence[Buffer]) -> None:
         """Now if possible, otherwise before the next entry. What it says is true either way."""
@@ -160,8 +170,33 @@ class Writer:
         try:
             write()
         except OSError as error:
-            self._not_written = self._said(error)
-            raise JournalFull(self._not_written) from error
+            raise self._full(error) from error
+
+    def _keep_room(self, pieces: Sequence[Buffer]) -> None:
+        """The last of a disk is left for a new file, or the journal itself might fill it up."""
+        room = self._file.room
+        needed = sum(map(len, pieces)) + self._snapshot_size + self._contents.open_bytes
+        if room is not None and room < needed + _LAST_BIT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _makes_room(self) -> bool:
+        """Begins a file anew that is larger than it must be. If there is no room even for that,
+        the file before is given up."""
+        before = generations.before(self._file.path)
+        surplus = [self._file.size - self._snapshot_size, *(path.stat().st_size for path in before)]
+        if self._renewing or max(surplus) <= self._limit // 8:
+            return False
+        try:
+            self._renew_at_once()
+        except OSError as error:
+            if error.errno not in _NO_ROOM or not before:
+                return False
+            generations.remove(before)
+        return True
+
+    def _full(self, error: OSError) -> JournalFull:
+        self._not_written = self._said(error)
+        return JournalFull(self._not_written)
 
     def _said(self, error: OSError) -> str:
         return (
@@ -181,6 +216,7 @@ class Writer:
         finally:
             self.lock.acquire()
             self._syncing = False
+            self._close_retired()
             self._changed.notify_all()
         if failed is None:
             self._durable = max(self._durable, upto)
@@ -199,6 +235,7 @@ class Writer:
             raise
         self._owed.clear()  # the contents have it
         self._retire(old)
+        generations.remove(generations.before(old.path))
 
     def _renew(self, contents: Contents, position: int) -> None:
         """The thread of a new file: `contents` are those that the old one holds at `position`."""
@@ -227,7 +264,7 @@ class Writer:
                 if old is not self._file:
                     self._retire(old)
         if old is not self._file:
-            remove_before(old.path)
+            generations.remove(generations.before(old.path))
 
     def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
         began = time.monotonic()
@@ -253,9 +290,14 @@ class Writer:
                 self._unsure = error
 
     def _retire(self, file: GenerationFile) -> None:
-        while self._syncing:  # maybe this one
-            self._changed.wait()
-        file.close()
+        self._retired.append(file)
+        if not self._syncing:  # that may be this one
+            self._close_retired()
+
+    def _close_retired(self) -> None:
+        for file in self._retired:
+            file.close()
+        self._retired.clear()
 
     @property
     def _is_unsure(self) -> bool:
@@ -290,9 +332,3 @@ def made(directory: Path, generation: int, owner: Owner, contents: Contents) -> 
         file.discard()
         raise
     return file
-
-
-def remove_before(path: Path) -> None:
-    """All files older than this one, which is the last good state."""
-    older = [each for each in generations.found(path.parent).values() if each.name < path.name]
-    generations.remove(older)

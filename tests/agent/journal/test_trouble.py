@@ -132,17 +132,19 @@ def test_no_room_to_open_one(tmp_path: Path) -> None:
         journal.close()
 
 
-def journal_on(tmp_path: Path, device: str, *, sync: bool) -> Journal:
+def journal_on(
+    tmp_path: Path, device: str, *, sync: bool = False, size: int = 0, limit: int = LIMIT
+) -> Journal:
     """One whose file is a device that takes writes as disks do when they fail."""
     held = lock(tmp_path)
     first = opened(tmp_path, Binding.of(tmp_path))
     first.file.close()
     fd = os.open(device, os.O_RDWR)
     generation = first.generation + 1
-    broken = GenerationFile(path_of(tmp_path, generation), fd, 0)
+    broken = GenerationFile(path_of(tmp_path, generation), fd, size)
     owner = Owner(first.owner.agent_id, first.owner.binding, first.owner.salt)
     found = Opened(owner, Contents(owner.agent_id), broken, generation, 0)
-    return Journal(found, held, sync=sync, limit_bytes=LIMIT)
+    return Journal(found, held, sync=sync, limit_bytes=limit)
 
 
 def test_a_flush_that_fails_is_not_believed_in_again(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_a_parcel_told_again_after_a_flush_that_failed_is_there_once(tmp_path: P
 
 def test_half_an_entry_that_cannot_be_cut_off(tmp_path: Path) -> None:
     """/dev/full refuses writes, and cannot be truncated: everything is written to a new file."""
-    journal = journal_on(tmp_path, "/dev/full", sync=False)
+    journal = journal_on(tmp_path, "/dev/full")
     with pytest.raises(JournalFull, match="No space left on device"):
         journal.source(known(A))
     journal.source(known(A))
@@ -202,4 +204,28 @@ def test_half_an_entry_that_cannot_be_cut_off(tmp_path: Path) -> None:
     journal, state = open_journal(tmp_path)
     assert state.damage is None
     assert len(state.open) == 1
+    journal.close()
+
+
+def test_a_large_file_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    """What it holds beyond what is needed is let go, and nobody hears of it."""
+    journal = journal_on(tmp_path, "/dev/full", size=2_000, limit=8_000)
+    journal.source(known(A))
+    assert journal.sizes.generation == 4
+    assert journal.sizes.file_bytes < 500
+    assert journal.trouble is None
+    journal.close()
+    journal, state = open_journal(tmp_path)
+    assert [each.id for each in state.sources] == [A]
+    journal.close()
+
+
+def test_without_room_for_a_new_file_the_one_before_is_given_up(tmp_path: Path) -> None:
+    journal = journal_on(tmp_path, "/dev/full", size=2_000, limit=8_000)
+    assert len(files(tmp_path)) == 2
+    with no_file_beyond(10), pytest.raises(JournalFull, match="No space left"):
+        journal.source(known(A))
+    assert not files(tmp_path)
+    journal.source(known(A))
+    assert len(files(tmp_path)) == 1
     journal.close()
