@@ -101,11 +101,7 @@ class Joiner:
         held = False
         if self._grouping is not None:
             firsts = self._firsts(self._grouping, found, bodies)
-            next_end = end
-            if joining.section:
-                next_end = joining.section[0].end
-            elif lines.begun:
-                next_end = end + lines.begun
+            next_end = end if joining.section else end + lines.begun
             if firsts and not final and not found[-1].alone and not found[-1].origin.fault:
                 held = self._grouping.may_go_on(
                     len(found) - firsts[-1], next_end - found[firsts[-1]].start

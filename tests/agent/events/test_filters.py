@@ -79,6 +79,15 @@ def test_filters_look_at_fields() -> None:
     }
 
 
+def test_filters_look_at_lines_that_are_all_right() -> None:
+    filters = (Filter(drop="b"),)
+    outcome = read(
+        reader_of(schema_of(a="string"), format=Format.JSON, filters=filters),
+        b'{"a": "x"}\n{"a": "b"}\n',
+    )
+    assert outcome.bodies == [b"\x02x"]
+
+
 def test_a_pattern_is_given_the_beginning_of_a_long_line() -> None:
     for before, found in ((MOST_CHARACTERS - 1, True), (MOST_CHARACTERS, False)):
         line = "a" * before + "X"

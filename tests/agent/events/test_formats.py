@@ -243,6 +243,12 @@ def test_a_message_in_pieces_is_no_longer_than_a_line_may_be() -> None:
     assert outcome.bodies == [b"x" * 150] * 3 + [b"x" * 50]
 
 
+def test_pieces_that_are_together_as_long_as_a_line_may_be() -> None:
+    pieces = cri("stdout", "P", "ab") + cri("stdout", "P", "cd")
+    for most, bodies in ((len(pieces) - 1, [b"abcd"]), (len(pieces) - 2, [b"ab", b"cd"])):
+        assert read(reader_of(format=Format.CRI, max_line_bytes=most), pieces).bodies == bodies
+
+
 def test_docker() -> None:
     data = docker("one\n") + docker("tw") + docker("o\r\n") + docker("err\n", "stderr")
     outcome = read(reader_of(format=Format.DOCKER), data + b'{"log": 1}\n' + b'{"x"\n')

@@ -3,8 +3,8 @@
 import pytest
 
 from agent.config import LongLines, Multiline, Redaction
+from agent.cuts import MOST_RAW
 from agent.errors import InputError
-from agent.events.cuts import MOST_RAW
 from agent.runs import Excepted, Fate
 from tests.agent.events.reading import NOW, read, reader_of
 
@@ -149,7 +149,7 @@ def test_long_lines_as_dead_letters() -> None:
     assert outcome.bodies == [b"next"]
     (dead,) = outcome.dead
     reason = f"line longer than {size} bytes"
-    assert (dead.raw, dead.size, dead.position) == (b"x" * MOST_RAW, size, 0)
+    assert (dead.raw, dead.size, dead.position) == (b"x" * MOST_RAW, 10 * size + 1, 0)
     assert dead.reason == reason
     assert outcome.excepted == {(Fate.DEAD_LETTERED, reason): 1}
 
@@ -200,5 +200,30 @@ def test_whole_events_are_taken_when_lines_are_limited() -> None:
     reader = reader_of(multiline=Multiline(indentation=True))
     cut = reader.cut(STACK, 0, now_millis=NOW, final=True, most_lines=1)
     assert (cut.lines, cut.consumed) == (3, 22)
-    cut = reader.cut(STACK, 0, now_millis=NOW, final=True, most_lines=5)
-    assert (cut.lines, cut.consumed) == (4, 29)
+    for most in (4, 5):
+        cut = reader.cut(STACK, 0, now_millis=NOW, final=True, most_lines=most)
+        assert (cut.lines, cut.consumed) == (4, 29)
+
+
+def test_a_last_line_without_its_end_counts_in_full() -> None:
+    reader = reader_of(multiline=Multiline(indentation=True), max_line_bytes=8)
+    assert read(reader, b"1\n 2\n 345").bodies == [b"1\n 2", b" 345"]
+    assert read(reader, b"1\n 2\n 34\n").bodies == [b"1\n 2\n 34"]
+
+
+def test_an_event_that_has_its_most_lines_waits_for_no_more() -> None:
+    reader = reader_of(multiline=Multiline(indentation=True, max_lines=3))
+    assert reader.cut(b"1\n 2\n 3\n", 0, now_millis=NOW, final=False).consumed == 8
+
+
+def test_half_a_line_feed_is_no_part_of_a_line() -> None:
+    given = {"encoding": "utf-16-le", "max_line_bytes": 14}
+    data = " b\n b\n \n".encode("utf-16-le")
+    reader = reader_of(multiline=Multiline(indentation=True), **given)
+    assert read(reader, data, [15]).bodies == [b" b\n b\n "]
+    long = ("x" * 20 + "\nnext\n").encode("utf-16-le")
+    assert read(reader_of(**given), long, [41, 41]).bodies == [b"x" * 7, b"next"]
+
+
+def test_a_byte_order_mark_further_on_is_text() -> None:
+    assert read(reader_of(), "\n\ufeffx\n".encode(), [1]).bodies == [b"", "\ufeffx".encode()]
