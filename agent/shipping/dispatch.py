@@ -15,7 +15,7 @@ from typing import Final
 from agent.journal.journal import Journal
 from agent.journal.state import Numbers
 from agent.shipping.counts import Counts
-from agent.shipping.cures import Cure
+from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
 from agent.shipping.lane import Lane
 from agent.shipping.loads import Load, rank_of
@@ -36,7 +36,7 @@ from client.delivery import (
     TopicPartition,
     Unsettled,
 )
-from client.errors import ClientError
+from client.errors import ClientError, ErrorCode
 from client.identity import Identity, take_identity
 from client.patience import NEVER
 from client.shipping import Limits
@@ -280,6 +280,8 @@ class Dispatch:
                 counts = self._counts.topics[target.topic]
                 counts.retries += 1
                 counts.last_error = str(error)
+                if code_of(error) is ErrorCode.unknown_topic_or_partition:
+                    self._topics.doubt(target.topic)
         self._troubles = troubles
 
     def troubles(self) -> dict[TopicPartition, ClientError]:

@@ -161,7 +161,7 @@ class Topics:
         self._journal.partition(name, new.topic_id, new.partition, new.partitions)
         if known is None:
             for partition, end in enumerate(facts.ends):
-                self._begins(TopicPartition(name, partition), end)
+                self._journal.begins(TopicPartition(name, partition), end)
         entry.placement = new
         if known is not None:
             log.warning(
@@ -169,11 +169,6 @@ class Topics:
                 *(name, known.topic_id, new.topic_id, new.partition),
             )
             self._recreated(new)
-
-    def _begins(self, target: TopicPartition, end: int) -> None:
-        begins = getattr(self._journal, "begins", None)
-        if begins is not None:
-            begins(target, end)
 
 
 def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:

@@ -1,0 +1,110 @@
+"""Topics that grow, are made anew, or have others' data already; events of long ago."""
+
+from pathlib import Path
+
+from client import admin
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from tests.agent.shipping.agent_side import (
+    AgentSide,
+    Source,
+    agent_side,
+    log_of,
+    messages_in_log,
+    now_millis,
+)
+from tests.agent.shipping.ledger_reader import check_passages, entries_of
+from tests.apache_kafka import ApacheKafka
+from tests.broker_process import BrokerProcess
+from tests.client.shipper import numbered_batch
+from tests.client.test_batch_producer import producer_of, ship
+
+Broker = BrokerProcess | ApacheKafka
+DAY = 24 * 60 * 60 * 1000
+
+
+def ship_lines(side: AgentSide, source: Source, count: int) -> None:
+    for _ in range(count):
+        side.ship(source, [str(source.seq)])
+
+
+def numbers(first: int, end: int) -> list[str]:
+    return [str(number) for number in range(first, end)]
+
+
+def test_more_partitions_change_nothing(
+    broker: Broker, brokers: Brokers, tmp_path: Path, new_topic: str
+) -> None:
+    admin.create_topic(brokers, new_topic, partitions=2)
+    with agent_side(broker.bootstrap, tmp_path / "agent") as side:
+        target = side.target(new_topic)
+        ship_lines(side, side.new_source(new_topic), 5)
+    admin.add_partitions(brokers, new_topic, 16)
+    with agent_side(broker.bootstrap, tmp_path / "agent") as side:
+        (source,) = side.sources.values()
+        assert side.target(new_topic) == target
+        ship_lines(side, source, 5)
+        side.settle()
+        placement = side.shipper.target(new_topic)
+        assert placement is not None
+        assert placement.partitions == 2
+    assert messages_in_log(brokers, target) == numbers(0, 10)
+
+
+def test_a_topic_that_is_made_anew_without_the_partition(
+    broker: Broker, brokers: Brokers, tmp_path: Path, new_topic: str
+) -> None:
+    """What is on its way goes to the new topic, and what comes then as well."""
+    topic = admin.create_topic(brokers, new_topic, partitions=16)
+    with agent_side(broker.bootstrap, tmp_path / "agent") as side:
+        source = side.new_source(new_topic)
+        side.target(new_topic)
+        last = TopicPartition(new_topic, 15)
+        for _ in range(5):
+            side.ship(source, [str(source.seq)], target=last)
+        side.settle()
+        parcels = [side.parcel(source, [str(source.seq)], target=last) for _ in range(5)]
+        admin.delete_topic(brokers, new_topic)
+        for parcel in parcels:
+            side.shipper.submit(parcel)
+        again = admin.create_topic(brokers, new_topic, partitions=1)
+        assert again.id != topic.id
+        side.settle()
+        assert side.target(new_topic) == TopicPartition(new_topic, 0)
+        ship_lines(side, source, 5)
+    assert messages_in_log(brokers, TopicPartition(new_topic, 0)) == numbers(5, 15)
+    passages = [
+        passage
+        for entry in entries_of(brokers, side.journal.agent_id)
+        for passage in entry["passages"]
+        if passage["topic"] == new_topic
+    ]
+    assert len({passage["topic_id"] for passage in passages}) == 2
+
+
+def test_nothing_is_searched_for_before_it_began(
+    broker: Broker, brokers: Brokers, tmp_path: Path, new_topic: str
+) -> None:
+    """A partition with others' data, and a life that ended before its first acknowledgement."""
+    admin.create_topic(brokers, new_topic)
+    target = TopicPartition(new_topic, 0)
+    with producer_of(brokers) as producer:
+        ship(producer, [numbered_batch(target, number) for number in range(4)])
+    with agent_side(broker.bootstrap, tmp_path / "agent") as side:
+        assert side.target(new_topic) == target
+        assert side.journal.acknowledged_offset(target) == 11
+
+
+def test_events_of_long_ago(
+    broker: Broker, brokers: Brokers, tmp_path: Path, new_topic: str
+) -> None:
+    admin.create_topic(brokers, new_topic)
+    times = [now_millis() - 5 * DAY + 3_600_000 * at for at in range(60)]
+    with agent_side(broker.bootstrap, tmp_path / "agent") as side:
+        source = side.new_source(new_topic)
+        side.ship(source, numbers(0, 60), times=times)
+        side.settle()
+    target = TopicPartition(new_topic, 0)
+    records = [record for _, found in log_of(brokers, target) for record in found]
+    assert [record.timestamp for record in records] == times
+    check_passages(brokers, entries_of(brokers, side.journal.agent_id), target)
