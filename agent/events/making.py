@@ -26,10 +26,11 @@ EMPTY = "empty line"
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which field says the time, how it is read, and which times are believed, from now."""
+    """Which field says the time, and how it is read. `needed`: a line without it is refused."""
 
     field: str
     read: Millis
+    needed: bool = True
 
 
 @dataclass(slots=True)
@@ -108,6 +109,8 @@ class Rules:
         if self.when is None:
             return now
         found = looked_up(value, self.when.field)
+        if found is None and not self.when.needed:
+            return now
         if found is None:
             raise Fault("time", f"there is no field {self.when.field} to tell the time")
         try:

@@ -84,16 +84,18 @@ def message_of(value: Fields) -> bytes:
 
 
 def _when(input_: Input) -> When | None:
+    """Where the format has a time of its own, a line may do without, as RFC 5424 allows it."""
     time = input_.time
     if time is None:
         if input_.format not in _SAY_THE_TIME:
             return None
         time = Time(field=_TIME)
+    read = time_reader(time)
     may_be_either = input_.format is Format.SYSLOG and time.field == _TIME
     if may_be_either and time.format in {"iso8601", "rfc3164"}:
         zone = zone_of(time)
-        return When(_TIME, either(Iso8601(zone), Rfc3164(zone)))
-    return When(time.field, time_reader(time))
+        read = either(Iso8601(zone), Rfc3164(zone))
+    return When(time.field, read, needed=input_.time is not None)
 
 
 def _find_fields(input_: Input) -> FindFields:
@@ -120,7 +122,9 @@ def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:
     assert origin is not None
     if origin.fault is not None:
         raise origin.fault
-    fields: Fields = {MESSAGE: body.decode(), "stream": origin.stream, _TIME: origin.time}
+    fields: Fields = {MESSAGE: body.decode(), "stream": origin.stream}
+    if origin.time:
+        fields[_TIME] = origin.time
     if origin.attrs is not None:
         fields["attrs"] = origin.attrs
     return fields

@@ -52,7 +52,8 @@ class Reader:
         unit = self._encoding.unit
         self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
         self._cuts = input_.long_lines is LongLines.CUT
-        self._too_long = (
+        # The reason of all that is excepted of such a line.
+        self.too_long = (
             f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
         )
         self.last_line_timeout = input_.last_line_timeout
@@ -165,11 +166,11 @@ class Reader:
             cut = self._made(self._messages(line, final=True), chunk, position, now_millis, 0.0)
         else:
             (raw,) = self._redactor.bodies([head])
-            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self._too_long, now_millis)
+            dead = DeadLine(position, self._cap, raw[:MOST_RAW], self.too_long, now_millis)
             cut = Cut(
                 self._cap,
                 dead=[dead],
-                excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self._too_long),),
+                excepted=(Excepted(Fate.DEAD_LETTERED, 1, self._cap, self.too_long),),
             )
         (over,) = rest.excepted
         return replace(
@@ -192,7 +193,7 @@ class Reader:
         if not size:
             return Cut(0, wait=wait, skipping=True)
         fate = Fate.FILTERED if self._cuts else Fate.DEAD_LETTERED
-        excepted = (Excepted(fate, 0, size, self._too_long),)
+        excepted = (Excepted(fate, 0, size, self.too_long),)
         return Cut(size, excepted=excepted, wait=wait, skipping=skipping)
 
 

@@ -189,12 +189,12 @@ def test_syslog_times_are_those_of_the_events() -> None:
         b"<1>1 - h a - - - none\n"
     )
     outcome = read(reader_of(format=Format.SYSLOG), data)
-    assert outcome.bodies == [b"old", b"new"]
-    assert outcome.times == [NOW - 1_800_000, NOW - 1_799_000]
-    assert [dead.reason for dead in outcome.dead] == ["there is no field time to tell the time"]
+    assert outcome.bodies == [b"old", b"new", b"none"]
+    assert outcome.times == [NOW - 1_800_000, NOW - 1_799_000, NOW]
     zone = Time(field="time", zone="Europe/Zurich")
     outcome = read(reader_of(format=Format.SYSLOG, time=zone), data)
     assert outcome.times == [NOW - 1_800_000 - 3_600_000, NOW - 1_799_000]
+    assert [dead.reason for dead in outcome.dead] == ["there is no field time to tell the time"]
 
 
 def cri(stream: str, tag: str, text: str, second: int = 0) -> bytes:
@@ -251,8 +251,10 @@ def test_pieces_that_are_together_as_long_as_a_line_may_be() -> None:
 
 def test_docker() -> None:
     data = docker("one\n") + docker("tw") + docker("o\r\n") + docker("err\n", "stderr")
-    outcome = read(reader_of(format=Format.DOCKER), data + b'{"log": 1}\n' + b'{"x"\n')
-    assert outcome.bodies == [b"one", b"two", b"err"]
+    strange = b'{"log": "no time\\n"}\n{"log": 1}\n{"x"\n'
+    outcome = read(reader_of(format=Format.DOCKER), data + strange)
+    assert outcome.bodies == [b"one", b"two", b"err", b"no time"]
+    assert outcome.times[-2:] == [NOW - 1_800_000 + 123, NOW]
     assert [dead.raw for dead in outcome.dead] == [b'{"log": 1}', b'{"x"']
     assert "Expected `str`, got `int`" in outcome.dead[0].reason
 
