@@ -1,13 +1,21 @@
 """One input at work: what reads for it, by which schema, and what became of its lines so far."""
 
+import logging
 from dataclasses import dataclass, field
+from typing import Final
 
-from agent.config import Input, Times
+from agent.config import Input, LongLines, Times
+from agent.cuts import Cut
 from agent.errors import InputError
 from agent.events.rate import Bucket
 from agent.events.reader import Reader
+from agent.files.names import printable
 from agent.runs import Fate, Run
 from agent.topic_schemas.values import TopicSchema
+
+log = logging.getLogger(__name__)
+
+_SAID_EVERY: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -55,6 +63,7 @@ class Feed:
     counts: Counts = field(default_factory=Counts)
     _refused: TopicSchema | None = None
     _limited_at: float | None = None
+    _long_line_said_at: float = float("-inf")
 
     @classmethod
     def of(cls, each: Input, now: float) -> "Feed":
@@ -95,5 +104,18 @@ class Feed:
             self._limited_at = now
         return allowed
 
-    def took(self, lines: int, now: float) -> None:
+    def took(self, cut: Cut, path: str, now: float) -> None:
+        """It was handed on, of the file of this name."""
+        lines = cut.lines + sum(max(0, each.count) for each in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
+        self.counts.adjusted_times += cut.clamped
+        if cut.excepted and self.reader is not None:
+            reason = self.reader.too_long
+            if any(each.reason == reason for each in cut.excepted):
+                self._had_long_line(path, reason, now)
+
+    def _had_long_line(self, path: str, reason: str, now: float) -> None:
+        self.counts.cut_lines += self.input.long_lines is LongLines.CUT
+        if now >= self._long_line_said_at + _SAID_EVERY:
+            self._long_line_said_at = now
+            log.warning("%s, by max_line_bytes path=%s", reason, printable(path))

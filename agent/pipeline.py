@@ -157,8 +157,7 @@ class Pipeline:
         if not self.destinations.add(destination, intake.followed, feed, cut):
             intake.start_over()
             return False
-        feed.took(cut.lines + sum(max(0, each.count) for each in cut.excepted), now)
-        feed.counts.adjusted_times += cut.clamped
+        feed.took(cut, intake.followed.current_path, now)
         if not intake.followed.unread:
             intake.behind_since = now
         if destination.is_full:
