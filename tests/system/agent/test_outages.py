@@ -96,9 +96,8 @@ def test_started_while_the_broker_is_away(site: Site, log: Log, topic: Topic) ->
     site.server.process.kill()
     log.write(100)
     agent.spawn()
-    time.sleep(1.5)
-    assert agent.alive, agent.process.last_words()
-    assert agent.said(site.server.bootstrap)
+    wait_until(lambda: bool(agent.said(site.server.bootstrap)), within=10, what="says who is away")
+    assert agent.alive
     site.server.start()
     topic.wait_for_count(200, within=30)
     stop(agent)
@@ -113,7 +112,7 @@ def test_what_is_destroyed_unread_is_in_the_ledger(
     settings = {
         "limits": {"in_flight_bytes": 64 * 1024},
         "batches": {"compression": "none", "bytes": 16 * 1024},
-        "hold_deleted": {"bytes": 10_000},
+        "hold_deleted": {"seconds": 0.3},
     }
     with site.agent(plain(site, topic), settings=settings) as agent:
         log.write(10)
@@ -228,7 +227,8 @@ def test_a_file_that_cannot_be_read(site: Site, log: Log, topic: Topic) -> None:
         assert len(topic.read_to_end().events) == 5
         secret.path.chmod(0o600)
         topic.wait_for_count(10)
-        assert len(agent.said(str(secret.path))) == 2, "it is not said that it can be read again"
+        _, again, *_ = agent.said(str(secret.path))
+        assert "again" in again
         stop(agent)
     site.check(topic, log.lives + secret.lives)
 
