@@ -68,6 +68,21 @@ class Agent:
             ledger=config.ledger,
         )
         _say(state)
+        try:
+            self._parts = self._assembled(journal, state)
+        except BaseException:
+            journal.close()
+            raise
+        self._remember_inputs()
+        self._parts.schemas.start()
+        self._parts.shipper.start()
+        self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
+        self._thread.start()
+        self._phase = Phase.RUNNING
+
+    def _assembled(self, journal: Journal, state: State) -> Parts:
+        """Everything, and nothing of it started."""
+        config, directory = self._config, Path(self._config.data_dir)
         schemas = TopicSchemas(
             config.registry,
             directory,
@@ -89,13 +104,8 @@ class Agent:
         pipeline = Pipeline(
             config, self._inputs, files, journal=journal, shipper=shipper, schemas=schemas
         )
-        self._parts = Parts(journal, schemas, shipper, files, pipeline, state)
-        self._remember_inputs()
-        schemas.start()
-        shipper.start()
-        self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
-        self._thread.start()
-        self._phase = Phase.RUNNING
+        copied_from, damage = state.is_copy_of or "", state.damage or ""
+        return Parts(journal, schemas, shipper, files, pipeline, copied_from, damage)
 
     def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
         """Takes other inputs. What was read the old way goes out first."""

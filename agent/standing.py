@@ -5,6 +5,7 @@ number may be a moment older than the one beside it.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,6 @@ from agent.files.files import Files
 from agent.files.names import printable
 from agent.intake import Intake
 from agent.journal.journal import Journal
-from agent.journal.state import State
 from agent.parcels import Cargo
 from agent.pipeline import Pipeline
 from agent.resource_limits import cpu_seconds, resident_bytes
@@ -38,14 +38,15 @@ from client.connection import SOFTWARE_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an agent is made of, and what its journal was when it started."""
+    """What an agent is made of, and what was odd about its journal when it started."""
 
     journal: Journal
     schemas: TopicSchemas
     shipper: Shipper
     files: Files
     pipeline: Pipeline
-    found: State
+    copied_from: str
+    damage: str
 
 
 def standing(
@@ -69,15 +70,18 @@ def standing(
     if parts is None:
         return status
     files = _files(parts)
+    by_input: dict[str, list[FileStatus]] = defaultdict(list)
+    for file in files:
+        by_input[file.input].append(file)
     return msgspec.structs.replace(
         status,
         agent=parts.journal.agent_id,
-        copied_from=parts.found.is_copy_of or "",
+        copied_from=parts.copied_from,
         inotify=parts.pipeline.following.polling or "on",
         registry=parts.schemas.trouble,
         ledger_seq=parts.journal.ledger_seq,
         files=files,
-        inputs=tuple(_input(each, parts, files) for each in inputs),
+        inputs=tuple(_input(each, parts, by_input[each.label]) for each in inputs),
         topics=tuple(_topic(name, inputs, parts) for name in _topics(config, inputs, parts)),
         journal=_journal(parts),
         process=msgspec.structs.replace(
@@ -132,9 +136,8 @@ def _file(
     )
 
 
-def _input(each: Input, parts: Parts, files: Sequence[FileStatus]) -> InputStatus:
+def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus:
     feed = parts.pipeline.feeds.get(each.label)
-    mine = [file for file in files if file.input == each.label]
     stalled = parts.shipper.stalled()
     topics = (each.topic, each.topic + DEAD_SUFFIX)
     standing_still = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
@@ -202,5 +205,5 @@ def _journal(parts: Parts) -> JournalStatus:
         statements=sizes.statements,
         sources=sizes.sources,
         full=parts.pipeline.full or parts.journal.trouble or "",
-        damage=parts.found.damage or "",
+        damage=parts.damage,
     )
