@@ -6,6 +6,7 @@ The pipeline's thread. What a heartbeat says, and when it may, stands in `agent.
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from agent.config import DEAD_SUFFIX
 from agent.destinations import Destination, Destinations
 from agent.files.files import Files
 from agent.heartbeats import Heartbeat
@@ -48,7 +49,7 @@ class Beating:
             self._mark(topic, heartbeat)
             if heartbeat.read(self._position):
                 self._wait_for_journal(topic, heartbeat)
-            heartbeat.acknowledged(self._shipper.oldest_open())
+            heartbeat.acknowledged(self._oldest_open(topic))
         until = {name: each.until for name, each in self._topics.items() if each.until >= 0}
         self._shipper.heartbeat(until, self._lag_bytes)
 
@@ -70,6 +71,11 @@ class Beating:
             held = self._held[topic] = {each: each.closed for each in holding}
         if not any(each.holds_something and each.closed == times for each, times in held.items()):
             heartbeat.journalled(self._destinations.last_number)
+
+    def _oldest_open(self, topic: str) -> int | None:
+        """Of the topic and of its dead letters."""
+        numbers = (self._shipper.oldest_open(each) for each in (topic, topic + DEAD_SUFFIX))
+        return min((each for each in numbers if each is not None), default=None)
 
     def _position(self, source: SourceId) -> int | None:
         intake = self._intakes.get(source)
