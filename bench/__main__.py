@@ -1,8 +1,9 @@
-"""`python -m bench`: measures brokers and registries side by side: medians, spreads and ratios.
+"""`python -m bench`: brokers, registries, agents side by side: medians, spreads and ratios.
 
 Everything it makes lies in one temporary directory, which goes when it ends; so do the brokers.
 """
 
+import contextlib
 import json
 import resource
 import shlex
@@ -17,18 +18,24 @@ from rich.console import Console
 
 from bench import machine, report
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.measurement import NotMeasured
 from bench.profile import FULL, QUICK, Results, ServerKind
-from bench.profiles import PROFILES, called, is_of_registries
+from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.registry_servers import Registry, elsewhere, penstock, running
 from bench.requests import AnswerError
 from bench.rounds import measure
+from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
+from bench.shippers import RSYSLOG, shippers
 from tests.apache_kafka import kafka_classpath, why_no_kafka
 from tests.server_process import ServerFailed
 
 _WIDTH = 160  # a table is not folded when it goes into a file
 
 
-def _brokers(wanted: tuple[str, ...]) -> Mapping[str, ServerKind]:
+Kinds = Mapping[str, ServerKind]
+
+
+def _brokers(wanted: tuple[str, ...]) -> Kinds:
     kinds: dict[str, ServerKind] = {
         name: kind for name, kind in KINDS.items() if not wanted or name in wanted
     }
@@ -38,13 +45,25 @@ def _brokers(wanted: tuple[str, ...]) -> Mapping[str, ServerKind]:
     return kinds
 
 
-def _registries(wanted: tuple[str, ...], other: Registry | None) -> Mapping[str, ServerKind]:
+def _registries(wanted: tuple[str, ...], other: Registry | None) -> Kinds:
     kinds: dict[str, ServerKind] = {}
     if not wanted or PENSTOCK in wanted:
         kinds[PENSTOCK] = penstock
     if other is not None:
         kinds[other.name] = running(other)
     return kinds
+
+
+def _agents(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStack) -> Kinds:
+    """Ours, and rsyslog unless only ours is wanted; ended with the stack."""
+    why = why_no_rsyslog()
+    if not wanted and why is not None:
+        print(f"without {RSYSLOG}: {why}", file=sys.stderr)
+    try:
+        return stack.enter_context(shippers(directory, beside=not wanted and why is None))
+    except NotMeasured as missing:
+        print(f"no agents: {missing}", file=sys.stderr)
+        return {}
 
 
 def _other(url: str | None, pid: int | None) -> Registry | None:
@@ -109,6 +128,7 @@ def main(  # noqa: PLR0917 -- one for each option
     """Measures PROFILEs (default: all) on Penstock and Apache Kafka, in turns.
 
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
+    `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
     """
     if only_list:
         _list_profiles()
@@ -118,8 +138,11 @@ def main(  # noqa: PLR0917 -- one for each option
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # inherited by the brokers
     other = _other(beside, beside_pid)
-    registry_kinds = _registries(brokers, other)
-    broker_kinds = {} if all(map(is_of_registries, chosen)) else _brokers(brokers)
+    of_brokers = any(measured_by(name) is Measured.BROKERS for name in chosen)
+    kinds = {
+        Measured.REGISTRIES: _registries(brokers, other),
+        Measured.BROKERS: _brokers(brokers) if of_brokers else {},
+    }
     rounds = rounds or (1 if quick else 3)
     described = machine.description(directory)
     command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
@@ -129,27 +152,34 @@ def main(  # noqa: PLR0917 -- one for each option
         files = Path(work) / "files"
         files.mkdir()
         for name in chosen:
-            kinds = registry_kinds if is_of_registries(name) else broker_kinds
-            if not kinds:
-                print(f"{name}: nothing to be measured", file=sys.stderr)
-                continue
-            print(name, file=sys.stderr)
-            try:
-                results = measure(
-                    PROFILES[name],
-                    kinds,
-                    QUICK if quick else FULL,
-                    rounds=rounds,
-                    directory=Path(work),
-                    files=files,
-                    only=cases,
-                )
-            except ServerFailed as failure:
-                raise click.ClickException(f"a server did not start: {failure}") from None
+            with contextlib.ExitStack() as stack:
+                what = measured_by(name)
+                if what is Measured.AGENTS:
+                    servers = _agents(Path(work), brokers, stack)
+                else:
+                    servers = kinds[what]
+                if not servers:
+                    print(f"{name}: nothing to be measured", file=sys.stderr)
+                    continue
+                print(name, file=sys.stderr)
+                try:
+                    results = measure(
+                        PROFILES[name],
+                        servers,
+                        QUICK if quick else FULL,
+                        rounds=rounds,
+                        directory=Path(work),
+                        files=files,
+                        only=cases,
+                    )
+                except ServerFailed as failure:
+                    raise click.ClickException(f"a server did not start: {failure}") from None
             all_results.append(results)
             console.print(f"{name}: {results.profile.about}", style="bold")
             console.print(report.table(results))
-    versions = {name: version(name) for name in (PENSTOCK, *broker_kinds)}
+    versions = {name: version(name) for name in (PENSTOCK, *kinds[Measured.BROKERS])}
+    if any(RSYSLOG in each.brokers for each in all_results):
+        versions[RSYSLOG] = rsyslog_version()
     if other is not None:
         versions[other.name] = beside or ""
     circumstances = {"command": command, **described, **versions}

@@ -81,14 +81,21 @@ def _apache_kafka(directory: Path) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def _penstock(directory: Path) -> Iterator[Broker]:
+def penstock_cluster(directory: Path) -> Iterator[tuple[str, BrokerProcess]]:
+    """One broker and its ZooKeeper, with the address of its map there."""
     zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
     try:
         address = f"{zookeeper.address}/penstock"
         with BrokerProcess(directory / "broker", zookeeper=address) as server:
-            yield Broker(PENSTOCK, server, {})
+            yield address, server
     finally:
         zookeeper.stop()
+
+
+@contextlib.contextmanager
+def _penstock(directory: Path) -> Iterator[Broker]:
+    with penstock_cluster(directory) as (_, server):
+        yield Broker(PENSTOCK, server, {})
 
 
 Kind = Callable[[Path], contextlib.AbstractContextManager[Broker]]

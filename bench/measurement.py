@@ -49,9 +49,9 @@ class Goal:
     def text(self) -> str:
         wanted = []
         if self.at_least is not None:
-            wanted.append(f"≥ {self.at_least:,g}")
+            wanted.append(f"≥ {self.at_least:,.9g}")
         if self.at_most is not None:
-            wanted.append(f"≤ {self.at_most:,g}")
+            wanted.append(f"≤ {self.at_most:,.9g}")
         if self.ahead:
             wanted.append("ahead")
         return ", ".join(wanted)

@@ -28,6 +28,8 @@ class Scale:
     recovery_bytes: int
     schemas: int
     versions: int  # of one subject
+    lines: int  # of plain text in the files of a backlog; of JSON, a third
+    files: int  # that are idle, or grow slowly
     warm_up: bool  # a round that is not counted
 
     def for_warming_up(self) -> "Scale":
@@ -36,6 +38,7 @@ class Scale:
             self,
             seconds=min(self.seconds, 3.0),
             latency_seconds=min(self.latency_seconds, 3.0),
+            lines=self.lines // 10,
         )
 
 
@@ -50,6 +53,8 @@ FULL = Scale(
     recovery_bytes=10_000_000_000,
     schemas=10_000,
     versions=500,
+    lines=3_000_000,
+    files=1_000,
     warm_up=True,
 )
 QUICK = Scale(
@@ -63,12 +68,14 @@ QUICK = Scale(
     recovery_bytes=20_000_000,
     schemas=200,
     versions=50,
+    lines=30_000,
+    files=50,
     warm_up=False,
 )
 
 
 class Server(Protocol):
-    """What is measured: a started broker, or a registry."""
+    """What is measured: a started broker, a registry, or what ships log lines."""
 
     @property
     def name(self) -> str: ...

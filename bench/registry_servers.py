@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.brokers import PENSTOCK
+from bench.brokers import PENSTOCK, penstock_cluster
 from bench.measurement import NotMeasured
 from bench.registry_requests import CONTENT_TYPE
 from bench.requests import AnswerError
-from cluster.zookeeper import EmbeddedZooKeeper
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
@@ -83,19 +82,14 @@ RegistryKind = Callable[[Path], contextlib.AbstractContextManager[Registry]]
 
 @contextlib.contextmanager
 def penstock(directory: Path) -> Iterator[Registry]:
-    zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
-    try:
-        address = f"{zookeeper.address}/penstock"
-        with (
-            BrokerProcess(directory / "broker", zookeeper=address) as broker,
-            _registry(directory / "registry", broker, address, "_schemas") as process,
-        ):
-            empty = _registry(directory / "empty", broker, address, "_nothing")
-            ours = Ours(process, empty)
-            wait_until(lambda: process.is_writer, within=_PATIENCE, what="it is writer")
-            yield Registry(PENSTOCK, "127.0.0.1", process.port, ours=ours)
-    finally:
-        zookeeper.stop()
+    with (
+        penstock_cluster(directory) as (address, broker),
+        _registry(directory / "registry", broker, address, "_schemas") as process,
+    ):
+        empty = _registry(directory / "empty", broker, address, "_nothing")
+        ours = Ours(process, empty)
+        wait_until(lambda: process.is_writer, within=_PATIENCE, what="it is writer")
+        yield Registry(PENSTOCK, "127.0.0.1", process.port, ours=ours)
 
 
 def _registry(

@@ -45,9 +45,9 @@ def is_served(port: int, topics: Mapping[str, int]) -> bool:
     return True
 
 
-def wait_for_end(port: int, name: str, messages: int) -> None:
+def wait_for_end(port: int, name: str, messages: int, *, within: float = _PATIENCE) -> None:
     """Returns once partition 0 shows so many messages; an answer with acks=1 may come before."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + within
     while (shown := ends(port, {name: 1})[name, 0]) != messages:
         if time.monotonic() > deadline or shown > messages:
             raise AnswerError(f"{shown} of {messages} messages are in the log")

@@ -1,7 +1,12 @@
 """One file for each subject; here is the table of all of them, in the order in which they run."""
 
+from enum import Enum, auto
+
 from bench.profile import Profile
 from bench.profiles import (
+    agent_backlog,
+    agent_latency,
+    agent_steady,
     connections,
     consume,
     durability,
@@ -15,6 +20,7 @@ from bench.profiles import (
 )
 
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
+_OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -27,13 +33,23 @@ PROFILES: dict[str, Profile] = {
         startup.PROFILE,
         recovery.PROFILE,
         *_OF_REGISTRIES,
+        *_OF_AGENTS,
     )
 }
 
 
-def is_of_registries(name: str) -> bool:
-    """Whether registries are measured, and not brokers."""
-    return PROFILES[name] in _OF_REGISTRIES
+class Measured(Enum):
+    """What a profile is about."""
+
+    BROKERS = auto()
+    REGISTRIES = auto()
+    AGENTS = auto()
+
+
+def measured_by(name: str) -> Measured:
+    if PROFILES[name] in _OF_REGISTRIES:
+        return Measured.REGISTRIES
+    return Measured.AGENTS if PROFILES[name] in _OF_AGENTS else Measured.BROKERS
 
 
 def called(name: str) -> list[str]:

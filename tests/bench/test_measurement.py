@@ -38,6 +38,11 @@ def test_a_goal_is_met_or_not_or_cannot_be_judged(
     assert goal.met(penstock, peer) is met
 
 
+def test_a_goal_is_written_out() -> None:
+    assert Goal(RATE, at_least=1_000_000, ahead=True).text == "≥ 1,000,000, ahead"
+    assert Goal(CPU_PER_GB, at_most=0.25).text == "≤ 0.25"
+
+
 def test_a_quantile_is_a_latency_that_occurred() -> None:
     latencies = Latencies([n * 1_000_000 for n in range(1, 101)])
     assert latencies.milliseconds(0.5) == 50

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.brokers import APACHE_KAFKA, PENSTOCK
-from bench.profiles import PROFILES
+from bench.profiles import PROFILES, Measured, measured_by
 from tests.apache_kafka import kafka_classpath, why_no_kafka
 
 REPOSITORY = Path(__file__).parents[2]
@@ -54,8 +54,10 @@ def _nothing_failed(profiles: dict[str, dict[str, object]], broker: str) -> None
             assert all(value >= 0 for value in case[broker]["samples"][0].values()), name
 
 
-# The cases of produce-50 in other sizes; and what test_registry_profiles.py measures.
-ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"}
+# The cases of produce-50 in other sizes; and what test_registry_profiles.py and
+# test_agent_profiles.py measure.
+OF_AGENTS = {name for name in PROFILES if measured_by(name) is Measured.AGENTS}
+ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"} | OF_AGENTS
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from bench.__main__ import main
 from bench.profile import QUICK
-from bench.profiles import PROFILES, called, is_of_registries, registry_startup
+from bench.profiles import PROFILES, Measured, called, measured_by, registry_startup
 from bench.registry_load import CPU, RATE
 from bench.registry_servers import elsewhere, running
 from bench.rounds import measure
@@ -19,7 +19,9 @@ _TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
 
 
 def test_one_name_stands_for_all_profiles_of_registries() -> None:
-    assert called("registry") == [name for name in PROFILES if is_of_registries(name)]
+    assert called("registry") == [
+        name for name in PROFILES if measured_by(name) is Measured.REGISTRIES
+    ]
     assert called("registry") == ["registry-startup", "registry-reads", "registry-writes"]
     assert called("produce-1") == ["produce-1"]
     assert called("produce-2") == []

@@ -1,0 +1,109 @@
+"""What a shipper costs that keeps up: busy files, idle ones, many that say little."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+from bench.log_files import first_line, grow, growth
+from bench.log_lines import Line, block, json_line, plain_line
+from bench.measurement import Figure, Goal, Sample
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.shippers import Running, shipper_of, shipping
+from bench.shipping_figures import CORES, LINES_PER_SECOND, PEAK, memory, spent
+
+_RATE = 100_000
+_PATIENCE = 300.0
+_BEHIND = Figure("seconds behind at the end", 2)
+_BATCHES = Figure("batches/s", 1)
+_LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
+
+
+def _steadily(place: Place, *, line: Line, files: int, json: bool = False) -> Sample:
+    """After a while that is not counted."""
+    scale = place.scale
+    with shipping(shipper_of(place), json=json) as running:
+        paths = [running.watched / f"{number:04}.log" for number in range(files)]
+        how = growth(paths, _RATE)
+        content = block(line)
+        before = grow(how, content, scale.warm_up_seconds)
+        running.wait_for(before, within=_PATIENCE)
+        started = time.perf_counter()
+        with Meter(running.pid) as meter:
+            lines = grow(how, content, scale.latency_seconds)
+            grown = time.perf_counter()
+            running.wait_for(before + lines, within=_PATIENCE)
+        ended = time.perf_counter()
+        return {
+            CORES: meter.broker_cpu / (ended - started),
+            LINES_PER_SECOND: lines / (ended - started),
+            **spent(meter, lines=lines, seconds=ended - started),
+            _BEHIND: ended - grown,
+        }
+
+
+def _files(running: Running, count: int) -> list[Path]:
+    """Each with one line, which has arrived."""
+    paths = [running.watched / f"{number:04}.log" for number in range(count)]
+    for path in paths:
+        path.write_bytes(first_line(path.stem))
+    running.wait_for(count, within=_PATIENCE)
+    return paths
+
+
+def _idle(place: Place) -> Sample:
+    with shipping(shipper_of(place)) as running:
+        _files(running, place.scale.files)
+        time.sleep(place.scale.warm_up_seconds)
+        with Meter(running.pid) as meter:
+            time.sleep(place.scale.latency_seconds)
+        return {CORES: meter.broker_cpu / place.scale.latency_seconds, **memory(meter)}
+
+
+def _trickle(place: Place) -> Sample:
+    """A line a second from every file."""
+    with shipping(shipper_of(place)) as running:
+        paths = _files(running, place.scale.files)
+        how = growth(paths, len(paths))
+        batches = running.site.batches(running.topic)
+        with Meter(running.pid) as meter:
+            lines = grow(how, block(plain_line), place.scale.latency_seconds)
+            running.wait_for(len(paths) + lines, within=_PATIENCE)
+        batches = running.site.batches(running.topic) - batches
+        return {
+            _BATCHES: batches / place.scale.latency_seconds,
+            _LINES_EACH: lines / batches,
+            CORES: meter.broker_cpu / place.scale.latency_seconds,
+            **memory(meter),
+        }
+
+
+_SMALL = Goal(PEAK, at_most=80)
+
+PROFILE = Profile(
+    "agent-steady",
+    f"files that grow by {_RATE:,} lines of 200 bytes a second in all; 1,000 idle; 1,000 trickling",
+    (
+        Case(
+            "plain, one file",
+            partial(_steadily, line=plain_line, files=1),
+            (Goal(CORES, at_most=0.25, ahead=True), _SMALL),
+        ),
+        Case(
+            "plain, 100 files",
+            partial(_steadily, line=plain_line, files=100),
+            (Goal(CORES, at_most=0.25, ahead=True), _SMALL),
+        ),
+        Case(
+            "JSON, one file",
+            partial(_steadily, line=json_line, files=1, json=True),
+            (_SMALL,),
+        ),
+        Case("1,000 idle files", _idle, (Goal(CORES, at_most=0.01),)),
+        Case(
+            "1,000 files, a line a second from each",
+            _trickle,
+            (Goal(_BATCHES, at_most=11),),
+        ),
+    ),
+)

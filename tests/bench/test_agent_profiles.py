@@ -1,0 +1,70 @@
+"""The profiles of agents: chosen by their name, and some of their cases run from end to end."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.measurement import Figure
+from bench.profile import QUICK, ServerKind
+from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles.latency import P99
+from bench.rounds import measure
+from bench.rsyslog_process import why_no_rsyslog
+from bench.shippers import RSYSLOG, shippers
+from bench.shipping_figures import CORES, LINES_PER_SECOND
+
+_TINY = replace(QUICK, lines=3_000, files=10, latency_seconds=0.2, warm_up_seconds=0.1)
+
+
+def test_one_name_stands_for_all_profiles_of_agents() -> None:
+    assert called("agent") == [name for name in PROFILES if measured_by(name) is Measured.AGENTS]
+    assert called("agent") == ["agent-backlog", "agent-steady", "agent-latency"]
+
+
+Kinds = Mapping[str, ServerKind]
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
+    with shippers(tmp_path_factory.mktemp("site"), beside=True) as started:
+        yield started
+
+
+def _run(
+    profile: str, case: str, kinds: Kinds, shipper: str, directory: Path
+) -> Mapping[Figure, float]:
+    results = measure(
+        PROFILES[profile],
+        {shipper: kinds[shipper]},
+        _TINY,
+        rounds=1,
+        directory=directory,
+        files=directory,
+        only=[case],
+    )
+    (outcome,) = results.outcomes.values()
+    assert outcome.failure is None
+    (sample,) = outcome.samples
+    return sample
+
+
+@pytest.mark.slow
+def test_agents_are_measured(kinds: Kinds, tmp_path: Path) -> None:
+    def run(profile: str, case: str) -> Mapping[Figure, float]:
+        return _run(profile, case, kinds, "Penstock", tmp_path)
+
+    assert run("agent-backlog", "JSON, six typed fields")[LINES_PER_SECOND] > 0
+    trickling = run("agent-steady", "a line a second")
+    assert trickling[CORES] < 1
+    assert trickling[Figure("lines a batch", 1, more_is_better=True)] >= 1
+    assert run("agent-latency", "1,000 lines/s")[P99] > 0
+
+
+@pytest.mark.slow
+def test_rsyslog_is_measured(kinds: Kinds, tmp_path: Path) -> None:
+    if why := why_no_rsyslog():
+        pytest.skip(why)
+    sample = _run("agent-backlog", "plain, in 100 files", kinds, RSYSLOG, tmp_path)
+    assert sample[LINES_PER_SECOND] > 0
