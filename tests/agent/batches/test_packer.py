@@ -263,6 +263,22 @@ def test_an_event_too_large_for_a_batch_is_a_dead_letter() -> None:
     assert max(each.batch.size for each in parcel.batches) <= 30_000
 
 
+def test_between_lines_that_are_excepted_nobody_knows_how_long_a_large_one_was() -> None:
+    """An event of three lines, a filtered line somewhere, and times of their own."""
+    noise = b"\n".join(random.Random(at).randbytes(20_000).hex().encode() for at in range(3))
+    plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=30_000)
+    packer = Packer(plan)
+    cut, end = lines(b"0", noise, b"2", times=[NOW, NOW + 1, NOW + 2])
+    put(packer, A, (Cut(end + 4, cut.events, excepted=(FILTERED,), lines=5), end + 4))
+    parcel = closed(packer)
+    (run,) = parcel.batches[0].runs
+    gone = Excepted(Fate.DEAD_LETTERED, 3, -1, "too large for a batch")
+    assert run == Run(A.id, 0, 2, 0, end + 4, 2, (FILTERED, gone))
+    assert [event["header"]["time"] for event in events_of(parcel)] == [NOW, NOW + 2]
+    (dead,) = events_of(parcel, Cargo.DEAD_LETTERS)
+    assert (dead["header"]["time"], dead["size"]) == (NOW + 1, len(noise))
+
+
 def test_a_large_event_that_can_be_compressed_is_none() -> None:
     plan = TopicPlan("lines", 7, 8, "h", most_batch_bytes=30_000)
     packer = Packer(plan)
