@@ -112,17 +112,20 @@ class Pipeline:
         self.destinations.hand_over_again()
         self._do_orders()
         self.following.note(self._files.look(now), now)
-        has_read = self._read(now)
+        is_behind = self._read(now)
         self.destinations.close_due(now)
         self._beating.beat(now)
         self._keep_to_limits(now)
-        if not has_read:
+        if not is_behind:
             self._files.wait(_TURN_SECONDS)
 
     def _read(self, now: float) -> bool:
-        """A piece of each file that has something; whether there was any."""
+        """A piece of each file that has something; whether there is more than a piece in any.
+
+        What has just come can wait for what comes with it: one read for many lines.
+        """
         self._now_millis = time.time_ns() // 1_000_000
-        has_read = False
+        is_behind = False
         for followed in self._files.ready():
             intake = self.following.intake(followed)
             if intake is None or not intake.is_due(now):
@@ -135,12 +138,12 @@ class Pipeline:
                 continue
             if not self._shipper.room():
                 self._shipper.wait_for_room(_TURN_SECONDS)
-                return has_read
+                return is_behind
             if self._read_one(intake, feed, destination, now):
-                has_read = True
+                is_behind = is_behind or followed.unread > 0
             if self._stopping.is_set():
                 break
-        return has_read
+        return is_behind
 
     def _read_one(self, intake: Intake, feed: Feed, destination: Destination, now: float) -> bool:
         """Whether anything came of it."""

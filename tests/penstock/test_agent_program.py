@@ -112,7 +112,7 @@ def test_a_configuration_is_taken_if_it_is_valid(
     with agent:
         reload(inputs=[*before, other])
         until(lambda: inputs() == ["main", "other"], "the new input is there")
-        assert agent.said("configuration taken", "inputs=2")
+        until(lambda: agent.said("configuration taken", "inputs=2"), "that is said")
 
         reload(inputs=[{"paths": ["/x"]}])
         until(lambda: agent.said("not taken", "topic", "is required"), "what is wrong is said")
