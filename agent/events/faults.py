@@ -27,11 +27,9 @@ def shown(value: object) -> str:
         return "an object"
     if isinstance(value, list):
         return "an array"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     try:
-        text = {None: "null", True: "true", False: "false"}.get(value) if value in _WORDS else None
-        return text or repr(value)[:80]
-    except (TypeError, ValueError):  # such as a number of thousands of digits
-        return f"a value of type {type(value).__name__}"
-
-
-_WORDS: Final = (None, True, False)
+        return repr(value)[:80]
+    except ValueError:  # of a number of thousands of digits
+        return "a number of thousands of digits"

@@ -44,6 +44,9 @@ def test_json(line: str, fields: dict[str, Any]) -> None:
         ('{"a": "\\ud800"}', "not JSON: "),
         ("[1]", "it is JSON, but no object: an array"),
         ("12", "it is JSON, but no object: 12"),
+        ("1", "it is JSON, but no object: 1"),
+        ("0.0", "it is JSON, but no object: 0.0"),
+        ("false", "it is JSON, but no object: false"),
         ("null", "it is JSON, but no object: null"),
         ("true", "it is JSON, but no object: true"),
         ('"' + "x" * 1000 + '"', "it is JSON, but no object: 'xxx"),
@@ -247,6 +250,23 @@ def test_pieces_that_are_together_as_long_as_a_line_may_be() -> None:
     pieces = cri("stdout", "P", "ab") + cri("stdout", "P", "cd")
     for most, bodies in ((len(pieces) - 1, [b"abcd"]), (len(pieces) - 2, [b"ab", b"cd"])):
         assert read(reader_of(format=Format.CRI, max_line_bytes=most), pieces).bodies == bodies
+
+
+def test_a_file_that_ends_without_a_line_break_right_at_the_bound() -> None:
+    pieces = cri("stdout", "P", "ab") + cri("stdout", "P", "cd")[:-1]
+    for most, bodies in ((len(pieces), [b"abcd"]), (len(pieces) - 1, [b"ab", b"cd"])):
+        reader = reader_of(format=Format.CRI, max_line_bytes=most)
+        cut = reader.cut(pieces, 0, now_millis=NOW, final=True)
+        assert cut.events is not None
+        assert cut.events.bodies == bodies
+
+
+def test_an_event_is_over_before_a_line_that_is_too_long() -> None:
+    first = cri("stdout", "F", "1")
+    multiline = Multiline(indentation=True)
+    reader = reader_of(format=Format.CRI, max_line_bytes=60, multiline=multiline)
+    cut = reader.cut(first + cri("stdout", "F", " 2" * 50)[:-1], 0, now_millis=NOW, final=False)
+    assert (cut.consumed, cut.wait) == (len(first), 0.0)
 
 
 def test_docker() -> None:

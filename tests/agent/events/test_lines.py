@@ -208,6 +208,9 @@ def test_whole_events_are_taken_when_lines_are_limited() -> None:
 def test_a_last_line_without_its_end_counts_in_full() -> None:
     reader = reader_of(multiline=Multiline(indentation=True), max_line_bytes=8)
     assert read(reader, b"1\n 2\n 345").bodies == [b"1\n 2", b" 345"]
+    cut = reader.cut(b"1\n 2\n 345", 0, now_millis=NOW, final=True)
+    assert cut.events is not None
+    assert cut.events.bodies == [b"1\n 2", b" 345"]
     assert read(reader, b"1\n 2\n 34\n").bodies == [b"1\n 2\n 34"]
 
 
