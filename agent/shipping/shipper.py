@@ -66,7 +66,6 @@ class Shipper:
         self.counts: Final = Counts()
         self.failure: str | None = None
         self.in_flight_limit = config.limits.in_flight_bytes  # may be changed at any time
-        self.in_flight_limit = config.limits.in_flight_bytes
         self._config = config
         self._journal = journal
         self._schemas = schemas
@@ -134,10 +133,14 @@ class Shipper:
             self._enter(Load(each, each.number))
         self._wake()
 
-    def room(self) -> bool:
+    def room(self, topic: str | None = None) -> bool:
         """Whether more may be read: what is on its way is bounded by `in_flight_limit`, not
-        counting topics that do not move."""
+        counting topics that do not move. One topic, with its dead letters, gets half of it."""
         most = self.in_flight_limit
+        if topic is not None:
+            mine = (self._ranks.in_flight(each)[1] for each in (topic, topic + DEAD_SUFFIX))
+            if sum(mine) > most / 2:
+                return False
         return (
             self._ranks.bytes(self._stalled) < most and self._ranks.bytes() < _MOST_STALLED * most
         )
@@ -305,6 +308,6 @@ class Shipper:
         self._journal_trouble = str(error)
 
     def _journal_works(self) -> None:
-        if self._journal_trouble:
+        if self._journal_trouble and self._journal.trouble is None:
             log.info("the journal can be written again")
             self._journal_trouble = ""
