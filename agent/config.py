@@ -196,8 +196,10 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("`pattern` must match something, and never nothing")
         if self.hash and self.replacement:
             raise ValueError("give `replacement` or `hash: true`, not both")
-        if self.key and not self.hash:
-            raise ValueError("`key` belongs to `hash: true`")
+        if self.hash != bool(self.key):
+            raise ValueError(
+                "`hash: true` and `key` belong together: without a key, digests can be guessed back"
+            )
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

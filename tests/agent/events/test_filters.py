@@ -114,10 +114,9 @@ def test_redaction() -> None:
 
 
 def test_a_digest_is_keyed_and_always_the_same() -> None:
-    plain, keyed, other = (Redaction(pattern="b.b", hash=True, key=key) for key in ("", "k", "l"))
-    texts = [redacted("user bob!", each) for each in (plain, keyed, other, keyed)]
-    assert len(set(texts)) == 3
-    assert texts[1] == texts[3]
+    keyed, other = (Redaction(pattern="b.b", hash=True, key=key) for key in ("k", "l"))
+    texts = [redacted("user bob!", each) for each in (keyed, other, keyed)]
+    assert texts[0] == texts[2] != texts[1]
     assert all(len(text) == len("user !") + 32 and "bob" not in text for text in texts)
     long = redacted("bob", Redaction(pattern="bob", hash=True, key="k" * 100))
     assert len(long) == 32
