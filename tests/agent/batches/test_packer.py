@@ -1,6 +1,7 @@
 """What a packer makes of what was cut from files: batches, accounts, and nothing missing."""
 
 import random
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -143,7 +144,7 @@ def test_a_full_packer_says_so() -> None:
 
 
 def test_much_is_shared_out_evenly() -> None:
-    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=48 * 1024)))
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=56 * 1024)))
     put(packer, A, lines(*[b"x" * 100] * 1000))
     parcel = closed(packer)
     assert [each.batch.records for each in parcel.batches] == [334, 334, 332]
@@ -207,9 +208,62 @@ def test_lines_between_which_others_were_filtered_are_not_divided() -> None:
         progress = put(packer, A, made, progress)
     parcel = closed(packer)
     runs = [run for each in parcel.batches for run in each.runs]
-    assert len(runs) > 2
+    assert [each.batch.records for each in parcel.batches] == [40] * 5
     for run in runs:
         assert run.end_position - run.position == run.events * 101 + run.excepted[0].bytes
+
+
+def test_a_batch_goes_on_in_the_window_in_which_the_piece_before_ended() -> None:
+    packer = Packer(PLAN)
+    times = [NOW] * 300 + [NOW + 60_000] * 300
+    progress = put(packer, A, lines(*[b"x" * 300] * 600, times=times))
+    more = lines(*[b"x" * 300] * 300, times=NOW + 60_000, position=progress.position)
+    put(packer, A, more, progress)
+    assert [each.batch.records for each in closed(packer).batches] == [300, 600]
+
+
+def test_bytes_before_the_first_line_are_in_its_run() -> None:
+    packer = Packer(TopicPlan("lines", 7, 8, "h", batches=Batches(bytes=8 * 1024)))
+    cut, end = lines(*[b"x" * 100] * 200, position=3)  # behind a byte order mark
+    put(packer, A, (cut, end))
+    runs = [run for each in closed(packer).batches for run in each.runs]
+    assert runs[0].position == 0
+    assert len(runs) > 2
+    assert runs[0].end_position == runs[1].position == 3 + runs[0].events * 101
+
+
+def test_every_delay_is_counted_with_its_power_of_two() -> None:
+    delays = [0, -5, *(2**power + off for power in range(12) for off in (-1, 0, 1)), 2**40]
+    packer = Packer(PLAN)
+    put(packer, A, lines(*[b""] * len(delays), times=[NOW - delay for delay in delays]))
+    (outgoing,) = closed(packer).batches
+    expected = [sum(delay < 1 for delay in delays)]
+    expected += [sum(2 ** (i - 1) <= delay < 2**i for delay in delays) for i in range(1, 42)]
+    assert outgoing.delays == tuple(expected)
+    near = [delay for delay in delays if 6 <= delay <= 65]
+    put(packer, A, lines(*[b""] * len(near), times=[NOW - delay for delay in near]))
+    (outgoing,) = closed(packer).batches
+    assert outgoing.delays == (
+        0,
+        0,
+        0,
+        *(sum(2**i <= d < 2 ** (i + 1) for d in near) for i in range(2, 7)),
+    )
+
+
+def test_another_plan_and_another_source_make_other_events() -> None:
+    packer = Packer(PLAN)
+    made = lines(b"0")
+    assert not packer.needs_dead_letters(A, made[0], START, made[1])
+    put(packer, B, made)
+    assert not packer.needs_dead_letters(A, made[0], START, made[1])
+    put(packer, A, made, Progress(0, 5))
+    first = [event["header"] for event in events_of(closed(packer))]
+    assert [(each["source"], each["seq"]) for each in first] == [("bbbb", 0), ("aaaa", 5)]
+    assert not packer.needs_dead_letters(A, made[0], START, made[1])
+    packer.plan = replace(PLAN, host="db-1")
+    put(packer, A, made)
+    assert [event["header"]["host"] for event in events_of(closed(packer))] == ["db-1"]
 
 
 def test_events_with_keys_are_placed_as_kafkas_clients_place_them() -> None:
