@@ -1,9 +1,9 @@
 """What becomes of a file that has content and no source: one of its own, one it continues, or none.
 
-A copy of a source that is there waits until it is clear what it is a copy for (`originals`). If the
-source was truncated, `partings` has it go on in the copy. A file that is written anew by way of
-another name (as rsync does) has what was read of the one it replaces, which is deleted: it is the
-same source.
+A copy of a source that is there waits a moment (`originals`). If the source is truncated meanwhile,
+`partings` has it go on in the copy; else the copy is a file of its own. A file that is written anew
+by way of another name (as rsync does) has what was read of the one it replaces, which is deleted:
+it is the same source.
 """
 
 import os
@@ -17,7 +17,7 @@ from agent.files.originals import Judgement, judge
 from agent.files.partings import go_on_in
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
-from agent.runs import KnownSource, Progress
+from agent.runs import Progress
 
 
 def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
@@ -43,13 +43,13 @@ def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
         return
     if isinstance(verdict, Followed):
         go_on_in(roster, verdict, followed, around)
-    elif verdict is not Judgement.WAIT:
-        position = followed.size if verdict is Judgement.COPY else 0
-        _become_source(roster, followed, around, position)
+    elif verdict is Judgement.OWN:
+        _become_source(roster, followed, around, 0)
 
 
 def _become_source(roster: Roster, followed: Followed, around: Surroundings, position: int) -> None:
     around.attention.unclear.pop(followed, None)
+    followed.like.clear()
     followed.become(around.new_source(), roster.input, Progress(position))
     followed.reported = followed.fingerprint.size
     roster.originals.note(followed)
@@ -60,27 +60,27 @@ def _become_source(roster: Roster, followed: Followed, around: Surroundings, pos
 def _judge(
     roster: Roster, followed: Followed, fd: int, head: bytes, around: Surroundings
 ) -> Judgement | Followed:
-    verdict = Judgement.OWN
-    for original in roster.originals.of(head):
-        if original is followed or (isinstance(original, Followed) and not original.source):
-            continue
-        if isinstance(original, KnownSource):
-            same = original.finished and original.fingerprint.size == FULL
-            each = Judgement.OWN
-            if same and original.progress.position == followed.size:
-                each = Judgement.COPY
-        elif original.nameless:
-            sure = original.tail or not original.progress.position
-            if sure and original.fingerprint.size == FULL and original.continues_in(fd):
-                return original
-            each = Judgement.OWN
-        else:
-            each = _compare(followed, original, fd, around)
-        if each is Judgement.WAIT:
-            return each
-        if each is Judgement.COPY:
-            verdict = each
-    return verdict
+    originals = [each for each in roster.originals.of(head) if each is not followed]
+    grown = (each for each in followed.like if roster.files.get(each.identity) is each)
+    originals += [each for each in grown if each not in originals]
+    for original in originals:
+        if original.nameless and _is_replaced_by(original, followed, fd):
+            return original
+    there = [each for each in originals if not each.nameless]
+    judgements = [_compare(followed, each, fd, around) for each in there]
+    return Judgement.WAIT if Judgement.WAIT in judgements else Judgement.OWN
+
+
+def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
+    """Whether one that is deleted was copied before: a file that was written only after it was
+    deleted is another one, even if it has the same content."""
+    sure = original.tail or not original.progress.position
+    if original.fd is None or original.fingerprint.size < FULL or not sure:
+        return False
+    return (
+        followed.mtime_ns < os.fstat(original.fd).st_ctime_ns  # when it lost its name
+        and original.continues_in(fd)
+    )
 
 
 def _compare(followed: Followed, original: Followed, fd: int, around: Surroundings) -> Judgement:
@@ -97,12 +97,10 @@ def _compare(followed: Followed, original: Followed, fd: int, around: Surroundin
         return Judgement.WAIT
     if not original.is_intact():
         return Judgement.WAIT
-    if followed.original_size < 0:
-        followed.original_size = size
-    return judge(
-        followed.size,
-        size,
-        followed.original_size,
-        same=same_content(fd, other, min(size, followed.size)),
-        unchanged_for=around.now - followed.idle_since,
-    )
+    unchanged_for = around.now - followed.idle_since
+    if followed.like.get(original) != followed.size:
+        followed.like.pop(original, None)
+        if size >= followed.size and same_content(fd, other, followed.size):
+            followed.like[original] = followed.size
+    same = original in followed.like
+    return judge(followed.size, size, same=same, unchanged_for=unchanged_for)

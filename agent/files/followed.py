@@ -13,6 +13,7 @@ from typing import Final
 from agent.files.fingerprints import FULL, begins, fingerprint, read_head
 from agent.files.handles import Handles
 from agent.files.inputs import FileInput
+from agent.files.listing import Sighting
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _TAIL: Final = 64
@@ -34,6 +35,8 @@ class Followed:
         self.current_path = path
         self.identity = identity
         self.fingerprint = Fingerprint(0, b"")
+        self.head = b""  # what the fingerprint is of, where it was seen
+        self.destroyed_up_to = 0  # its size before it was truncated, if the copy has less
         self.size = status.st_size if status else 0
         self.mtime_ns = status.st_mtime_ns if status else 0
         self.ended = False
@@ -47,9 +50,9 @@ class Followed:
         self.deleted_at: float | None = None
         self.missing_since: float | None = None
         self.at_first = False  # it was there before its input
-        self.original_size = -1  # of what it may be a copy of, when it was first seen
+        self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
         self.reported = 0  # bytes of the fingerprint that others know of
-        self.indexed = self.fingerprint  # under which `originals` finds it
+        self.noted = b""  # the head under which `originals` finds it
         self.served = 0
         self._progress = Progress(0)
         self._handles = handles
@@ -94,6 +97,8 @@ class Followed:
     def resume(self, known: KnownSource) -> None:
         self.source, self.input, self.topic = known.id, known.input, known.topic
         self.path = known.path
+        if known.last_path and known.size > self.size:
+            self.destroyed_up_to = known.size
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
         self._progress = known.progress
@@ -109,7 +114,7 @@ class Followed:
             fingerprint=self.fingerprint,
             progress=self._progress,
             last_path="" if self.current_path == self.path else self.current_path,
-            size=self.size,
+            size=max(self.size, self.destroyed_up_to),
             finished=self.ended,
             seen_millis=int(wall * 1000),
         )
@@ -166,18 +171,41 @@ class Followed:
         fd = self.open()
         return fd is not None and self._is_intact(fd, self._progress.position)
 
+    def settle(self) -> None:
+        """It is this file: what was read last is looked up, if it is not known any more."""
+        fd = self.fd
+        position = self._progress.position
+        if fd is not None and self.is_intact() and not self._tail:
+            length = min(_TAIL, position)
+            tail = os.pread(fd, length, position - length)
+            self._tail = tail if len(tail) == length else b""
+
     def continues_in(self, fd: int) -> bool:
         """Whether another file has what was read of this one, as far as can be told."""
         status = os.fstat(fd)
         position = self._progress.position
         if not stat.S_ISREG(status.st_mode) or status.st_size < position:
             return False
-        tail = self._tail
+        head, tail = read_head(fd), self._tail
+        alike = begins(self.fingerprint, head)
+        if len(head) < self.fingerprint.size:  # it has grown since it was copied
+            alike = len(head) > 0 and self.head.startswith(head)
         return (
             self.fingerprint.size > 0
-            and begins(self.fingerprint, read_head(fd))
+            and alike
             and os.pread(fd, len(tail), position - len(tail)) == tail
         )
+
+    def move(self, at: Sighting, head: bytes) -> None:
+        """It has another file from now on: one that has its bytes, or the first ones of them."""
+        before = max(self.size, self.destroyed_up_to)
+        self.destroyed_up_to = before if before > max(at.size, self._progress.position) else 0
+        self.current_path, self.identity = at.path, at.identity
+        self.size, self.mtime_ns = at.size, at.mtime_ns
+        self.deleted_at = self.missing_since = None
+        self.head, self.fingerprint = head, fingerprint(head)
+        if self.size < self._progress.position:
+            self._tail = b""
 
     def _read(self, most: int, position: int) -> bytes:
         if self.suspect or (fd := self.open()) is None:
@@ -194,10 +222,15 @@ class Followed:
         if not begins(self.fingerprint, head):
             self.doubt()
             return False
+        self._remember_head(head)
+        return True
+
+    def _remember_head(self, head: bytes) -> None:
+        if len(head) > len(self.head):
+            self.head = head
+            self._handles.notable.add(self)
         if len(head) > self.fingerprint.size:
             self.fingerprint = fingerprint(head)
-            self._handles.notable.add(self)
-        return True
 
     def take_fingerprint(self) -> bytes:
         """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
@@ -206,9 +239,7 @@ class Followed:
         if not begins(self.fingerprint, head):
             self.doubt()
             return b""
-        if len(head) > self.fingerprint.size:
-            self.fingerprint = fingerprint(head)
-            self._handles.notable.add(self)
+        self._remember_head(head)
         return head
 
     def reports_fingerprint(self) -> bool:

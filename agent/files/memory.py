@@ -10,7 +10,6 @@ from typing import Final
 from agent.files.fingerprints import begins
 from agent.files.followed import Identity
 from agent.files.listing import Sighting
-from agent.files.originals import Originals
 from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0
@@ -23,8 +22,7 @@ Signature = tuple[str, int, int]
 class Memory:
     """Of one input."""
 
-    def __init__(self, originals: Originals) -> None:
-        self._originals = originals
+    def __init__(self) -> None:
         self._by_identity: dict[Identity, list[KnownSource]] = {}
         self._by_inode: dict[int, list[KnownSource]] = {}
         self._seen_at: dict[str, float] = {}
@@ -40,7 +38,6 @@ class Memory:
         self._seen_at[known.id] = known.seen_millis / 1000
         if sighting is not None:
             self._signatures[identity] = _signature(sighting)
-        self._originals.add(known, known.fingerprint)
 
     def remove(self, known: KnownSource) -> None:
         identity = known.device, known.inode
@@ -52,7 +49,6 @@ class Memory:
         if not self._by_inode[known.inode]:
             del self._by_inode[known.inode]
         del self._seen_at[known.id]
-        self._originals.remove(known, known.fingerprint)
 
     def has(self, identity: Identity) -> bool:
         return identity in self._by_identity
@@ -131,4 +127,6 @@ def _signature(sighting: Sighting) -> Signature:
 def _fits(known: KnownSource, head: bytes, size: int) -> bool:
     if known.finished and not known.fingerprint.size:
         return False
+    if known.last_path and size == known.size:  # of a copy that has less than was read
+        return begins(known.fingerprint, head)
     return begins(known.fingerprint, head) and size >= known.progress.position

@@ -1,78 +1,83 @@
-"""Whether a file is a copy: sources found by how they begin, and what is made of it.
+"""Sources by how they begin, so that a copy of one is recognised.
 
 A rotator that copies and truncates leaves a second file with what the first one had. Until the
-first one is truncated nobody can know, so a file whose content another one has waits a moment. Then
-it is a file of its own, except if it has at least 1 KiB and all that the other had: such a copy is
-not read again, only what is added to it.
+first one is truncated nobody can know, so a file whose content another one has waits a moment after
+it has stopped growing. Then it is a file of its own: two applications may well write the same.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import islice
 from typing import Final
 
-from agent.files.fingerprints import FULL, fingerprint
 from agent.files.followed import Followed
-from agent.runs import Fingerprint, KnownSource
 
 PATIENCE: Final = 2.0
 
-Original = Followed | KnownSource
+_CONSIDERED: Final = 16
+_LEVELS: Final = (16, 64, 256, 1024)
 
 
 class Originals:
-    """Sources by fingerprint."""
+    """Of one input. A source is found by its whole fingerprint, and, as it may have grown since it
+    was copied, by some shorter beginnings."""
 
     def __init__(self) -> None:
-        self._by_size: dict[int, dict[bytes, dict[int, Original]]] = {}
-
-    def add(self, original: Original, mark: Fingerprint) -> None:
-        if mark.size:
-            same_size = self._by_size.setdefault(mark.size, {})
-            same_size.setdefault(mark.digest, {})[id(original)] = original
-
-    def remove(self, original: Original, mark: Fingerprint) -> None:
-        same_size = self._by_size.get(mark.size, {})
-        same = same_size.get(mark.digest, {})
-        same.pop(id(original), None)
-        if not same:
-            same_size.pop(mark.digest, None)
-        if not same_size:
-            self._by_size.pop(mark.size, None)
+        self._by_beginning: dict[bytes, dict[Followed, None]] = {}
+        self._sizes: Counter[int] = Counter()
 
     def note(self, followed: Followed) -> None:
         """Its fingerprint has grown, or it is new."""
-        self.remove(followed, followed.indexed)
-        followed.indexed = followed.fingerprint
-        self.add(followed, followed.indexed)
+        head = followed.head
+        if head == followed.noted and self._has(followed):
+            return
+        self.drop(followed)
+        followed.noted = head
+        if head:
+            self._sizes[len(head)] += 1
+            for beginning in _beginnings(head):
+                self._by_beginning.setdefault(beginning, {})[followed] = None
 
     def drop(self, followed: Followed) -> None:
-        self.remove(followed, followed.indexed)
+        head = followed.noted
+        if not self._has(followed):
+            return
+        self._sizes[len(head)] -= 1
+        for beginning in _beginnings(head):
+            same = self._by_beginning[beginning]
+            del same[followed]
+            if not same:
+                del self._by_beginning[beginning]
+        if not self._sizes[len(head)]:
+            del self._sizes[len(head)]
 
-    def of(self, head: bytes) -> Iterator[Original]:
-        """Those that begin like a file with this head."""
-        for size in sorted(self._by_size, reverse=True):
-            if size <= len(head):
-                same = self._by_size[size].get(fingerprint(head[:size]).digest, {})
-                yield from list(same.values())
+    def of(self, head: bytes) -> Iterator[Followed]:
+        """Some of those that begin like a file with this head, as far as both go."""
+        sizes = {size for size in self._sizes if size <= len(head)}
+        sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
+        found: dict[Followed, None] = {}
+        for size in sorted(sizes, reverse=True):
+            same = self._by_beginning.get(head[:size], {})
+            able = (each for each in same if each.source and each not in found)
+            found |= dict.fromkeys(islice(able, _CONSIDERED))
+        return iter(found)
+
+    def _has(self, followed: Followed) -> bool:
+        return followed in self._by_beginning.get(followed.noted, {})
+
+
+def _beginnings(head: bytes) -> set[bytes]:
+    return {head} | {head[:level] for level in _LEVELS if level < len(head)}
 
 
 class Judgement(Enum):
     OWN = auto()
     WAIT = auto()
-    COPY = auto()
 
 
-def judge(
-    size: int, original_size: int, original_size_then: int, *, same: bool, unchanged_for: float
-) -> Judgement:
-    """Of a file that begins like another, which is there and was not truncated.
-
-    `original_size_then` is what the other had when this one was first seen.
-    """
-    if not same or size > original_size:
+def judge(size: int, original_size: int, *, same: bool, unchanged_for: float) -> Judgement:
+    """Of a file that begins like another, which is there and was not truncated."""
+    if not same or size > original_size or unchanged_for >= PATIENCE:
         return Judgement.OWN
-    if unchanged_for < PATIENCE:
-        return Judgement.WAIT
-    if size < max(FULL, original_size_then):
-        return Judgement.OWN
-    return Judgement.COPY
+    return Judgement.WAIT

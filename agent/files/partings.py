@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import Final
 
 from agent.files.compressed import has_compressed_name
+from agent.files.fingerprints import read_head
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared, Ended, Lost, Renamed, Truncated
 from agent.files.listing import Sighting, sighting_from
@@ -35,9 +36,10 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
         old.trouble = None
         carrier = _carrier(roster, old, around)
         outside = None if carrier else _beside(roster, old, around)
-        found = carrier is not None or outside is not None
         if following is not None:
-            around.say(Truncated(old, 0 if found else old.unread, following))
+            kept = carrier.size if carrier else outside[0].size if outside else 0
+            lost = max(0, old.size - max(kept, old.progress.position))
+            around.say(Truncated(old, lost, following))
             around.say(Appeared(following, known_before=False))
         if carrier is not None:
             go_on_in(roster, old, carrier, around)
@@ -60,9 +62,11 @@ def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings
 
 def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surroundings) -> None:
     roster.drop(old)
-    former, old.current_path = old.current_path, at.path
-    old.identity, old.size, old.mtime_ns = at.identity, at.size, at.mtime_ns
-    old.deleted_at = old.missing_since = None
+    former = old.current_path
+    try:
+        old.move(at, read_head(fd))
+    except OSError as error:
+        around.handles.trouble(old, error)
     old.idle_since = around.now
     roster.hold(old, fd)
     around.say(Renamed(old, former))
@@ -72,7 +76,11 @@ def end(
     roster: Roster, followed: Followed, around: Surroundings, reason: str, *, on_disk: bool
 ) -> None:
     if followed.unread:
-        around.say(Lost(followed, followed.progress.position, followed.unread, reason))
+        position = followed.progress.position
+        up_to, followed.destroyed_up_to = max(followed.size, followed.destroyed_up_to), 0
+        around.say(Lost(followed, position, up_to - position, reason))
+    else:
+        _lose_what_was_not_copied(followed, around)
     followed.ended = True
     around.say(Ended(followed))
     roster.drop(followed)
@@ -93,13 +101,25 @@ def part(roster: Roster, around: Surroundings) -> None:
     for followed in list(roster.leaving):
         if not followed.leaving:
             del roster.leaving[followed]
-        elif not _is_over(followed, around):
             continue
-        elif not followed.source:
+        if followed.destroyed_up_to and not followed.unread:
+            _lose_what_was_not_copied(followed, around)
+        if not _is_over(followed, around):
+            continue
+        if not followed.source:
             roster.drop(followed)
         else:
             on_disk = not followed.nameless and followed.missing_since is None
             end(roster, followed, around, "deleted", on_disk=on_disk)
+
+
+def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
+    """After what the copy has was read, as what is lost comes behind it."""
+    position = followed.progress.position
+    up_to, followed.destroyed_up_to = followed.destroyed_up_to, 0
+    if up_to > position:
+        reason = "truncated after it was copied"
+        around.say(Lost(followed, position, up_to - position, reason))
 
 
 def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
@@ -138,7 +158,8 @@ def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | 
             continue
         try:
             fd = followed.open()
-            if fd is not None and old.continues_in(fd):
+            was_alike = followed.like.get(old) == followed.size
+            if fd is not None and (was_alike or old.continues_in(fd)):
                 return followed
         except OSError as error:
             around.cannot_read(followed.current_path, error)

@@ -19,6 +19,7 @@ from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
+from agent.files.seeking import find_by_inode, has_its_folder
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.runs import KnownSource, Progress
@@ -42,7 +43,7 @@ class Roster:
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.originals = Originals()
-        self.memory = Memory(self.originals)
+        self.memory = Memory()
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
         self.orphans: list[tuple[Followed, Followed | None]] = []
@@ -138,7 +139,7 @@ class Roster:
         self._around.handles.hold(followed, fd)
         if followed.source:
             try:
-                followed.is_intact()
+                followed.settle()
             except OSError as error:
                 self._around.handles.trouble(followed, error)
         self.originals.note(followed)
@@ -239,20 +240,11 @@ class Roster:
         if not listing.complete:
             self.wants_all = True
             return
-        folders = {folder_of(each) for each in (followed.current_path, followed.path)}
-        inode = followed.identity[1]
-        for path in _names_of(inode, folders) if followed.fingerprint.size else ():
-            former, followed.current_path = followed.current_path, path
-            try:
-                fd = followed.open()
-            except OSError:
-                fd = None
-            followed.suspect = False
-            followed.current_path = former
-            if fd is not None:
-                self.rename(followed, path)
-                return
-        if _is_mounted(followed):
+        path = find_by_inode(followed)
+        if path:
+            self.rename(followed, path)
+            return
+        if has_its_folder(followed):
             self.lose_file(followed)
         elif followed.missing_since is None:
             followed.missing_since = self._around.now
@@ -297,7 +289,7 @@ class Roster:
             return
         around.can_read(sighting.path)
         known = self.memory.find(sighting, head, status.st_size, found.__contains__)
-        if known is not None and known.finished and status.st_size == known.progress.position:
+        if known is not None and known.finished and status.st_size <= known.progress.position:
             self.memory.believe(sighting)
             os.close(fd)
             return
@@ -345,8 +337,8 @@ class Roster:
         identity = known.device, known.inode
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._around.handles)
-        followed.resume(known)
         followed.size = known.size
+        followed.resume(known)
         followed.idle_since = self._around.now
         return followed
 
@@ -384,24 +376,3 @@ class Roster:
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)
-
-
-def _names_of(inode: int, folders: set[str]) -> list[str]:
-    """Names of an inode in some folders; whose device it is of must still be seen."""
-    found = []
-    for folder in sorted(folders):
-        try:
-            with os.scandir(folder) as entries:
-                found += [each.path for each in entries if each.inode() == inode]
-        except OSError:
-            continue
-    return found
-
-
-def _is_mounted(followed: Followed) -> bool:
-    """Whether the folder of its file is there, on the same device: then the file is not."""
-    try:
-        folder = Path(folder_of(followed.current_path)).stat()
-    except OSError:
-        return False
-    return folder.st_dev == followed.identity[0]

@@ -1,8 +1,9 @@
 """`Files` together with what a journal would keep of it, turned by hand: time is passed in."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import TypeVar
 
 from agent.config import HoldDeleted, Limits
@@ -84,6 +85,9 @@ class JournalledFiles:
         match happening:
             case Appeared(followed) | Renamed(followed) | Grown(followed) | Ended(followed):
                 self.journal[followed.source] = self.files.snapshot_of(followed)
+            case Lost(followed, position, lost):
+                followed.progress = replace(followed.progress, position=position + lost)
+                self.journal[followed.source] = self.files.snapshot_of(followed)
             case Forgettable(source):
                 self.journal.pop(source, None)
 
@@ -123,3 +127,11 @@ class JournalledFiles:
 
     def close(self) -> None:
         self.files.close()
+
+
+Follow = Callable[..., JournalledFiles]
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)

@@ -1,0 +1,282 @@
+"""Renamed, copied, truncated, deleted, equal: which file is which."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.config import HoldDeleted
+from agent.files.happenings import (
+    Appeared,
+    Deleted,
+    Ended,
+    Grown,
+    Lost,
+    Renamed,
+    Truncated,
+)
+from tests.agent.files.journalled_files import Follow, append
+
+
+def test_a_chain_of_renames_between_two_looks(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "a")
+    files.turn()
+    append(log, "b")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "c")
+    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "d")
+    assert sorted(files.turn()) == sorted(b"bcd")
+    first = files.read[0][0]
+    assert [data for source, _, data in files.read if source == first] == [b"a", b"b"]
+
+
+def test_a_renamed_file_without_a_meant_name_is_read_to_its_end(
+    follow: Follow, tmp_path: Path
+) -> None:
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "a")
+    files.turn()
+    log.rename(tmp_path / "old")
+    append(tmp_path / "old", "b")
+    assert files.turn() == b"b"
+    files.turn(61.0)
+    files.turn(61.0)
+    assert [each.followed.source for each in files.of(Ended)] == ["s1"]
+    append(tmp_path / "old", "c")  # by a program that has not heard of it
+    assert files.turn(6.0) == b"c"
+    assert files.read[-1][:2] == ("s2", 2)
+
+
+def test_a_rename_while_nobody_looked(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "a" * 50)
+    files.turn()
+    append(log, "b")
+    log.rename(tmp_path / "app.log-20261120")
+    append(log, "c")
+    files.restart()
+    assert sorted(files.turn()) == sorted(b"bc")
+
+
+def test_a_copy_is_not_read_and_what_it_has_more_is(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    append(log, "two\n")
+    shutil.copy(log, tmp_path / "app.log.1")
+    files.look()
+    os.truncate(log, 0)
+    append(log, "three\n")
+    files.look()
+    truncated = next(files.of(Truncated))
+    assert truncated.lost_bytes == 0
+    assert sorted([files.read_some()]) in ([b"two\nthree\n"], [b"three\ntwo\n"])
+    assert files.lost == 0
+
+
+def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    append(log, "two\n")
+    files.look()
+    os.truncate(log, 0)
+    said = files.look()
+    assert [type(each) for each in said] == [Truncated, Appeared, Lost, Ended]
+    lost = next(files.of(Lost))
+    assert (lost.followed.source, lost.position, lost.bytes) == ("s1", 4, 4)
+    append(log, "three\n")
+    assert files.turn() == b"three\n"
+
+
+def test_truncated_and_written_anew_to_the_same_size(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    time.sleep(0.02)  # until the clock of the file system has moved on
+    log.write_text("two\n")
+    assert files.turn() == b"two\n"
+
+
+def test_truncated_and_written_anew_between_a_look_and_reading(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """With a head of 1 KiB that never changes: only the bytes read last tell."""
+    files, log = follow(), tmp_path / "app.log"
+    head = "#" * 2000
+    append(log, head + "one\n")
+    files.turn()
+    append(log, "two\n")
+    files.look()
+    log.write_text(head + "new\nnext\n")
+    assert files.read_some() == b""
+    assert files.turn() == (head + "new\nnext\n").encode()
+
+
+def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.look()
+    append(log, "two\n")
+    log.unlink()
+    assert files.turn() == b"one\ntwo\n"
+    files.turn(3.0)
+    assert list(files.of(Ended)) == []
+    files.turn(3.0)
+    kinds = [type(each) for each in files.said if not isinstance(each, Grown)]
+    assert kinds == [Appeared, Deleted, Ended]
+
+
+@pytest.mark.parametrize("hold", [HoldDeleted(seconds=30.0), HoldDeleted(bytes=3)])
+def test_a_deleted_file_is_not_held_for_ever(
+    follow: Follow, tmp_path: Path, hold: HoldDeleted
+) -> None:
+    files, log = follow(hold=hold), tmp_path / "app.log"
+    append(log, "one\n")
+    files.look()
+    log.unlink()
+    files.look()
+    files.look(31.0)
+    assert next(files.of(Lost)).bytes == 4
+    assert files.files.ready() == []
+    assert len(list(files.of(Ended))) == 1
+
+
+def test_the_same_device_and_inode_are_another_file(follow: Follow, tmp_path: Path) -> None:
+    """Without a handle only the content tells."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    files.files.close()
+    with log.open("r+") as file:
+        file.write("TWO\nthree\n")
+    files.restart_closed()
+    assert files.turn() == b"TWO\nthree\n"
+
+
+def test_two_tiny_files_that_are_equal(follow: Follow, tmp_path: Path) -> None:
+    files = follow()
+    append(tmp_path / "app.log.a", "same\n")
+    append(tmp_path / "app.log.b", "same\n")
+    assert files.turn() == b"same\n"
+    assert files.turn(2.5) == b"same\n"
+    append(tmp_path / "app.log.b", "more\n")
+    assert files.turn() == b"more\n"
+
+
+def test_a_file_that_is_replaced_by_a_longer_one_of_its_beginning(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """As rsync does it with a log of another host."""
+    files, log = follow(), tmp_path / "app.log"
+    log.write_text("x" * 2000)
+    files.turn()
+    (tmp_path / "new").write_text("x" * 2000 + "more")
+    time.sleep(0.02)  # until the clock of the file system has moved on
+    (tmp_path / "new").rename(log)
+    assert files.turn() == b"more"
+    assert files.read[-1][:2] == ("s1", 2000)
+
+
+def test_a_finished_file_is_not_read_again(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    log.rename(tmp_path / "app.log.1")
+    files.turn()
+    files.turn(61.0)
+    assert len(list(files.of(Ended))) == 1
+    assert files.files.following() == []
+    files.restart()
+    assert files.turn() == b""
+    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
+    assert files.turn() == b""
+    append(tmp_path / "app.log.2", "two\n")
+    assert files.turn(6.0) == b"two\n"
+
+
+def test_equal_files_are_all_read(follow: Follow, tmp_path: Path) -> None:
+    """Applications that write the same are not copies of each other, however many and large."""
+    for text in ("one line\n", "x" * 100 + "\n" + "ten kilobytes\n" * 750):
+        for number in range(50):
+            append(tmp_path / f"app.log.{len(text)}.{number}", text)
+        files = follow(f"app.log.{len(text)}.*")
+        files.turn()
+        for number in range(50, 100):
+            append(tmp_path / f"app.log.{len(text)}.{number}", text)
+        files.turn()
+        files.turn(2.1)
+        assert files.text == text.encode() * 100
+        assert files.turn(6.0) == b""
+        assert files.lost == 0
+
+
+def test_a_copy_that_takes_long(follow: Follow, tmp_path: Path) -> None:
+    """As long as it grows it is waited for."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "x" * 5000)
+    files.turn()
+    for _ in range(5):
+        append(tmp_path / "app.log.1", "x" * 1000)
+        assert files.turn(1.5) == b""
+    append(log, "y")
+    append(tmp_path / "app.log.1", "y")
+    os.truncate(log, 0)
+    assert files.turn(1.5) == b"y"
+    assert files.turn(6.0) == b""
+    assert [each.followed.source for each in files.of(Renamed)] == ["s1"]
+
+
+def test_the_same_content_after_a_deletion_is_read_again(follow: Follow, tmp_path: Path) -> None:
+    """As a job does that writes its report anew."""
+    files, log = follow(), tmp_path / "app.log"
+    log.write_text("report\n" * 1000)
+    files.turn()
+    log.unlink()
+    time.sleep(0.02)  # until the clock of the file system has moved on
+    log.write_text("report\n" * 1000)
+    assert files.turn() == b"report\n" * 1000
+
+
+def test_what_is_written_between_copying_and_truncating(follow: Follow, tmp_path: Path) -> None:
+    """Of what was read the copy has less; what was not read is lost, and said to be."""
+    for read_before in (True, False):
+        files, log = follow(), tmp_path / "app.log"
+        append(log, "one\n")
+        files.turn()
+        shutil.copy(log, tmp_path / "app.log.1")
+        files.look()
+        append(log, "two\n")
+        files.look()
+        if read_before:
+            assert files.read_some() == b"two\n"
+        os.truncate(log, 0)
+        assert files.turn() == b""
+        assert files.turn(3.0) == b""
+        files.restart()
+        assert files.turn(3.0) == b""
+        assert files.lost == (0 if read_before else 4)
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+def test_a_copy_of_one_of_two_that_are_equal(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    for path in (log, tmp_path / "app.log.twin"):
+        append(path, "one\n")
+    files.turn()
+    files.turn(2.1)
+    assert files.text == b"one\none\n"
+    shutil.copy(log, tmp_path / "app.log.copy")
+    files.look()
+    append(log, "two\n")
+    assert files.turn() == b"two\n"
+    os.truncate(log, 0)
+    assert files.turn() == b""
+    assert files.turn(6.0) == b""
+    assert files.lost == 0
