@@ -20,4 +20,3 @@ class TopicCounts:
 @dataclass(slots=True)
 class Counts:
     topics: dict[str, TopicCounts] = field(default_factory=lambda: defaultdict(TopicCounts))
-    doubtful: int = 0  # batches that were sent again though nobody knows whether they were there

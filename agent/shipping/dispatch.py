@@ -9,7 +9,7 @@ The shipping thread's.
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from agent.journal.journal import Journal
@@ -188,6 +188,17 @@ class Dispatch:
         bounds = self._topics.bounds(topic)
         new = self._workshop.replacement(outgoing, cure, reason, bounds, now_millis)
         return None if new is None else self._replace(load, new)
+
+    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
+        header, topic = load.batch.header, load.batch.target.topic
+        if Cure.SPLIT in met and header.size > self._topics.batch_bytes(topic):
+            return Cure.SPLIT
+        if Cure.CLAMP in met:
+            now_millis = time.time_ns() // 1_000_000
+            times = header.base_timestamp, header.max_timestamp
+            if not self._topics.bounds(topic).hold(times, now_millis):
+                return Cure.CLAMP
+        return None
 
     def moved(self, load: Load, target: TopicPartition) -> None:
         self._replace(load, self._workshop.moved(load.outgoing, target))

@@ -19,7 +19,7 @@ The shipping thread's.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from itertools import takewhile
 from typing import Final, Protocol
@@ -36,6 +36,7 @@ from client.verdicts import FENCED
 STAND_SECONDS: Final = 60.0
 _CURELESS_PAUSE: Final = 5.0  # what a cure needs may be known soon
 _FIRST_PAUSE: Final = 0.25
+_ASK_PAUSE: Final = 1.0
 _HIDDEN_PAUSE: Final = 0.5
 _NAMELESS_PAUSE: Final = 0.25
 
@@ -79,6 +80,9 @@ class Crossing(Protocol):
         """What takes its place, now that the journal says so; None if nothing can. Those of other
         partitions are on their way there."""
 
+    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
+        """Which of the cures that others needed it needs, as far as the topic's limits tell."""
+
     def moved(self, load: Load, target: TopicPartition) -> None: ...
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
@@ -108,6 +112,7 @@ class Lane:
         self._failures = 0  # since something was acknowledged
         self._handed = 0  # so many of the first loads need not be handed to the producer
         self._repeats = 0  # so many are to be acknowledged before it flows
+        self._met: set[Cure] = set()  # what was refused once is not sent again as it was
         self._refused_codecs: set[int] = set()
 
     def add(self, load: Load) -> None:
@@ -191,6 +196,7 @@ class Lane:
         cure = cure_for(error)
         if cure is Cure.REPACK:
             self._refused_codecs.add(load.batch.header.codec)
+        self._met.add(cure)
         new = None if cure is Cure.STAND else self._crossing.replaced(load, cure, str(error))
         self._refusal = None
         self._spoiled = True
@@ -215,7 +221,7 @@ class Lane:
         """What became of batches, or why nobody can say now."""
         self.phase = Phase.BACK
         if isinstance(answer, ClientError):
-            self.trouble, self.due = answer, now + _FIRST_PAUSE
+            self.trouble, self.due = answer, now + _ASK_PAUSE
             return
         if self._crossing.successor(self.target):
             self.due = now
@@ -258,6 +264,8 @@ class Lane:
         self._crossing.renew(self, self._repeated_under, again[0].base_sequence, first)
 
     def _say(self, verdicts: Verdicts) -> None:
+        if verdicts.hidden and not verdicts.there:
+            return  # as the last time
         log.info(
             "open batches looked up partition=%s there=%d again=%d anew=%d",
             self.target,
@@ -311,14 +319,20 @@ class Lane:
             if load.place is not None:
                 self._handed += 1
                 continue
-            if load.batch.header.codec in self._refused_codecs:
-                error = ClientError(f"{self.target}: its compression was refused before")
-                new = self._crossing.replaced(load, Cure.REPACK, str(error))
+            if (cure := self._foreseen(load)) is not None:
+                reason = f"{self.target}: as others before"
+                new = self._crossing.replaced(load, cure, reason)
                 if new is not None:
                     self._take_place(load, new)
                     continue
             self._crossing.submit(self, load)
             self._handed += 1
+
+    def _foreseen(self, load: Load) -> Cure | None:
+        """What it would need anyway, after one more refusal and another epoch."""
+        if load.batch.header.codec in self._refused_codecs:
+            return Cure.REPACK
+        return self._crossing.foreseen(load, self._met) if self._met else None
 
     def _move(self, successor: TopicPartition) -> None:
         """The topic was made anew, and has no such partition any more."""

@@ -4,7 +4,7 @@ Values are passed on as they are. What a batch is made from says what it must be
 its order, the smallest time as its base.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,10 @@ class TimeBounds:
 
     before: int
     after: int
+
+    def hold(self, times: Iterable[int], now: int) -> bool:
+        """Whether all of these are taken."""
+        return all(now - self.before <= time <= now + self.after for time in times)
 
     def clamped(self, time: int, now: int) -> int:
         oldest = now - self.before + min(_MARGIN_MILLIS, self.before // 2)

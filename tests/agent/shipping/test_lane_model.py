@@ -8,7 +8,7 @@ or in two halves in its place; the journal never calls acknowledged what is not 
 looked for after a crash never lies before what the journal knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -258,6 +258,10 @@ class World:
         at = self.disk.place(load.outgoing.number)
         self.disk.open[at : at + 1] = [(each, None) for each in halves]
         return [Load(each, load.rank) for each in halves]
+
+    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
+        large = load.batch.records >= LARGE + 2  # it knows no better
+        return Cure.SPLIT if large and Cure.SPLIT in met else None
 
     def moved(self, load: Load, target: TopicPartition) -> None:
         raise NotImplementedError
