@@ -139,6 +139,8 @@ class Pipeline:
             if not self._shipper.room():
                 self._shipper.wait_for_room(_TURN_SECONDS)
                 return is_behind
+            if not self._shipper.room(destination.topic):
+                continue  # others go on
             if self._read_one(intake, feed, destination, now):
                 is_behind = is_behind or followed.unread > 0
             if self._stopping.is_set():
