@@ -13,7 +13,7 @@ from agent.files.fingerprints import FULL, same_content
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared
 from agent.files.inputs import end_of_last_line
-from agent.files.originals import Judgement, judge
+from agent.files.originals import PATIENCE, Judgement, judge
 from agent.files.partings import go_on_in
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
@@ -21,7 +21,10 @@ from agent.runs import Progress
 
 
 def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
-    """May leave it as it is, until more is known."""
+    """May leave it as it is, until more is known: when it grows, or has waited long enough."""
+    waits = around.now - followed.idle_since < PATIENCE
+    if waits and followed.judged_size == followed.size:
+        return
     try:
         head = followed.take_fingerprint()
         fd = followed.fd
@@ -43,7 +46,9 @@ def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
         return
     if isinstance(verdict, Followed):
         go_on_in(roster, verdict, followed, around)
-    elif verdict is Judgement.OWN:
+    elif verdict is Judgement.WAIT:
+        followed.judged_size = followed.size
+    else:
         _become_source(roster, followed, around, 0)
 
 

@@ -111,6 +111,17 @@ class Files:
         """Handles that are held. Any thread."""
         return len(self._around.handles)
 
+    @property
+    def undecided(self) -> bool:
+        """Whether there is something of which the last look could not say yet what it is: a file
+        that may be a copy, one that is not what it was, a folder still to be listed."""
+        around = self._around
+        return (
+            any(each.trouble is None for each in around.attention.unclear)
+            or bool(around.handles.notable or around.watcher.changed)
+            or any(each.orphans or each.again or each.wants_all for each in self._rosters.values())
+        )
+
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._around.wall())
 

@@ -51,6 +51,7 @@ class Followed:
         self.missing_since: float | None = None
         self.at_first = False  # it was there before its input
         self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
+        self.judged_size = -1  # when it was last found to be something that may be a copy
         self.reported = 0  # bytes of the fingerprint that others know of
         self.noted = b""  # the head under which `originals` finds it
         self.served = 0

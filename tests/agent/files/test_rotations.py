@@ -164,7 +164,9 @@ def test_two_tiny_files_that_are_equal(follow: Follow, tmp_path: Path) -> None:
     append(tmp_path / "app.log.a", "same\n")
     append(tmp_path / "app.log.b", "same\n")
     assert files.turn() == b"same\n"
+    assert files.files.undecided
     assert files.turn(2.5) == b"same\n"
+    assert not files.files.undecided
     append(tmp_path / "app.log.b", "more\n")
     assert files.turn() == b"more\n"
 
