@@ -11,7 +11,7 @@ from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.batch import BatchHeader, read_header
 from wire.compression import Codec
 from wire.errors import ErrorCode
-from wire.messages import init_producer_id
+from wire.messages import describe_producers, fetch, init_producer_id, list_offsets
 
 REFUSED = "refused"
 OTHER = "other"
@@ -176,6 +176,24 @@ def test_a_duplicate_without_its_offset_is_looked_for(tmp_path: Path) -> None:
         assert broker.messages(REFUSED) == line_numbers(20)
 
 
+def test_a_duplicate_that_nobody_may_look_for_is_there(tmp_path: Path) -> None:
+    def rule(topic: str, batch: memoryview) -> Outcome:
+        is_it = topic == REFUSED and read_header(batch).record_count == 3
+        return Outcome(True, ErrorCode.duplicate_sequence_number) if is_it else TAKEN
+
+    with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path) as side:
+        source = side.new_source(REFUSED)
+        side.ship(source, line_numbers(2))
+        side.settle()
+        for key in (describe_producers.API.key, fetch.API.key, list_offsets.API.key):
+            broker.forbidden[key] = ErrorCode.topic_authorization_failed
+        side.ship(source, ["2", "3", "4"])
+        side.ship(source, ["5"])
+        side.settle()
+        assert broker.messages(REFUSED) == line_numbers(6)
+        broker.forbidden.clear()
+
+
 def offsets_said(broker: RefusingBroker) -> list[int]:
     """How many of the topic, in the ledger."""
     return [
@@ -187,7 +205,9 @@ def offsets_said(broker: RefusingBroker) -> list[int]:
     ]
 
 
-def test_somebody_with_a_newer_epoch_makes_it_take_another_id(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [True, False])
+def test_somebody_with_a_newer_epoch_makes_it_take_another_id(tmp_path: Path, said: bool) -> None:
+    """Also if it is not said: the next epoch would be theirs, and its first batch a duplicate."""
     with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
         source = side.new_source(REFUSED)
         ship_lines(side, source, 10)
@@ -195,6 +215,8 @@ def test_somebody_with_a_newer_epoch_makes_it_take_another_id(tmp_path: Path) ->
         header = broker.headers(REFUSED)[-1]
         rival = header._replace(producer_epoch=header.producer_epoch + 1, base_sequence=0)
         broker.logs[REFUSED].producers.record(rival, 0, 0)
+        if not said:
+            Times(broker, ErrorCode.unknown_server_error, times=1, after=10)
         for number in range(10, 40, 2):
             side.ship(source, [str(number), str(number + 1)])
         side.settle()

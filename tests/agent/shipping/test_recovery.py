@@ -191,6 +191,14 @@ def test_killed_while_batches_behind_a_refused_one_got_new_numbers(before: Befor
     assert kept[:3] == [(77, 3), (77, 4), (1_001, 0)]
 
 
+def test_what_has_no_numbers_yet_goes_before_what_is_behind_it(before: Before) -> None:
+    """As after a refusal: halves have none, and a leader that knows nothing takes the rest."""
+    _, behind = before.journalled(2)
+    before.numbered([behind], 6)
+    before.recovered()
+    assert before.lines() == numbers(4 + 4)
+
+
 def test_an_older_epoch_is_all_that_the_leader_knows(before: Before) -> None:
     before.acknowledged_before()
     before.numbered(before.journalled(2), 2, Identity(77, 5))
