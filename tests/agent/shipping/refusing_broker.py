@@ -105,6 +105,11 @@ class Log:
     first: int = 0
     end: int = 0
     producers: ProducerStates = field(default_factory=ProducerStates)
+    shown: int | None = None  # up to where consumers see it; None: all
+
+    @property
+    def high_watermark(self) -> int:
+        return self.end if self.shown is None else self.shown
 
     def append(self, batch: bytearray) -> tuple[ErrorCode, int]:
         header = read_header(batch)
@@ -252,19 +257,21 @@ class RefusingBroker:
 
     def _bound(self, topic: str, timestamp: int) -> int:
         log = self.logs[topic]
-        return log.first if timestamp == EARLIEST else log.end
+        return log.first if timestamp == EARLIEST else log.high_watermark
 
     def _fetch(self, asked: Any) -> FetchResponse:
         (topic,) = asked.topics
         (part,) = topic.partitions
         log = self.logs[topic.topic]
         data = bytes(log.data)
-        later = [at for at, each in headers(data) if each.next_offset > part.fetch_offset]
+        shown = [(at, each) for at, each in headers(data) if each.base_offset < log.high_watermark]
+        later = [at for at, each in shown if each.next_offset > part.fetch_offset]
+        end = shown[-1][0] + shown[-1][1].size if shown else 0
         found = PartitionData(
             partition_index=0,
             error_code=self.forbidden.get(fetch.API.key, ErrorCode.none),
-            high_watermark=log.end,
-            records=data[later[0] :] if later else b"",
+            high_watermark=log.high_watermark,
+            records=data[later[0] : end] if later else b"",
         )
         return FetchResponse(
             responses=(FetchableTopicResponse(topic=topic.topic, partitions=(found,)),)

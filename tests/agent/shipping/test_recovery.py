@@ -15,7 +15,14 @@ from agent.shipping.placements import printed
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
-from tests.agent.shipping.agent_side import Source, agent_side, events_of, now_millis, outgoing_of
+from tests.agent.shipping.agent_side import (
+    Source,
+    agent_side,
+    events_of,
+    now_millis,
+    outgoing_of,
+    wait_for,
+)
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker
 from wire.errors import ErrorCode
 from wire.messages import describe_producers, fetch, list_offsets
@@ -205,6 +212,22 @@ def test_an_older_epoch_is_all_that_the_leader_knows(before: Before) -> None:
     before.recovered()
     assert before.lines() == numbers(2 + 4 + 4)
     assert {header.producer_id for header in before.broker.headers(TOPIC)[1:]} == {1_001}
+
+
+def test_what_replicas_do_not_have_yet_is_waited_for(before: Before) -> None:
+    before.acknowledged_before()
+    sent = before.numbered(before.journalled(2), 2)
+    before.written(sent)
+    log = before.broker.logs[TOPIC]
+    log.shown = 4  # the first is seen
+    before.journal.close()
+    with agent_side(before.broker.bootstrap, before.directory) as side:
+        wait_for(lambda: "replicas" in side.shipper.stalled().get(TOPIC, ""), side.shipper)
+        side.ship(side.sources[before.source.id], ["6", "7"])
+        assert before.lines() == numbers(6)
+        log.shown = None
+        side.settle()
+    assert before.lines() == numbers(8)
 
 
 def test_a_log_that_begins_later(before: Before, caplog: pytest.LogCaptureFixture) -> None:
