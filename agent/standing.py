@@ -149,10 +149,17 @@ def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus
         size=sum(file.size for file in mine),
         lag_bytes=sum(file.lag_bytes for file in mine),
         lag_seconds=max((file.lag_seconds for file in mine), default=0.0),
-        stopped=(feed.stopped if feed else "") or "; ".join(standing_still),
+        stopped=_stopped(each, feed, parts.schemas) or "; ".join(standing_still),
         warning=(feed.warning if feed else "") or parts.schemas.warning(each),
     )
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
+
+
+def _stopped(each: Input, feed: Feed | None, schemas: TopicSchemas) -> str:
+    """Why nothing of it is read."""
+    if feed is None or feed.reader is not None:
+        return ""
+    return schemas.missing(each) or feed.stopped
 
 
 def _counts(feed: Feed) -> dict[str, int | float]:
