@@ -7,6 +7,7 @@ Invariants: every open batch's sources are known; a source with an open batch is
 nor said to be finished; a statement's number is its batch's, and no number is used twice.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -48,6 +49,9 @@ class Contents:
     withheld: dict[int, int] = field(default_factory=dict)  # statements, and the batches before it
     ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
     leaving: dict[SourceId, None] = field(default_factory=dict)  # to be forgotten, but spoken of
+    open_runs: Counter[SourceId] = field(default_factory=Counter)  # of each source
+    spoken_of: Counter[SourceId] = field(default_factory=Counter)  # in open runs and statements
+    silent: set[SourceId] = field(default_factory=set)  # not any more, since they were looked at
     partitions: dict[str, Chosen] = field(default_factory=dict)
     acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     ledger_seq: int = 0
@@ -68,6 +72,9 @@ class Contents:
             withheld=self.withheld.copy(),
             ending=self.ending.copy(),
             leaving=self.leaving.copy(),
+            open_runs=self.open_runs.copy(),
+            spoken_of=self.spoken_of.copy(),
+            silent=self.silent.copy(),
             partitions=self.partitions.copy(),
             acknowledged_offsets=self.acknowledged_offsets.copy(),
         )
@@ -112,8 +119,7 @@ class Contents:
         else:
             self._add(self._shipped(done, header, base_offset, leader_epoch))
         self._end(outgoing)
-        if outgoing.cargo is Cargo.LEDGER or not self.keeps_statements:
-            self._let_leave()
+        self._let_leave()
 
     def replaced(
         self, number: int, batches: Sequence[Outgoing], eventless: Sequence[Eventless]
@@ -148,7 +154,17 @@ class Contents:
         before that, it stays."""
         if source in self.known:
             self.leaving[source] = None
+            self.silent.add(source)
             self._let_leave()
+
+    def reopen(self, batch: OpenBatch) -> None:
+        """One that was open when the file was begun."""
+        outgoing = batch.outgoing
+        self.open[outgoing.number] = batch
+        self.open_bytes += outgoing.batch.size
+        for run in outgoing.runs:
+            self.open_runs[run.source] += 1
+            self.spoken_of[run.source] += 1
 
     def restate(self, statement: Statement) -> None:
         """One that waited when the file was begun."""
@@ -216,14 +232,16 @@ class Contents:
 
     def _open(self, batches: Iterable[tuple[Outgoing, tuple[int, ...]]]) -> None:
         for outgoing, place in batches:
-            self.open[outgoing.number] = OpenBatch(outgoing, None, place)
-            self.open_bytes += outgoing.batch.size
+            self.reopen(OpenBatch(outgoing, None, place))
             self._count(outgoing.number)
 
     def _close(self, number: int) -> OpenBatch:
         done = self.open_batch(number)
         del self.open[number]
         self.open_bytes -= done.outgoing.batch.size
+        for run in done.outgoing.runs:
+            _count_down(self.open_runs, run.source)
+            self._speak_less_of(run.source)
         return done
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
@@ -238,6 +256,7 @@ class Contents:
         if self.keeps_statements:
             self.statements[statement.number] = statement
             self.waiting += _weight(statement)
+            self.spoken_of.update(_sources_of(statement))
         while self.waiting > MOST_WAITING:
             self._drop(next(iter(self.statements)))
             self.given_up += 1
@@ -247,6 +266,12 @@ class Contents:
         if statement is not None:
             self.waiting -= _weight(statement)
             self.withheld.pop(number, None)
+            for source in _sources_of(statement):
+                self._speak_less_of(source)
+
+    def _speak_less_of(self, source: SourceId) -> None:
+        if _count_down(self.spoken_of, source):
+            self.silent.add(source)
 
     def _count(self, number: int) -> None:
         self.next_number = max(self.next_number, number + 1)
@@ -292,8 +317,7 @@ class Contents:
                 self._end_if_acknowledged(run.source)
 
     def _end_if_acknowledged(self, source: SourceId) -> None:
-        runs = (run for each in self.open.values() for run in each.outgoing.runs)
-        if any(run.source == source for run in runs):
+        if source in self.open_runs:
             return
         known, progress = self.known[source], self.progress[source]
         number = self.ending.pop(source)
@@ -301,15 +325,22 @@ class Contents:
         self._add(Finished(number, source, known.topic, path, progress.seq, progress.position))
 
     def _let_leave(self) -> None:
-        if not self.leaving:
-            return
-        spoken_of = set(self.ending)
-        for statement in self.statements.values():
-            spoken_of |= _sources_of(statement)
-        for each in self.open.values():
-            spoken_of.update(run.source for run in each.outgoing.runs)
-        for source in [source for source in self.leaving if source not in spoken_of]:
-            del self.leaving[source], self.known[source], self.progress[source]
+        silent, self.silent = self.silent, set()
+        for source in silent:
+            if source in self.leaving and not self._is_spoken_of(source):
+                del self.leaving[source], self.known[source], self.progress[source]
+
+    def _is_spoken_of(self, source: SourceId) -> bool:
+        return source in self.spoken_of or source in self.ending
+
+
+def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:
+    """Whether that was the last."""
+    counts[source] -= 1
+    if counts[source]:
+        return False
+    del counts[source]
+    return True
 
 
 def _weight(statement: Statement) -> int:

@@ -104,6 +104,7 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
         contents.restate(statement)
     contents.withheld |= dict(part.withheld)
     contents.leaving |= dict.fromkeys(map(SourceId, part.leaving))
+    contents.silent |= contents.leaving.keys()
     contents.ending |= {SourceId(source): number for source, number in part.ending}
     contents.partitions |= {each.topic: conversion.chosen_of(each) for each in part.partitions}
     contents.acknowledged_offsets |= {
@@ -116,9 +117,7 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
 
 
 def _apply_open(contents: Contents, frame: Frame) -> None:
-    each = conversion.open_of(_decode_open(frame.meta), frame.body)
-    contents.open[each.outgoing.number] = each
-    contents.open_bytes += each.outgoing.batch.size
+    contents.reopen(conversion.open_of(_decode_open(frame.meta), frame.body))
 
 
 def _apply_stands(contents: Contents, frame: Frame) -> None:
