@@ -4,6 +4,7 @@ A process stands for itself, all its threads and all its living descendants. Not
 the background: the two cores belong to the broker and its clients.
 """
 
+import contextlib
 import os
 from pathlib import Path
 from types import TracebackType
@@ -17,8 +18,9 @@ def tree(pid: int) -> list[int]:
     """The process and its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += tree(int(child))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            for child in (task / "children").read_text().split():
+                found += tree(int(child))
     return found
 
 
