@@ -89,23 +89,23 @@ def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
 
 
 def _compare(followed: Followed, original: Followed, fd: int, around: Surroundings) -> Judgement:
-    """With a source whose file is there."""
+    """With a source whose file is there: still is, after they were compared."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Judgement.WAIT if original.suspect else Judgement.OWN
     around.handles.use(followed)
     other = original.open()
     if other is None:
         return Judgement.WAIT
+    if followed.like.get(original) != followed.size:
+        followed.like.pop(original, None)
+        if same_content(fd, other, followed.size):
+            followed.like[original] = followed.size
     size = os.fstat(other).st_size
     if size < original.size:
         original.doubt()
         return Judgement.WAIT
     if not original.is_intact():
         return Judgement.WAIT
-    unchanged_for = around.now - followed.idle_since
-    if followed.like.get(original) != followed.size:
-        followed.like.pop(original, None)
-        if size >= followed.size and same_content(fd, other, followed.size):
-            followed.like[original] = followed.size
     same = original in followed.like
+    unchanged_for = around.now - followed.idle_since
     return judge(followed.size, size, same=same, unchanged_for=unchanged_for)

@@ -56,7 +56,10 @@ def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")
     roster.give_up(copy)
-    at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
+    try:
+        at = sighting_from(os.fstat(fd), copy.current_path)  # it may have grown since it was seen
+    except OSError:
+        at = Sighting(copy.current_path, *copy.identity, copy.size, copy.mtime_ns, False)
     _go_on_at(roster, old, at, fd, around)
 
 
