@@ -91,24 +91,28 @@ class Topics:
             return {name: each.trouble for name, each in self._entries.items() if each.trouble}
 
     def work(self, now: float) -> None:
-        """Asks what is to be asked now."""
+        """Asks what is to be asked now: about new topics each by itself, about others at once."""
         with self._lock:
-            due = [
-                (name, each)
+            due = {
+                name: each
                 for name, each in self._entries.items()
                 if not each.asking and each.due <= now
-            ]
-        for name, entry in due:
-            entry.asking = True
-            ends = entry.placement is None
+            }
+            for each in due.values():
+                each.asking = True
+        known = [name for name, each in due.items() if each.placement is not None]
+        for names in filter(None, [known, *([name] for name in due if name not in known)]):
+            self._ask(names, ends=names is not known)
 
-            def question(brokers: Brokers, _: GoesOn, name: str = name, ends: bool = ends) -> Facts:
-                return _facts(brokers, name, ends=ends)
+    def _ask(self, names: Sequence[str], *, ends: bool) -> None:
+        def question(brokers: Brokers, _: GoesOn) -> dict[str, Facts | ClientError]:
+            return {name: _facts_or_error(brokers, name, ends=ends) for name in names}
 
-            def answered(answer: Facts | ClientError, name: str = name) -> None:
-                self._learn(name, answer)
+        def answered(answers: dict[str, Facts | ClientError] | ClientError) -> None:
+            for name in names:
+                self._learn(name, answers if isinstance(answers, ClientError) else answers[name])
 
-            self._questions.ask(question, answered)
+        self._questions.ask(question, answered)
 
     def next_time(self) -> float:
         with self._lock:
@@ -169,6 +173,13 @@ class Topics:
                 *(name, known.topic_id, new.topic_id, new.partition),
             )
             self._recreated(new)
+
+
+def _facts_or_error(brokers: Brokers, name: str, *, ends: bool) -> Facts | ClientError:
+    try:
+        return _facts(brokers, name, ends=ends)
+    except ClientError as error:
+        return error
 
 
 def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:

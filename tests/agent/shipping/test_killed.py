@@ -3,13 +3,17 @@
 import os
 import subprocess
 import sys
+import threading
+import uuid
 from pathlib import Path
 
 import pytest
 
 from client import admin
+from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from cluster.zookeeper import EmbeddedZooKeeper
 from tests.agent.shipping.agent_side import events_in_log
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of
 from tests.apache_kafka import ApacheKafka
@@ -27,23 +31,59 @@ def test_killed_at_random_instants(
     directory = tmp_path / "agent"
     directory.mkdir()
     agent_id, source, lines = ship_and_kill(broker.bootstrap, directory, new_topic, seed=1)
-    target = TopicPartition(new_topic, 0)
+    check(brokers, new_topic, agent_id, source, lines)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.timeout(900)
+def test_the_broker_is_killed_as_well(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper, new_topic: str
+) -> None:
+    address, directory = f"{zookeeper.address}/{uuid.uuid4().hex}", tmp_path / "agent"
+    directory.mkdir()
+    with BrokerProcess(tmp_path / "broker", zookeeper=address) as broker:
+        with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+            admin.create_topic(brokers, new_topic)
+        ended = threading.Event()
+        killing = threading.Thread(target=kill_and_start, args=(broker, ended))
+        killing.start()
+        try:
+            agent_id, source, lines = ship_and_kill(
+                broker.bootstrap, directory, new_topic, seed=2, kills=KILLS // 2
+            )
+        finally:
+            ended.set()
+            killing.join()
+        with Brokers(parse_addresses(broker.bootstrap), patience_seconds=60) as brokers:
+            check(brokers, new_topic, agent_id, source, lines)
+
+
+def kill_and_start(broker: BrokerProcess, ended: threading.Event) -> None:
+    while not ended.wait(0.7):
+        broker.process.kill()
+        broker.start(within=60)
+
+
+def check(brokers: Brokers, topic: str, agent_id: str, source: str, lines: int) -> None:
+    """Every line is there once, in order, and the ledger says so."""
+    target = TopicPartition(topic, 0)
     found = events_in_log(brokers, target)
     assert [event["message"] for event in found] == [str(number) for number in range(lines)]
     assert [event["header"]["seq"] for event in found] == list(range(lines))
     entries = entries_of(brokers, agent_id)
     check_passages(brokers, entries, target)
     size = sum(len(str(number)) + 1 for number in range(lines))
-    check_runs(entries, new_topic, source, events=lines, size=size)
+    check_runs(entries, topic, source, events=lines, size=size)
 
 
 def ship_and_kill(
-    bootstrap: str, directory: Path, topic: str, *, seed: int
+    bootstrap: str, directory: Path, topic: str, *, seed: int, kills: int = KILLS
 ) -> tuple[str, str, int]:
     """The agent, its source, and how many lines that has."""
     module = "tests.agent.shipping.killed_again_and_again"
     run = subprocess.run(
-        [sys.executable, "-m", module, bootstrap, str(directory), topic, str(KILLS), str(seed)],
+        [sys.executable, "-m", module, bootstrap, str(directory), topic, str(kills), str(seed)],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
