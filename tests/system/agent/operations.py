@@ -212,6 +212,8 @@ class Host:
     def judge(self) -> None:
         """The verdict, after all has been shipped and the agent has ended."""
         self.settle(self.slots[0])
+        # One that was started this moment knows of no gentle end yet.
+        self.agent.process.wait_ready(self.agent.ready, within=30)
         stop(self.agent)
         for topic in {each.topic for each in self.slots}:
             mine = [each for each, slot in self.incarnations.items() if slot.topic is topic]

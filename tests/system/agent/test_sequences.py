@@ -28,8 +28,8 @@ steps = st.tuples(st.sampled_from(OPERATIONS), st.integers(0, SLOTS - 1))
 @pytest.mark.timeout(0 if LONG else 300)
 @settings(
     max_examples=settings().max_examples // 5 if LONG else 4,
-    # To make one smaller takes minutes: the long profile has them.
-    phases=[Phase.explicit, Phase.generate, *([Phase.shrink] if LONG else [])],
+    # What a sequence does depends on the moment: made smaller, it seldom fails again.
+    phases=[Phase.explicit, Phase.generate],
 )
 @given(steps=st.lists(steps, min_size=15, max_size=60 if LONG else 25), seed=st.integers(0, 999))
 def test_every_line_once_and_in_order(
