@@ -143,6 +143,7 @@ class Destinations:
         self._open: dict[tuple[str, int], Destination] = {}
         self._headers: dict[SourceId, SourceHeader] = {}
         self._inputs: dict[SourceId, str] = {}
+        self._followed: dict[SourceId, Followed] = {}
         self._not_taken: Parcel | None = None
         self.last_number = -1
 
@@ -190,11 +191,23 @@ class Destinations:
                 feed.input.partition_by,
             )
             self._inputs[followed.source] = feed.input.label
+            self._followed[followed.source] = followed
         return header
 
     def close(self, destination: Destination) -> None:
         if destination.holds_something:
-            self._hand_over(destination.close(_now_millis(), self._journal))
+            parcel = destination.close(_now_millis(), self._journal)
+            progress = {
+                source: self._marked(source, each) for source, each in parcel.progress.items()
+            }
+            self._hand_over(replace(parcel, progress=progress))
+
+    def _marked(self, source: SourceId, progress: Progress) -> Progress:
+        """With what stands in the file before it."""
+        followed = self._followed.get(source)
+        if followed is None or followed.progress.position != progress.position:
+            return progress
+        return replace(progress, mark=followed.mark)
 
     def close_due(self, now: float) -> None:
         for destination in self._open.values():
@@ -209,27 +222,30 @@ class Destinations:
     def start_over(self) -> None:
         """Inputs or schemas have changed; everything was closed."""
         self._open = {key: each for key, each in self._open.items() if each.holds_something}
-        self._headers.clear()
+        for of_sources in (self._headers, self._inputs, self._followed):
+            of_sources.clear()
 
     def lose(self, lost: Lost) -> None:
         """Bytes of a source that nobody can read any more are a run of their own."""
         followed = lost.followed
-        self._close_topic(followed.topic)
         progress = followed.progress
+        if lost.position < progress.position:
+            return  # said before the journal was full
+        self._close_topic(followed.topic)
         end = lost.position + max(0, lost.bytes)
         excepted = Excepted(Fate.LOST, -1, lost.bytes, lost.reason)
         run = Run(followed.source, progress.seq, 0, lost.position, end, 0, (excepted,))
-        after = replace(progress, position=end)
+        followed.progress = after = replace(progress, position=end, mark=0)
         self._inputs.setdefault(followed.source, followed.input)
         statement = Eventless(self._journal.next_number(), followed.topic, run)
         self._hand_over(Parcel((), (statement,), {followed.source: after}))
-        followed.progress = after
 
     def end(self, followed: Followed) -> None:
         """Nothing more of it will be added."""
         self._close_topic(followed.topic)
         self._headers.pop(followed.source, None)
         self._inputs.pop(followed.source, None)
+        self._followed.pop(followed.source, None)
 
     def hand_over_again(self) -> None:
         """What the journal could not take the last time."""

@@ -6,6 +6,7 @@ it was handed over.
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterable
 
 from agent.destinations import Destinations
@@ -48,7 +49,7 @@ class Following:
         self._files = files
         self._journal = journal
         self._destinations = destinations
-        self._waiting: list[Happening] = []
+        self._waiting: deque[Happening] = deque()
         self.intakes: dict[SourceId, Intake] = {}
         self.unreadable: dict[str, str] = {}
         self.polling = ""
@@ -57,13 +58,15 @@ class Following:
         """None as long as the journal does not know the source, or no input wants it."""
         return self.intakes.get(followed.source)
 
-    def note(self, happenings: Iterable[Happening], now: float) -> None:
-        """All of them, in their order; what JournalFull interrupts is gone on with the next time,
-        before anything else."""
-        self._waiting += happenings
+    def expect(self, happenings: Iterable[Happening]) -> None:
+        """To be noted, in their order."""
+        self._waiting.extend(happenings)
+
+    def note(self, now: float) -> None:
+        """All that is expected; what JournalFull interrupts is gone on with the next time."""
         while self._waiting:
             self._note(self._waiting[0], now)
-            del self._waiting[0]
+            self._waiting.popleft()
 
     def start_over(self) -> None:
         """Readers have changed."""

@@ -11,8 +11,8 @@ What other threads want done is put into a queue, and is done between turns.
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from agent.beating import Beating
@@ -61,7 +61,7 @@ class Pipeline:
         self._journal = journal
         self._shipper = shipper
         self._schemas = schemas
-        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._orders: deque[Order] = deque()
         self._stopping = threading.Event()
         self._cpu = CpuAllowance(config.limits.cpu, time.monotonic(), cpu_seconds())
         self.feeds: dict[str, Feed] = {}
@@ -90,7 +90,7 @@ class Pipeline:
         self._files.wake()
 
     def _order(self, order: Order) -> None:
-        self._orders.put(order)
+        self._orders.append(order)
         self._files.wake()
 
     # The pipeline's thread
@@ -111,7 +111,8 @@ class Pipeline:
     def _turn(self, now: float) -> None:
         self.destinations.hand_over_again()
         self._do_orders()
-        self.following.note(self._files.look(now), now)
+        self.following.expect(self._files.look(now))
+        self.following.note(now)
         is_behind = self._read(now)
         self.destinations.close_due(now)
         self._beating.beat(now)
@@ -210,12 +211,10 @@ class Pipeline:
     # Orders
 
     def _do_orders(self) -> None:
-        while True:
-            try:
-                order = self._orders.get_nowait()
-            except Empty:
-                return
-            order()
+        """Each is done again from its beginning if the journal is full meanwhile."""
+        while self._orders:
+            self._orders[0]()
+            self._orders.popleft()
 
     def _feed(self, inputs: Sequence[Input]) -> None:
         now = time.monotonic()
@@ -235,18 +234,18 @@ class Pipeline:
         """What was read the old way goes out before anything is read the new way."""
         self.destinations.close_all()
         self._feed(inputs)
-        told = self._files.reconfigure([FileInput.of(each) for each in inputs])
-        self.following.note(told, time.monotonic())
+        self.following.expect(self._files.reconfigure([FileInput.of(each) for each in inputs]))
         self.following.start_over()
         self.destinations.start_over()
 
     def _take_schemas(self) -> None:
+        """What was read by the old ones goes out before anything is read by the new ones."""
+        self.destinations.close_all()
         changed = False
         for feed in self.feeds.values():
             schema = self._schemas.of(feed.input)
             missing = self._schemas.missing(feed.input)
             changed |= feed.take_schema(schema, self._config.times, missing)
         if changed:
-            self.destinations.close_all()
-            self.destinations.start_over()
             self.following.start_over()
+            self.destinations.start_over()

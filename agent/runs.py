@@ -61,12 +61,14 @@ class Progress:
     """How far a source has come: what lies before was taken over by the journal.
 
     `position` is the next byte to read, `seq` the number of the topic's next event, `dead_seq`
-    that of the next dead letter.
+    that of the next dead letter. `mark` is the CRC-32 of the up to 64 bytes before the position, by
+    which the file is known again after a restart; 0 where they are not known.
     """
 
     position: int
     seq: int = 0
     dead_seq: int = 0
+    mark: int = 0
 
 
 @dataclass(frozen=True, slots=True)

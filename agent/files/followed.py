@@ -8,6 +8,7 @@ fails is `suspect`; nothing is returned, and the next look finds out what it is.
 
 import os
 import stat
+import zlib
 from typing import Final
 
 from agent.files.fingerprints import FULL, begins, fingerprint, read_head
@@ -81,6 +82,11 @@ class Followed:
     def tail(self) -> bytes:
         """What was last read before the position, as far as that is known."""
         return self._tail
+
+    @property
+    def mark(self) -> int:
+        """Of what stands before the position; 0 if that is not known."""
+        return zlib.crc32(self._tail) if self._tail else 0
 
     @property
     def nameless(self) -> bool:

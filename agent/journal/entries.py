@@ -66,6 +66,7 @@ class SourceEntry(_Array, frozen=True):
     position: int
     seq: int
     dead_seq: int
+    mark: int
     last_path: bytes
     size: int
     finished: bool
@@ -90,7 +91,7 @@ EventlessEntry = tuple[int, str, RunEntry]
 class ParcelEntry(_Array, frozen=True):
     batches: tuple[OutgoingEntry, ...]
     eventless: tuple[EventlessEntry, ...]
-    progress: tuple[tuple[str, int, int, int], ...]
+    progress: tuple[tuple[str, int, int, int, int], ...]
 
 
 class ReplacedEntry(_Array, frozen=True):

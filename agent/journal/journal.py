@@ -120,7 +120,7 @@ class Journal:
             conversion.outgoing_entries(parcel.batches),
             conversion.eventless_entries(parcel.eventless),
             tuple(
-                (source, each.position, each.seq, each.dead_seq)
+                (source, each.position, each.seq, each.dead_seq, each.mark)
                 for source, each in parcel.progress.items()
             ),
         )

@@ -109,7 +109,7 @@ def _copied(directory: Path, newest: int, found: Recovered, binding: Binding) ->
     owner = _new_owner(binding)
     contents = Contents(owner.agent_id, keeps_statements=theirs.keeps_statements)
     for known in theirs.sources():
-        progress = Progress(known.progress.position)
+        progress = Progress(known.progress.position, mark=known.progress.mark)
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))
     events = sum(each.outgoing.batch.records for each in theirs.open.values())
     words = (
