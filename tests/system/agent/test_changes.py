@@ -44,8 +44,7 @@ def kill_with_open_batches(site: Site, agent: AgentProcess, topic: Topic, a: Inc
 
 SMALL: Mapping[str, object] = {"linger": 0.01, "bytes": 4_096}
 CHANGES: Mapping[str, Mapping[str, object]] = {
-    "batches": {"batches": {"compression": "none", "bytes": 1_000_000, "linger": 0.5}},
-    "window": {"window": 1},
+    "window and batches": {"window": 1, "batches": {"compression": "none", "bytes": 1_000_000}},
 }
 
 

@@ -34,7 +34,7 @@ def test_jumps(site: Site, faults: Faults) -> None:
     one = {"paths": [str(path)], "topic": topic.name, "last_line_timeout": 0.5}
     path.write_bytes(b"")
     with site.agent(one, environment=faults.environment) as agent:
-        for count, days in enumerate([0, 1, -1, -300, 365, 0], start=1):
+        for count, days in enumerate([0, 1, -300, 0], start=1):
             faults.move_clock(days * DAY)
             with path.open("ab") as file:
                 file.write(a.append(a.line(count) + b"a no end"))
@@ -51,7 +51,7 @@ def test_a_start_with_a_clock_that_is_behind(site: Site, faults: Faults) -> None
     path = site.logs / "a.log"
     a = Incarnation("a")
     agent = site.agent({"paths": [str(path)], "topic": topic.name}, environment=faults.environment)
-    for count, days in enumerate([0, -30, 30], start=1):
+    for count, days in enumerate([0, -30], start=1):
         faults.move_clock(days * DAY)
         with path.open("ab") as file:
             file.write(a.append(a.line(count)))

@@ -48,7 +48,7 @@ def ships(site: Site) -> Ships:
 def test_a_torn_end(ships: Ships) -> None:
     """What a write that a crash cut short leaves: nothing is lost, nothing twice."""
     chance = random.Random(5)
-    for _ in range(3):
+    for _ in range(2):
         # The last that is written down is an acknowledgement then.
         time.sleep(0.8)
         ships.agent.kill()

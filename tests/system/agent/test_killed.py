@@ -111,7 +111,7 @@ def kill_under_load(site: Site, chance: random.Random, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=10))
+@pytest.mark.parametrize("count", kills(usually=6))
 def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
     kill_under_load(site, chance, count)
 
@@ -119,7 +119,7 @@ def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=5))
+@pytest.mark.parametrize("count", kills(usually=3))
 def test_on_apache_kafka(kafka_site: Site, chance: random.Random, count: int) -> None:
     kill_under_load(kafka_site, chance, count)
 
