@@ -154,9 +154,10 @@ class Following:
             case Unreadable(path, why):
                 self.unreadable[path] = why
                 log.warning("cannot be read path=%s reason=%s", printable(path), why)
-            case ReadableAgain(path):
+            case ReadableAgain(path, gone):
                 self.unreadable.pop(path, None)
-                log.info("can be read again path=%s", printable(path))
+                if not gone:
+                    log.info("can be read again path=%s", printable(path))
             case Compressed(name, path):
                 log.info("compressed files are not read input=%s path=%s", name, printable(path))
             case Polling(path, why):

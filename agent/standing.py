@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -30,10 +31,13 @@ from agent.status import (
     ProcessStatus,
     Status,
     TopicStatus,
+    Unreadable,
 )
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
+
+_MOST_NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +144,14 @@ def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus
     feed = parts.pipeline.feeds.get(each.label)
     stalled = parts.shipper.stalled()
     topics = (each.topic, each.topic + DEAD_SUFFIX)
+    unreadable = _unreadable(each, parts)
     standing_still = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
     status = InputStatus(
         name=each.label,
         topic=each.topic,
         files=len(mine),
-        unreadable_files=sum(1 for file in mine if file.error),
+        unreadable_files=len(unreadable),
+        unreadable=unreadable[:_MOST_NAMED],
         size=sum(file.size for file in mine),
         lag_bytes=sum(file.lag_bytes for file in mine),
         lag_seconds=max((file.lag_seconds for file in mine), default=0.0),
@@ -153,6 +159,15 @@ def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus
         warning=(feed.warning if feed else "") or parts.schemas.warning(each),
     )
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
+
+
+def _unreadable(each: Input, parts: Parts) -> tuple[Unreadable, ...]:
+    found = sorted(parts.pipeline.following.unreadable.copy().items())
+    return tuple(
+        Unreadable(path=printable(path), why=why)
+        for path, why in found
+        if parts.files.means(each.label, path)
+    )
 
 
 def _stopped(each: Input, feed: Feed | None, schemas: TopicSchemas) -> str:

@@ -40,6 +40,13 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""  # the last one, until it is over
 
 
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder that an input means and that may not be read, or cannot be."""
+
+    path: str
+    why: str
+
+
 class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One input: what became of its lines, and why it stands still if it does.
 
@@ -67,6 +74,7 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     cut_lines: int = 0  # too long, and shipped cut
     adjusted_times: int = 0  # outside the bounds of `times`
     rate_limited_seconds: float = 0.0
+    unreadable: tuple[Unreadable, ...] = ()  # some of them
 
 
 class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -86,6 +86,9 @@ def _remarks(status: Status) -> Iterator[str]:
         yield f"journal: {status.journal.damage}"
     if status.copied_from:
         yield f"its data directory was copied from agent {status.copied_from}"
+    for each in status.inputs:
+        for file in each.unreadable:
+            yield f"input {each.name}: cannot read {file.path}: {file.why}"
     if status.process.over_memory:
         yield "it uses more than limits.memory_bytes"
 

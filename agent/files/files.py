@@ -17,7 +17,7 @@ from agent.files.attention import Attention
 from agent.files.beginnings import begin
 from agent.files.followed import Followed
 from agent.files.handles import Handles
-from agent.files.happenings import Forgettable, Grown, Happening, Polling, Released
+from agent.files.happenings import Forgettable, Grown, Happening, Polling, ReadableAgain, Released
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import folder_of
@@ -122,6 +122,12 @@ class Files:
             or any(each.orphans or each.again or each.wants_all for each in self._rosters.values())
         )
 
+    def means(self, name: str, path: str) -> bool:
+        """Whether this input looks for files of that name, or in a folder of that name. Any
+        thread."""
+        roster = self._rosters.get(name)
+        return roster is not None and (path in roster.survey.watched or roster.survey.means(path))
+
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._around.wall())
 
@@ -204,6 +210,7 @@ class Files:
         around = self._around
         for path in [each for each in around.unreadable if not os.path.lexists(each)]:
             del around.unreadable[path]
+            around.say(ReadableAgain(path, gone=True))
         folders = {folder for roster in rosters for folder in roster.survey.watched}
         around.watcher.unwatch_folders_but(folders)
         wall = around.wall()

@@ -91,7 +91,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class ReadableAgain:
+    """Or, if `gone`, not there any more."""
+
     path: str
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
