@@ -270,10 +270,11 @@ class Shipper:
         lanes = [each for each in self._dispatch.lanes() if each.loads]
         if self._submitted or any(not each.stands for each in lanes):
             return False
-        if lanes or not self._config.ledger:
+        if lanes or not self._config.ledger or self._schemas.ledger is None:
             return True
-        unsaid = self._topics.place(LEDGER_TOPIC) and self._schemas.ledger
-        return not (unsaid and self._ledger.has_more())
+        if self._topics.place(LEDGER_TOPIC) is None and LEDGER_TOPIC in self._topics.troubles():
+            return True
+        return not self._ledger.has_more()
 
     def _look_at_lanes(self, now: float) -> None:
         troubles = self._dispatch.troubles()

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.agent.shipping.agent_side import AgentSide, Source
+from tests.agent.shipping.agent_side import AgentSide, Source, wait_for
 
 LINES = 7
 AHEAD = 40  # batches that are not acknowledged
@@ -59,6 +59,9 @@ def drain(bootstrap: str, directory: Path, topic: str) -> None:
     side.shipper.start()
     source = source_of(side, topic)
     side.ship(source, lines_of(source, LINES))
+    side.settle()
+    # The end does not wait for a ledger whose topic nobody can be asked about.
+    wait_for(lambda: not side.journal.sizes.statements, side.shipper)
     assert side.close()
     sys.stdout.write(f"{side.journal.agent_id} {source.id} {source.seq}\n")
 
