@@ -26,7 +26,7 @@ class Outgoing:
     """A finished batch, not yet numbered by a producer, and what is in it.
 
     `number` is its own within this agent's journal and ascends. The windows add up to the batch's
-    records. `delays` are those of the ledger: how many events were how late when this was built.
+    records, and are `window_millis` long. `delays` are those of the ledger: how many events were how late when this was built.
     `covers` names the statements that a batch of the ledger makes.
     """
 
@@ -37,6 +37,7 @@ class Outgoing:
     windows: tuple[WindowCount, ...] = ()
     delays: tuple[int, ...] = ()
     covers: tuple[int, ...] = ()
+    window_millis: int = 60_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,6 +48,7 @@ def batches_of(
                     tuple(run for run in runs if run.events),
                     window_counts(stretches, plan.window_millis),
                     delay_counts(stretches, now_millis),
+                    window_millis=plan.window_millis,
                 )
             )
     return made, eventless

@@ -302,6 +302,7 @@ class Contents:
             windows=tuple(windows),
             runs=outgoing.runs,
             delays=outgoing.delays,
+            window_millis=outgoing.window_millis,
         )
 
     def _go_on(self, source: SourceId) -> None:

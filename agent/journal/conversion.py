@@ -74,6 +74,7 @@ def outgoing_entry(outgoing: Outgoing) -> OutgoingEntry:
         tuple((each.start, each.events) for each in outgoing.windows),
         tuple(outgoing.delays),
         tuple(outgoing.covers),
+        outgoing.window_millis,
     )
 
 
@@ -132,6 +133,7 @@ def statement_entry(statement: Statement) -> StatementEntry:
             ),
             tuple(map(run_entry, statement.runs)),
             statement.delays,
+            statement.window_millis,
         )
     if isinstance(statement, Eventless):
         return EventlessStatement(statement.number, statement.topic, run_entry(statement.run))
@@ -170,6 +172,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
         tuple(WindowCount(*each) for each in entry.windows),
         entry.delays,
         entry.covers,
+        entry.window_millis,
     )
 
 
@@ -226,6 +229,7 @@ def statement_of(entry: StatementEntry) -> Statement:
             tuple(WindowPassed(*each) for each in entry.windows),
             tuple(map(run_of, entry.runs)),
             entry.delays,
+            entry.window_millis,
         )
     if isinstance(entry, EventlessStatement):
         return eventless_of((entry.number, entry.topic, entry.run))

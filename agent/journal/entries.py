@@ -83,6 +83,7 @@ class OutgoingEntry(_Array, frozen=True):
     windows: tuple[tuple[int, int], ...]
     delays: tuple[int, ...]
     covers: tuple[int, ...]
+    window_millis: int
 
 
 EventlessEntry = tuple[int, str, RunEntry]
@@ -150,6 +151,7 @@ class ShippedStatement(_Array, frozen=True, tag="s"):
     windows: tuple[tuple[int, int, int, int], ...]
     runs: tuple[RunEntry, ...]
     delays: tuple[int, ...]
+    window_millis: int
 
 
 class EventlessStatement(_Array, frozen=True, tag="e"):

@@ -62,6 +62,7 @@ class Shipped:
     windows: tuple[WindowPassed, ...]
     runs: tuple[Run, ...]
     delays: tuple[int, ...]
+    window_millis: int = 60_000
 
 
 @dataclass(frozen=True, slots=True)
