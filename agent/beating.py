@@ -3,8 +3,9 @@
 The pipeline's thread. What a heartbeat says, and when it may, stands in `agent.heartbeats`.
 """
 
+import logging
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.config import DEAD_SUFFIX
 from agent.destinations import Destination, Destinations
@@ -15,6 +16,18 @@ from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
 
 _EVERY: Final = 0.25
+_CATCHING_UP: Final = 10  # times as fast as time goes by
+_CLOCK_SLACK: Final = 60_000  # milliseconds
+
+
+log = logging.getLogger(__name__)
+
+
+class _Seen(NamedTuple):
+    """A wall clock's time, and when it was looked at."""
+
+    millis: int
+    now: float
 
 
 class Beating:
@@ -36,6 +49,7 @@ class Beating:
         self._held: dict[str, dict[Destination, int]] = {}  # and how often each was closed
         self._due = 0.0
         self._lag_bytes = 0
+        self._clock: _Seen | None = None
 
     def topics(self, topics: Collection[str]) -> None:
         """Those that inputs are for now."""
@@ -45,21 +59,44 @@ class Beating:
         if now < self._due:
             return
         self._due = now + _EVERY
+        millis = self._scanned_millis(now)
         for topic, heartbeat in self._topics.items():
-            self._mark(topic, heartbeat)
+            self._mark(topic, heartbeat, millis)
             if heartbeat.read(self._position):
                 self._wait_for_journal(topic, heartbeat)
             heartbeat.acknowledged(self._oldest_open(topic))
         until = {name: each.until for name, each in self._topics.items() if each.until >= 0}
         self._shipper.heartbeat(until, self._lag_bytes)
 
-    def _mark(self, topic: str, heartbeat: Heartbeat) -> None:
+    def _scanned_millis(self, now: float) -> int:
+        """When the last scan began, as far as the clock is believed.
+
+        One that jumps ahead is followed at some pace only: what was promised up to a time that has
+        not come cannot be taken back. When it has gone back, heartbeats begin anew.
+        """
         millis = self._files.scanned_millis
+        before = self._clock
+        if before is not None and before.millis:
+            ahead = millis - before.millis
+            pace = int((now - before.now) * 1000 * _CATCHING_UP)
+            if ahead < -_CLOCK_SLACK:
+                log.warning("the clock has gone back, heartbeats begin anew")
+                self._topics = {each: Heartbeat() for each in self._topics}
+                self._marked.clear()
+            elif ahead > pace + _CLOCK_SLACK:
+                millis = before.millis + pace
+        self._clock = _Seen(millis, now)
+        return millis
+
+    def _mark(self, topic: str, heartbeat: Heartbeat, millis: int) -> None:
         if not heartbeat.wants_mark or millis <= self._marked.get(topic, 0):
             return
+        files = [each.followed for each in self._intakes.values()]
+        if self._files.undecided or any(each.suspect or each.trouble for each in files):
+            return  # nobody knows what is in them
         self._marked[topic] = millis
         self._held.pop(topic, None)
-        unread = [each.followed for each in self._intakes.values() if each.followed.unread]
+        unread = [each for each in files if each.unread]
         heartbeat.mark(millis, {each.source: each.size for each in unread if each.topic == topic})
         self._lag_bytes = sum(each.unread for each in unread)
 

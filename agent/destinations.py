@@ -66,7 +66,9 @@ class Destination:
         """Whether something can be added now."""
         if self.holds_something:
             return self.topic not in self._shipper.stalled()
-        return self._take_plan(for_dead=self._knows_dead)
+        if self._knows_dead and not self._take_plan(for_dead=True):
+            self._knows_dead = False  # what is good goes on
+        return self._knows_dead or self._take_plan(for_dead=False)
 
     @property
     def holds_something(self) -> bool:

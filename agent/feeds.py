@@ -27,7 +27,6 @@ class Counts:
     bytes: int = 0
     filtered_lines: int = 0
     dead_lettered_lines: int = 0
-    lost_lines: int = 0
     lost_bytes: int = 0
     cut_lines: int = 0
     adjusted_times: int = 0
@@ -46,7 +45,6 @@ class Counts:
                 case Fate.DEAD_LETTERED:
                     self.dead_lettered_lines += count
                 case Fate.LOST:
-                    self.lost_lines += count
                     self.lost_bytes += max(0, each.bytes)
 
 

@@ -25,7 +25,9 @@ class Intake:
 
     def __init__(self, followed: Followed, now: float) -> None:
         self.followed = followed
-        self.behind_since = now  # since when something has been there that was not read
+        self.behind_since: float | None = None  # since when something is there that was not read
+        self.read_at = now  # to its end, the last time
+        self._not_before = 0.0
         self._size = PIECE_BYTES
         self._stuck_at = -1  # the end of the file, when all that was complete had been read
         self._final_at = 0.0
@@ -33,7 +35,21 @@ class Intake:
 
     def is_due(self, now: float) -> bool:
         """Whether a read may bring something that the last one did not."""
+        if self.behind_since is None:
+            self.behind_since = now
+        if now < self._not_before:
+            return False
         return self.followed.size != self._stuck_at or now >= self._final_at
+
+    def has_read(self, now: float) -> None:
+        """What it gave was taken."""
+        if not self.followed.unread:
+            self.behind_since, self.read_at = None, now
+
+    def put_off(self, until: float) -> None:
+        """What it gave could not be taken: it is cut again, but not before then."""
+        self.start_over()
+        self._not_before = until
 
     @property
     def due_at(self) -> float:

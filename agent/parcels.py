@@ -26,8 +26,8 @@ class Outgoing:
     """A finished batch, not yet numbered by a producer, and what is in it.
 
     `number` is its own within this agent's journal and ascends. The windows add up to the batch's
-    records, and are `window_millis` long. `delays` are those of the ledger: how many events were how late when this was built.
-    `covers` names the statements that a batch of the ledger makes.
+    records, and are `window_millis` long. `delays` are those of the ledger: how many events were
+    how late when this was built. `covers` names the statements that a batch of the ledger makes.
     """
 
     number: int

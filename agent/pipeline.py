@@ -37,6 +37,7 @@ from agent.topic_schemas.following import TopicSchemas
 _TURN_SECONDS: Final = 0.025
 _PAUSE_WHEN_FULL: Final = 1.0
 _WEIGHED_EVERY: Final = 1.0
+_PUT_OFF_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -161,11 +162,10 @@ class Pipeline:
         if cut is None:
             return False
         if not self.destinations.add(destination, intake.followed, feed, cut):
-            intake.start_over()
+            intake.put_off(now + _PUT_OFF_SECONDS)
             return False
         feed.took(cut, intake.followed.current_path, now)
-        if not intake.followed.unread:
-            intake.behind_since = now
+        intake.has_read(now)
         if destination.is_full:
             self.destinations.close(destination)
         return True

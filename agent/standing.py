@@ -111,7 +111,7 @@ def _first_open_positions(journal: Journal) -> Mapping[SourceId, int]:
     """Where of each source the first byte stands that is on its way and not acknowledged."""
     found: dict[SourceId, int] = {}
     for each in journal.open_batches:
-        if each.outgoing.cargo is Cargo.EVENTS:
+        if each.outgoing.cargo is not Cargo.LEDGER:
             for run in each.outgoing.runs:
                 found[run.source] = min(run.position, found.get(run.source, run.position))
     return found
@@ -134,10 +134,15 @@ def _file(
         position=position,
         acknowledged=done,
         lag_bytes=lag,
-        lag_seconds=max(0.0, now - intake.behind_since) if lag else 0.0,
+        lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
         error=parts.pipeline.following.unreadable.get(followed.current_path, ""),
     )
+
+
+def _lag_seconds(intake: Intake, now: float) -> float:
+    since = intake.behind_since
+    return max(0.0, now - (intake.read_at if since is None else since))
 
 
 def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus:
@@ -225,6 +230,7 @@ def _journal(parts: Parts) -> JournalStatus:
         generation=sizes.generation,
         open_batches=sizes.open_batches,
         statements=sizes.statements,
+        given_up_statements=sizes.given_up,
         sources=sizes.sources,
         full=parts.pipeline.full or parts.journal.trouble or "",
         damage=parts.damage,

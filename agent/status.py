@@ -69,7 +69,6 @@ class InputStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0  # of the files, dealt with
     filtered_lines: int = 0
     dead_lettered_lines: int = 0
-    lost_lines: int = 0  # as far as they can be counted
     lost_bytes: int = 0
     cut_lines: int = 0  # too long, and shipped cut
     adjusted_times: int = 0  # outside the bounds of `times`

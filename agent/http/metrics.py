@@ -49,7 +49,6 @@ _OF_INPUTS: Final = (
     _Shown("bytes", "counter", "bytes", "Bytes of files dealt with."),
     _Shown("filtered_lines", "counter", "filtered_lines", "Lines filtered or sampled away."),
     _Shown("dead_lettered_lines", "counter", "dead_lettered_lines", "Lines to the dead letters."),
-    _Shown("lost_lines", "counter", "lost_lines", "Lines lost unread, where they can be counted."),
     _Shown("lost_bytes", "counter", "lost_bytes", "Bytes lost unread, by truncation say."),
     _Shown("cut_lines", "counter", "cut_lines", "Lines cut at max_line_bytes."),
     _Shown("adjusted_times", "counter", "adjusted_times", "Events with times out of bounds."),
