@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.log_files import first_line, grow, growth
-from bench.log_lines import Line, block, json_line, plain_line
+from bench.log_lines import LINE_BYTES, Line, block, json_line, plain_line
 from bench.measurement import Figure, Goal, Sample
 from bench.processes import Meter
 from bench.profile import Case, Place, Profile
@@ -14,6 +14,7 @@ from bench.shipping_figures import CORES, LINES_PER_SECOND, PEAK, memory, spent
 
 _RATE = 100_000
 _PATIENCE = 300.0
+_LINES_BEFORE = 10
 _BEHIND = Figure("seconds behind at the end", 2)
 _BATCHES = Figure("batches/s", 1)
 _LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
@@ -43,11 +44,12 @@ def _steadily(place: Place, *, line: Line, files: int, json: bool = False) -> Sa
 
 
 def _files(running: Running, count: int) -> list[Path]:
-    """Each with one line, which has arrived."""
+    """Each with some lines, which have arrived."""
     paths = [running.watched / f"{number:04}.log" for number in range(count)]
+    rest = block(plain_line)[: (_LINES_BEFORE - 1) * LINE_BYTES]
     for path in paths:
-        path.write_bytes(first_line(path.stem))
-    running.wait_for(count, within=_PATIENCE)
+        path.write_bytes(first_line(path.stem) + rest)
+    running.wait_for(count * _LINES_BEFORE, within=_PATIENCE)
     return paths
 
 
@@ -68,7 +70,7 @@ def _trickle(place: Place) -> Sample:
         batches = running.site.batches(running.topic)
         with Meter(running.pid) as meter:
             lines = grow(how, block(plain_line), place.scale.latency_seconds)
-            running.wait_for(len(paths) + lines, within=_PATIENCE)
+            running.wait_for(len(paths) * _LINES_BEFORE + lines, within=_PATIENCE)
         batches = running.site.batches(running.topic) - batches
         return {
             _BATCHES: batches / place.scale.latency_seconds,
