@@ -11,7 +11,7 @@ journal, and is sent at the next start.
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +73,6 @@ class Agent:
         except BaseException:
             journal.close()
             raise
-        self._remember_inputs()
         self._parts.schemas.start()
         self._parts.shipper.start()
         self._thread = threading.Thread(target=self._follow, name="pipeline", daemon=True)
@@ -102,7 +101,13 @@ class Agent:
             seen=read_names(directory) | {each.input for each in state.sources},
         )
         pipeline = Pipeline(
-            config, self._inputs, files, journal=journal, shipper=shipper, schemas=schemas
+            config,
+            self._inputs,
+            files,
+            journal=journal,
+            shipper=shipper,
+            schemas=schemas,
+            begun=self._remember_inputs,
         )
         copied_from, damage = state.is_copy_of or "", state.damage or ""
         return Parts(journal, schemas, shipper, files, pipeline, copied_from, damage)
@@ -113,7 +118,6 @@ class Agent:
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
-        self._remember_inputs()
 
     def stop(self) -> bool:
         """Whether every line that was read is acknowledged."""
@@ -153,9 +157,10 @@ class Agent:
             log.exception("reading ended")
             self._failure = f"reading ended: {error!r}"
 
-    def _remember_inputs(self) -> None:
+    def _remember_inputs(self, names: Collection[str]) -> None:
+        """Once the journal knows where each of their files begins."""
         try:
-            write_names(Path(self._config.data_dir), {each.label for each in self._inputs})
+            write_names(Path(self._config.data_dir), names)
         except OSError as error:
             log.warning("names of inputs could not be written down error=%s", error.strerror)
 

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agent.beating import Beating
@@ -56,12 +56,16 @@ class Pipeline:
         journal: Journal,
         shipper: Shipper,
         schemas: TopicSchemas,
+        begun: Callable[[Collection[str]], None],
     ) -> None:
+        """`begun` is told of inputs by name, when the first look at their files is written down."""
         self._config = config
         self._files = files
         self._journal = journal
         self._shipper = shipper
         self._schemas = schemas
+        self._begun = begun
+        self._begins = True
         self._orders: deque[Order] = deque()
         self._stopping = threading.Event()
         self._cpu = CpuAllowance(config.limits.cpu, time.monotonic(), cpu_seconds())
@@ -114,6 +118,9 @@ class Pipeline:
         self._do_orders()
         self.following.expect(self._files.look(now))
         self.following.note(now)
+        if self._begins:
+            self._begins = False
+            self._begun(self.feeds.keys())
         is_behind = self._read(now)
         self.destinations.close_due(now)
         self._beating.beat(now)
@@ -217,6 +224,7 @@ class Pipeline:
             self._orders.popleft()
 
     def _feed(self, inputs: Sequence[Input]) -> None:
+        self._begins = True
         now = time.monotonic()
         wanted = {each.label: each for each in inputs}
         for name in [name for name in self.feeds if name not in wanted]:

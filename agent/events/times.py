@@ -70,7 +70,7 @@ class Iso8601:
         if millis is not None and second is not None and len(value) <= _LONGEST:
             return second + millis
         at = self._read(value)
-        if millis is not None and value[19] in ".,":
+        if millis is not None and value[19] in ".," and len(value) <= _LONGEST:
             if len(self._seconds) >= _MOST_REMEMBERED:
                 self._seconds.clear()
             self._seconds[rest] = at - millis
@@ -179,6 +179,8 @@ class _Remembered:
         return self._times.get(value) if value.__class__ is str else None
 
     def put(self, value: str, at: int) -> None:
+        if len(value) > _LONGEST:
+            return
         if len(self._times) >= _MOST_REMEMBERED:
             self._times.clear()
         self._times[value] = at

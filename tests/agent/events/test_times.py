@@ -1,5 +1,6 @@
 """When an event happened, in every way in which a line may say so."""
 
+import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -208,3 +209,18 @@ def test_times_that_are_not_believed_are_put_on_the_bound_and_counted() -> None:
     assert outcome.clamped == 4
     (dead,) = read(reader, b'{"a": "x", "t": 5}\n').dead
     assert dead.time == NOW - 400 * day
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (Time(field="t"), "2026-11-20T14:37:00.123Z"),
+        (Time(field="t", format="rfc3164"), "Nov 20 14:37:00"),
+    ],
+)
+def test_long_texts_are_not_remembered(time: Time, text: str) -> None:
+    """Anybody who writes lines could fill the memory with them."""
+    read = time_reader(time)
+    for size in range(20):
+        read(text + " " * (1_000_000 + size), 1_795_000_000_000)
+    assert len(pickle.dumps(vars(read))) < 10_000
