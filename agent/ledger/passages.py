@@ -20,6 +20,11 @@ Json = dict[str, Any]
 PathOf = Callable[[str], str]
 
 
+def path_text(path: str) -> str:
+    """What is not UTF-8 in a name is replaced, as in events."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def passages_of(shipped: Iterable[Shipped], path_of: PathOf) -> list[Json]:
     """One for each partition and leader epoch, runs in the order of offsets."""
     together: dict[tuple[str, str, int, int], list[Shipped]] = defaultdict(list)
@@ -48,7 +53,7 @@ def finished_json(finished: Finished) -> Json:
     return {
         "topic": finished.topic,
         "source": finished.source,
-        "path": finished.path,
+        "path": path_text(finished.path),
         "events": finished.events,
         "size": finished.size,
     }
@@ -75,7 +80,7 @@ def merged(runs: Iterable[Run]) -> list[Run]:
 def run_json(run: Run, path_of: PathOf) -> Json:
     return {
         "source": run.source,
-        "path": path_of(run.source),
+        "path": path_text(path_of(run.source)),
         "seq": run.seq,
         "events": run.events,
         "position": run.position,
@@ -86,7 +91,7 @@ def run_json(run: Run, path_of: PathOf) -> Json:
                 "fate": each.fate.value,
                 "count": each.count,
                 "bytes": each.bytes,
-                "reason": each.reason,
+                "reason": path_text(each.reason),
             }
             for each in run.excepted
         ],

@@ -1,40 +1,59 @@
 """The agent's part of the ledger: what is said of batches, files and times, and when.
 
 Statements stay in the journal until the entry that makes them is acknowledged itself; an entry is
-journalled before it is sent, with its number, so that repeating it changes nothing. One batch of
-entries is on its way at a time. Nobody waits for the ledger.
+journalled before it is sent, with its number, so that repeating it changes nothing. What was said
+is on its way before more is. Nobody waits for the ledger.
+
+An entry that cannot be written, or that `_audit` calls too large although it makes one statement
+only, is left out, and that is said: the others go on.
 """
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from agent.config import AgentConfig
 from agent.journal.journal import Journal
+from agent.journal.state import Statement
 from agent.ledger.entries import Draft, drafts, entry
 from agent.ledger.heartbeats_said import Heartbeats
-from agent.parcels import Cargo, Outgoing, Parcel
+from agent.ledger.passages import path_text
+from agent.parcels import Cargo, Eventless, Outgoing, Parcel
+from agent.runs import SourceId
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
 from client.delivery import Batch, TopicPartition
 from schemas.envelope import Encoder
+from schemas.errors import BadMessage
 from wire.compression import Codec
 from wire.records import Record, build_batch
 
 APP: Final = "penstock-agent"
 PATH_SECONDS: Final = 3600.0
+MOST_BYTES: Final = 256 * 1024  # of an entry, about
+MOST_ENTRIES: Final = 4  # at once
+
+log = logging.getLogger(__name__)
 
 
 class Ledger:
     """The shipping thread's, but for `heartbeat`."""
 
     def __init__(
-        self, config: AgentConfig, journal: Journal, clock: Callable[[], float] = time.monotonic
+        self,
+        config: AgentConfig,
+        journal: Journal,
+        is_placed: Callable[[str], bool],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`is_placed` says whether it is known which topic of that name a run is about."""
         self._config = config
         self._journal = journal
+        self._is_placed = is_placed
         self._clock = clock
         self._window_millis = config.window * 1000
+        self._most_bytes = MOST_BYTES
         self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
@@ -46,80 +65,120 @@ class Ledger:
         """Up to when everything of each topic is acknowledged, in milliseconds. Any thread."""
         self._told = until, lag_bytes
 
-    @property
-    def next_time(self) -> float:
-        return self._due
-
     def has_more(self) -> bool:
-        """Whether there is anything to be said."""
+        """Whether there is anything to be said now."""
         self._take_heartbeat()
-        return self._heartbeats.due or self._journal.sizes.statements > 0
+        return self._heartbeats.due or bool(self._statements())
+
+    def too_large(self) -> None:
+        """`_audit` has refused an entry: the next ones are smaller."""
+        self._most_bytes = max(1, self._most_bytes // 2)
 
     def entries(
-        self, target: TopicPartition, schema: TopicSchema, now_millis: int, *, hurry: bool = False
-    ) -> Outgoing | None:
-        """What is to be said now, in the journal already; None if it is nothing, or not time yet.
+        self,
+        target: TopicPartition,
+        schema: TopicSchema,
+        now_millis: int,
+        *,
+        most_batch_bytes: int,
+        hurry: bool = False,
+    ) -> Sequence[Outgoing]:
+        """What is to be said now, in the journal already; nothing if it is not time yet.
 
-        Whoever gets one does not come again before it is acknowledged. Raises JournalFull.
+        Whoever gets some does not come again before they are acknowledged. Raises JournalFull.
         """
         now = self._clock()
         if not hurry and now < self._due:
-            return None
+            return ()
+        self._due = now + self._config.ledger_interval
         self._take_heartbeat()
-        statements = self._journal.unpublished
+        if self._encoder is None or schema.id != self._encoder_id:
+            self._encoder, self._encoder_id = Encoder(schema.schema, schema.id), schema.id
         paths: dict[str, float] = {}
-        found = drafts(statements, lambda source: self._path(source, paths, now), self._topic_id)
+        statements = self._statements()
+        most_bytes = min(self._most_bytes, most_batch_bytes)
+        found = self._drafts(statements, paths, now, most_bytes)
         heartbeats = self._heartbeats.statements(now) if self._heartbeats.due else []
         if heartbeats:
-            found.append(Draft({"heartbeats": heartbeats}, ()))
-        self._due = now + self._config.ledger_interval
+            found.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         if not found:
-            return None
-        outgoing = self._outgoing(found, target, schema, now_millis)
-        self._journal.parcel(Parcel([outgoing], (), {}))
+            return ()
+        batches = [self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(found)]
+        self._journal.parcel(Parcel(batches, (), {}))
         recent = {each: at for each, at in self._paths_said.items() if now - at < PATH_SECONDS}
         self._paths_said = recent | paths
         if heartbeats:
             self._heartbeats.said(heartbeats, now)
-        if len(outgoing.covers) < len(statements):
+        if sum(len(each.covers) for each in batches) < len(statements):
             self._due = now
-        return outgoing
+        return batches
 
     def _take_heartbeat(self) -> None:
         told, self._told = self._told, None
         if told is not None:
             self._heartbeats.tell(*told)
 
-    def _outgoing(
-        self, found: list[Draft], target: TopicPartition, schema: TopicSchema, now_millis: int
-    ) -> Outgoing:
-        if self._encoder is None or schema.id != self._encoder_id:
-            self._encoder, self._encoder_id = Encoder(schema.schema, schema.id), schema.id
-        records = []
-        for at, draft in enumerate(found):
-            header = {
-                "time": now_millis,
-                "host": self._config.host_name,
-                "app": APP,
-                "source": self._journal.agent_id,
-                "seq": self._journal.ledger_seq + at,
-                "position": 0,
-            }
-            value = self._encoder.encode(
-                entry(
-                    draft.lists,
-                    header,
-                    cluster=self._config.cluster,
-                    window_millis=self._window_millis,
-                )
-            )
-            records.append(Record(at, now_millis, None, value))
+    def _statements(self) -> list[Statement]:
+        """A run without a batch is about a topic that must be known first."""
+        return [
+            each
+            for each in self._journal.unpublished
+            if not isinstance(each, Eventless) or self._is_placed(each.topic)
+        ]
+
+    def _drafts(
+        self, statements: Sequence[Statement], paths: dict[str, float], now: float, most_bytes: int
+    ) -> list[Draft]:
+        """As many as are said at once, all of them such that they can be written."""
+        found: list[Draft] = []
+        for draft in drafts(
+            statements,
+            lambda source: self._path(source, paths, now),
+            self._topic_id,
+            window_millis=self._window_millis,
+            most_bytes=most_bytes,
+        ):
+            if len(found) >= MOST_ENTRIES and found[-1].covers:
+                break
+            found.append(draft)
+        if all(map(self._can_be_written, found)):
+            return found
+        covered = {number for draft in found for number in draft.covers}
+        single = [
+            Draft(*_alone(each, self._topic_id, self._window_millis))
+            for each in statements
+            if each.number in covered
+        ]
+        return [each if self._can_be_written(each) else _left_out(each) for each in single]
+
+    def _can_be_written(self, draft: Draft) -> bool:
+        assert self._encoder is not None
+        try:
+            self._encoder.encode(entry(draft, _NO_HEADER, cluster=self._config.cluster))
+        except BadMessage as error:
+            if len(draft.covers) <= 1:
+                log.error("a statement is left out of the ledger error=%r", str(error))
+            return False
+        return True
+
+    def _outgoing(self, draft: Draft, at: int, target: TopicPartition, now_millis: int) -> Outgoing:
+        assert self._encoder is not None
+        header = {
+            "time": now_millis,
+            "host": path_text(self._config.host_name),
+            "app": APP,
+            "source": self._journal.agent_id,
+            "seq": self._journal.ledger_seq + at,
+            "position": 0,
+        }
+        value = self._encoder.encode(entry(draft, header, cluster=self._config.cluster))
         codec = Codec[self._config.batches.compression.name]
+        record = Record(0, now_millis, None, value)
         return Outgoing(
             number=self._journal.next_number(),
             cargo=Cargo.LEDGER,
-            batch=Batch(target, build_batch(records, codec=codec, leader_epoch=-1)),
-            covers=tuple(number for draft in found for number in draft.covers),
+            batch=Batch(target, build_batch([record], codec=codec, leader_epoch=-1)),
+            covers=draft.covers,
         )
 
     def _path(self, source: str, said: dict[str, float], now: float) -> str:
@@ -127,10 +186,33 @@ class Ledger:
         before = said.get(source, self._paths_said.get(source, -PATH_SECONDS))
         if now - before < PATH_SECONDS:
             return ""
-        known = self._journal.known_source(source)  # type: ignore[arg-type]
+        known = self._journal.known_source(SourceId(source))
         said[source] = now
         return known.path if known else ""
 
     def _topic_id(self, topic: str) -> str:
         chosen = self._journal.chosen(topic)
         return chosen.topic_id if chosen else ""
+
+
+_NO_HEADER: Final = {"time": 0, "host": "", "app": "", "source": "", "seq": 0, "position": 0}
+
+
+def _alone(
+    statement: Statement, topic_id: Callable[[str], str], window_millis: int
+) -> tuple[dict[str, object], tuple[int, ...], int]:
+    """What it says by itself, in one entry however large, without paths."""
+    (draft,) = list(
+        drafts(
+            [statement],
+            lambda _: "",
+            topic_id,
+            window_millis=window_millis,
+            most_bytes=MOST_BYTES,
+        )
+    )[-1:]
+    return draft.lists, draft.covers, draft.window_millis
+
+
+def _left_out(draft: Draft) -> Draft:
+    return Draft({}, draft.covers, draft.window_millis)

@@ -56,7 +56,7 @@ class Refused:
                 "reason": f"{reason} (event {header.seq} of source {header.source})",
                 "raw": event.value[:MOST_RAW],
                 "offset": header.position,
-                "path": self._path_of(header.source),
+                "path": _text(self._path_of(header.source)),
                 "size": bytes_of(runs[0]) if runs else UNKNOWN,
             }
         )
@@ -73,6 +73,11 @@ class Refused:
     def posted(self) -> None:
         """The letter is in the journal."""
         self._seq += 1
+
+
+def _text(path: str) -> str:
+    """What is not UTF-8 in a name is replaced, as in events."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def shortened(letter: Record, schema: TopicSchema) -> Record | None:

@@ -4,6 +4,7 @@ A few at a time, the others wait. An answer is a call that the shipping thread m
 answers. Threads end with their question; whoever closes does not wait for them.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,10 +12,12 @@ from typing import Final, TypeVar
 
 from client.addresses import Address
 from client.brokers import Brokers
-from client.errors import ClientError
+from client.errors import ClientError, NotKafka
 
 MOST_AT_ONCE: Final = 4
 _PATIENCE_SECONDS: Final = 10.0
+
+log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 GoesOn = Callable[[], bool]
@@ -54,10 +57,9 @@ class Questions:
                     answer = question(brokers, self._goes_on)
             except ClientError as error:
                 answer = error
-            except Exception as error:  # noqa: BLE001 - a bug: whoever takes answers must know
-                bug = error
-                self._answer(lambda: _raise(bug))
-                return
+            except Exception as error:
+                log.exception("a question failed")
+                answer = NotKafka(f"an answer that nobody expected: {error!r}")
             self._answer(lambda: answered(answer))
 
         with self._lock:
@@ -94,7 +96,3 @@ class Questions:
             self._answers.append(call)
             self._start_next()
         self._answered()
-
-
-def _raise(error: Exception) -> None:
-    raise error

@@ -4,6 +4,7 @@ Whatever is done, every event is in exactly one of the new batches, in the order
 a dead letter; and the bookkeeping says so, byte by byte.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,12 +15,20 @@ from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import Refused, shortened
 from agent.shipping.event_headers import event_header
+from agent.shipping.ledger_entries import without_statements
 from agent.shipping.rebuilding import TimeBounds, batch_of, codec_of, contents
-from agent.shipping.run_cutting import cut_runs, dead_lettered, window_counts
+from agent.shipping.run_cutting import (
+    cut_runs,
+    dead_lettered,
+    dead_lettered_of_spread,
+    window_counts,
+)
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 from wire.compression import Codec
 from wire.records import Record
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +52,14 @@ class Workshop:
     def __init__(
         self,
         next_number: Callable[[], int],
-        window_millis: int,
         refused: Refused,
         post: Callable[[str], Post | None],
+        ledger_too_large: Callable[[], None],
     ) -> None:
-        """`post` knows about the topic of dead letters; None while nobody does."""
+        """`post` knows about the topic of dead letters; None while nobody does. `ledger_too_large`
+        is told that entries must be smaller."""
         self._next_number = next_number
-        self._window_millis = window_millis
+        self._ledger_too_large = ledger_too_large
         self._refused = refused
         self._post = post
 
@@ -137,7 +147,7 @@ class Workshop:
     ) -> Replacement | None:
         topic = outgoing.batch.target.topic
         if outgoing.cargo is Cargo.LEDGER:
-            return None
+            return self._emptied(outgoing, event) if cure is Cure.SPLIT else None
         if outgoing.cargo is Cargo.DEAD_LETTERS:
             post = self._post(topic.removesuffix(DEAD_SUFFIX))
             if cure is not Cure.SPLIT or post is None:
@@ -155,15 +165,32 @@ class Workshop:
             cargo=Cargo.DEAD_LETTERS,
             batch=batch_of(post.target, [letter.record], codec_of(outgoing.batch)),
             runs=(letter.run,),
-            windows=window_counts([event.timestamp], self._window_millis),
+            windows=window_counts([event.timestamp], outgoing.window_millis),
+            window_millis=outgoing.window_millis,
         )
         eventless = [
             Eventless(self._next_number(), topic, dead_lettered(each, reason))
             for each in outgoing.runs
         ]
+        if not outgoing.runs:
+            run = dead_lettered_of_spread(event_header(event.value or b""), reason)
+            eventless = [Eventless(self._next_number(), topic, run)]
         return Replacement([dead], eventless, letters=1)
 
     def _windows(self, outgoing: Outgoing, events: Sequence[Record]) -> tuple[WindowCount, ...]:
         if outgoing.cargo is Cargo.LEDGER:
             return ()
-        return window_counts([each.timestamp for each in events], self._window_millis)
+        return window_counts([each.timestamp for each in events], outgoing.window_millis)
+
+    def _emptied(self, outgoing: Outgoing, record: Record) -> Replacement | None:
+        """An entry of the ledger without what it says, so that its number is not missing: what it
+        covers is said again in smaller ones. A statement that no entry can hold is left out."""
+        empty = without_statements(record)
+        if empty is None:
+            return None
+        self._ledger_too_large()
+        again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
+        covers = outgoing.covers if len(outgoing.covers) == 1 else ()
+        if covers:
+            log.error("a statement is left out of the ledger, which calls it too large")
+        return Replacement([replace(again, covers=covers)])

@@ -8,7 +8,8 @@ part but the last has a line for every event, and the last has what is left, so 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from agent.runs import Excepted, Fate, Run, WindowCount
+from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
+from agent.shipping.event_headers import EventHeader
 
 
 def cut_runs(
@@ -55,6 +56,13 @@ def dead_lettered(run: Run, reason: str) -> Run:
         return run
     refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of(run), reason)
     return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
+
+
+def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
+    """The same for an event whose run is told without offsets, and counts it: an empty stretch."""
+    place = header.position
+    refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
+    return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
 
 
 def bytes_of(run: Run) -> int:

@@ -17,7 +17,7 @@ from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.journal.state import State
 from agent.ledger.publishing import Ledger
-from agent.parcels import Outgoing, Parcel
+from agent.parcels import Parcel
 from agent.runs import SourceId
 from agent.shipping.counts import Counts
 from agent.shipping.dead_letters import Refused
@@ -28,7 +28,7 @@ from agent.shipping.open_ranks import OpenRanks
 from agent.shipping.placements import Placement
 from agent.shipping.questions import Questions
 from agent.shipping.replacing import Post, Workshop
-from agent.shipping.topics import Topics
+from agent.shipping.topics import Topics, Unusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 
@@ -74,6 +74,7 @@ class Shipper:
         self._news = threading.Event()
         self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
         self._topics = Topics(journal, self._questions, self._made_anew)
+        self._ledger = Ledger(config, journal, lambda topic: self._topics.place(topic) is not None)
         self._dispatch = Dispatch(
             config.bootstrap,
             journal,
@@ -81,16 +82,15 @@ class Shipper:
             self._topics,
             Workshop(
                 journal.next_number,
-                config.window * 1000,
                 Refused(journal.next_source, self._path_of),
                 self._post,
+                self._ledger.too_large,
             ),
             self._ranks,
             self.counts,
             request_seconds=request_seconds,
             stand_seconds=stand_seconds,
         )
-        self._ledger = Ledger(config, journal)
         self._stalled: dict[str, str] = {}
         self._trouble_since: dict[TopicPartition, float] = {}
         self._journal_trouble = ""
@@ -248,17 +248,18 @@ class Shipper:
     def _publish(self) -> None:
         if not self._config.ledger or self._ledger_is_open():
             return
-        hurry = self._draining and self._ranks.oldest() is None
-        outgoing = self._entries(hurry=hurry)
-        if outgoing is not None:
-            self._enter(Load(outgoing, outgoing.number))
-
-    def _entries(self, *, hurry: bool) -> Outgoing | None:
         placement, schema = self._topics.place(LEDGER_TOPIC), self._schemas.ledger
         if placement is None or schema is None:
-            return None
-        now_millis = time.time_ns() // 1_000_000
-        return self._ledger.entries(placement.target, schema, now_millis, hurry=hurry)
+            return
+        batches = self._ledger.entries(
+            placement.target,
+            schema,
+            time.time_ns() // 1_000_000,
+            most_batch_bytes=self._topics.batch_bytes(LEDGER_TOPIC),
+            hurry=self._draining and self._ranks.oldest() is None,
+        )
+        for each in batches:
+            self._enter(Load(each, each.number))
 
     def _ledger_is_open(self) -> bool:
         return self._ranks.in_flight(LEDGER_TOPIC)[0] > 0
@@ -290,11 +291,19 @@ class Shipper:
             if why is not None:
                 found[lane.target.topic] = why
         for topic, error in self._topics.troubles().items():
-            if self._topics.place(topic) is None:
+            if self._topics.place(topic) is None or isinstance(error, Unusable):
                 found.setdefault(topic, str(error))
         if found != self._stalled:
+            self._say_stalls(found)
             self._stalled = found
             self._ranks.wake()
+
+    def _say_stalls(self, found: Mapping[str, str]) -> None:
+        """Once when a topic stops, and once when it goes on."""
+        for topic in found.keys() - self._stalled.keys():
+            log.warning("topic does not move topic=%s error=%r", topic, found[topic])
+        for topic in self._stalled.keys() - found.keys():
+            log.info("topic moves again topic=%s", topic)
 
     def _guarded(self, answered: object) -> None:
         assert callable(answered)

@@ -28,11 +28,16 @@ from wire.messages.list_offsets import LATEST
 
 REFRESH_SECONDS: Final = 60.0
 DEFAULT_BATCH_BYTES: Final = 1_000_000
+LEAST_BATCH_BYTES: Final = 512
 UNKNOWN_BOUNDS: Final = TimeBounds(3_600_000, 0)
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
 
 log = logging.getLogger(__name__)
+
+
+class Unusable(ClientError):
+    """A topic that takes nothing, as it is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +192,16 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
     partitions = range(len(topic.partitions))
     found = offsets_at(brokers, name, partitions, LATEST) if ends else {}
     configs = _configs(brokers, name)
+    batch_bytes = _number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES)
+    if not partitions or batch_bytes < LEAST_BATCH_BYTES:
+        raise Unusable(
+            f"topic {name}: with {len(partitions)} partitions and max.message.bytes={batch_bytes} "
+            "nothing can be sent there"
+        )
     return Facts(
         topic_id=printed(topic.id),
         partitions=len(topic.partitions),
-        batch_bytes=_number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES),
+        batch_bytes=batch_bytes,
         bounds=_bounds(configs),
         ends=tuple(found[each] for each in partitions) if ends else (),
     )
@@ -214,5 +225,6 @@ def _bounds(configs: Sequence[Config]) -> TimeBounds:
 
 
 def _number(configs: Sequence[Config], name: str, default: int) -> int:
+    """What cannot be understood is as if it had not been said."""
     values = [each.value for each in configs if each.name == name and each.value]
-    return int(values[0]) if values else default
+    return int(values[0]) if values and values[0].isdecimal() else default

@@ -1,7 +1,9 @@
 """Entries of the ledger: every statement in one of them, none too large, all of the schema."""
 
-from agent.journal.state import Finished, Shipped, Statement
-from agent.ledger.entries import MOST_ENTRIES, MOST_RUNS, drafts, entry
+from dataclasses import replace
+
+from agent.journal.state import Finished, Shipped, Statement, WindowPassed
+from agent.ledger.entries import MOST_RUNS, Draft, drafts, entry
 from agent.parcels import Eventless
 from agent.runs import Excepted, Fate, Run, SourceId
 from schemas.envelope import Decoder, Encoder
@@ -15,13 +17,25 @@ def shipped_of(number: int, runs: int, base_offset: int = 0) -> Shipped:
     return Shipped(number, "t", "id", 0, 1, base_offset, runs, (), mine, ())
 
 
+def drafts_of(statements: list[Statement], most_bytes: int = 1_000_000) -> list[Draft]:
+    return list(
+        drafts(
+            statements,
+            lambda source: "/path",
+            lambda topic: f"id of {topic}",
+            window_millis=60_000,
+            most_bytes=most_bytes,
+        )
+    )
+
+
 def texts(statements: list[Statement]) -> list[dict[str, object]]:
     """As whoever reads the topic has them."""
     encoder = Encoder(built_in(LEDGER), 1)
     decoder = Decoder(lambda _: built_in(LEDGER))
     return [
-        decoder.decode(encoder.encode(entry(each.lists, HEADER, cluster="c", window_millis=60_000)))
-        for each in drafts(statements, lambda source: "/path", lambda topic: f"id of {topic}")
+        decoder.decode(encoder.encode(entry(each, HEADER, cluster="c")))
+        for each in drafts_of(statements)
     ]
 
 
@@ -33,7 +47,7 @@ def test_one_of_each() -> None:
         Finished(3, SourceId("s"), "t", "/log.1", 4, 90),
         shipped_of(4, 1, base_offset=-1),
     ]
-    (draft,) = drafts(statements, lambda source: "", lambda topic: "")
+    (draft,) = drafts_of(statements)
     assert draft.covers == (1, 2, 3, 4)
     (text,) = texts(statements)
     assert text["header"] == HEADER
@@ -52,20 +66,36 @@ def test_one_of_each() -> None:
 
 def test_many_runs_are_spread_over_entries() -> None:
     statements: list[Statement] = [shipped_of(at, 700, 700 * at) for at in range(6)]
-    found = drafts(statements, lambda source: "", lambda topic: "")
-    assert [each.covers for each in found] == [(0, 1), (2, 3), (4, 5)]
+    assert [each.covers for each in drafts_of(statements)] == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_only_so_many_at_once() -> None:
-    statements: list[Statement] = [shipped_of(at, MOST_RUNS - 1) for at in range(9)]
-    found = drafts(statements, lambda source: "", lambda topic: "")
-    assert [each.covers for each in found] == [(at,) for at in range(MOST_ENTRIES)]
+def test_entries_are_no_larger_than_they_may_be() -> None:
+    """Events of a backlog may lie in thousands of windows."""
+    windows = tuple(WindowPassed(60_000 * at, 1, 0, 0) for at in range(5_000))
+    statements: list[Statement] = [
+        replace(shipped_of(at, 1, at), windows=windows) for at in range(20)
+    ]
+    found = drafts_of(statements, 256 * 1024)
+    assert [number for each in found for number in each.covers] == list(range(20))
+    encoder = Encoder(built_in(LEDGER), 1)
+    sizes = [len(encoder.encode(entry(each, HEADER, cluster="c"))) for each in found]
+    assert max(sizes) < 256 * 1024
+    assert len(drafts_of(statements, 1)) == 20
+
+
+def test_windows_of_another_length_are_said_as_such() -> None:
+    before = replace(shipped_of(1, 1), window_millis=1_000)
+    found = drafts_of([shipped_of(2, 1), before, shipped_of(3, 1)])
+    assert [(each.covers, each.window_millis) for each in found] == [
+        ((2, 3), 60_000),
+        ((1,), 1_000),
+    ]
 
 
 def test_a_batch_with_too_many_runs() -> None:
     runs = 2 * MOST_RUNS + 1
     for offset in (5, -1):
-        found = drafts([shipped_of(1, runs, offset)], lambda source: "", lambda topic: "")
+        found = drafts_of([shipped_of(1, runs, offset)])
         covers = [each.covers for each in found]
         assert covers == [()] * (len(found) - 1) + [(1,)]
         passages = [each.lists["passages"][0] for each in found]

@@ -1,11 +1,15 @@
 """The ledger as it is published: repeated byte for byte, nothing missing, nobody waiting for it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from agent.config import LEDGER_TOPIC
+import pytest
+
+from agent.config import LEDGER_TOPIC, Batches, Compression
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
+from agent.shipping.placements import printed
 from tests.agent.shipping.agent_side import (
     WINDOW_MILLIS,
     AgentSide,
@@ -92,13 +96,118 @@ def test_nobody_waits_for_the_ledger(tmp_path: Path) -> None:
         assert side.state.statements
 
 
-def test_a_batch_of_entries_that_is_too_large_is_split(tmp_path: Path) -> None:
-    with RefusingBroker() as broker, agent_side(broker.bootstrap, tmp_path) as side:
-        broker.rule = refusing(ErrorCode.message_too_large, [1])
-        side.shipper.heartbeat({TOPIC: WINDOW_MILLIS}, 0)
-        ship(side, 5)
-        wait_for(lambda: covered(broker) == 5)
+def test_an_entry_that_is_too_large_is_said_in_smaller_ones(tmp_path: Path) -> None:
+    """And none of their numbers is missing."""
+
+    def rule(topic: str, batch: memoryview) -> Outcome:
+        large = topic == LEDGER_TOPIC and len(batch) > 2_000
+        return Outcome(False, ErrorCode.message_too_large) if large else TAKEN
+
+    with RefusingBroker(rule) as broker:
+        options = {"ledger_interval": 1_000.0, "batches": Batches(compression=Compression.NONE)}
+        with agent_side(broker.bootstrap, tmp_path, **options) as side:
+            for _ in range(60):
+                ship(side, 1)
+                ship_one_of_another_file(side)
+        assert covered(broker) == 120
+        assert seqs(broker) == list(range(len(seqs(broker))))
+
+
+def ship_one_of_another_file(side: AgentSide) -> None:
+    side.ship(side.new_source(TOPIC), ["x"])
+
+
+def test_a_statement_that_no_entry_can_hold_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    large = [0]
+
+    def rule(topic: str, batch: memoryview) -> Outcome:
+        if topic == LEDGER_TOPIC and len(batch) > 600:
+            large[0] += 1
+            return Outcome(False, ErrorCode.message_too_large)
+        return TAKEN
+
+    options = {"batches": Batches(compression=Compression.NONE)}
+    with RefusingBroker(rule) as broker, agent_side(broker.bootstrap, tmp_path, **options) as side:
+        ship(side, 1)
+        source = next(iter(side.sources.values()))
+        reason = "x" * 1_000
+        filtered = Excepted(Fate.FILTERED, 4, 40, reason)
+        run = Run(source.id, source.seq, 0, source.position, source.position + 40, 0, (filtered,))
+        progress = {source.id: Progress(source.position + 40, source.seq)}
+        number = side.journal.next_number()
+        side.journal.parcel(Parcel((), [Eventless(number, TOPIC, run)], progress))
+        wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+        assert large[0] > 0
+        assert caplog.text.count("left out of the ledger") == 1
+        assert covered(broker) == 1
     assert seqs(broker) == list(range(len(seqs(broker))))
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    name = "/logs/caf\udce9.log"
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            source = side.new_source(TOPIC)
+            side.journal.source(replace(source.known(), path=name))
+            side.ship(source, ["x"])
+            side.settle()
+            side.journal.finished(source.id, 1)
+        entries = broker.events(LEDGER_TOPIC)
+        paths = [
+            run["path"]
+            for entry in entries
+            for passage in entry["passages"]
+            for run in passage["runs"]
+        ]
+        (finished,) = (each for entry in entries for each in entry["finished"])
+        assert [*filter(None, paths), finished["path"]] == ["/logs/caf\ufffd.log"] * 2
+
+
+def test_what_cannot_be_written_is_left_out_and_the_rest_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RefusingBroker() as broker:
+        options = {"ledger_interval": 1_000.0}
+        with agent_side(broker.bootstrap, tmp_path, **options) as side:
+            ship(side, 2)
+            (source,) = side.sources.values()
+            run = Run(source.id, 1 << 63, 0, source.position, source.position, 0)
+            eventless = Eventless(side.journal.next_number(), TOPIC, run)
+            side.journal.parcel(Parcel((), [eventless], {}))
+            ship(side, 2)
+        assert covered(broker) == 4
+        assert caplog.text.count("a statement is left out of the ledger") == 1
+    assert side.shipper.failure is None
+
+
+def test_runs_wait_until_it_is_known_which_topic_they_are_about(tmp_path: Path) -> None:
+    with RefusingBroker() as broker:
+        broker.missing.add(TOPIC)
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            source = side.new_source(TOPIC)
+            lost = Excepted(Fate.LOST, -1, 10, "gone")
+            run = Run(source.id, 0, 0, 0, 10, 0, (lost,))
+            eventless = Eventless(side.journal.next_number(), TOPIC, run)
+            side.journal.parcel(Parcel((), [eventless], {source.id: Progress(10)}))
+            ship_other(side)
+            wait_for(lambda: covered(broker) == 1)
+            assert side.journal.sizes.statements == 1
+            broker.missing.clear()
+            wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+        (passage,) = (
+            each
+            for entry in broker.events(LEDGER_TOPIC)
+            for each in entry["passages"]
+            if each["partition"] < 0
+        )
+        assert passage["topic_id"] == printed(broker.topic_id)
+
+
+def ship_other(side: AgentSide) -> None:
+    side.ship(side.new_source("other"), ["x"])
+    side.settle()
 
 
 def test_without_a_schema_statements_wait(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ class RefusingBroker:
         self.topic_id = uuid.uuid4()
         self.forbidden: dict[int, ErrorCode] = {}  # by the keys of APIs
         self.no_topics: ErrorCode = ErrorCode.none
+        self.missing: set[str] = set()  # topics
         self.identities = 0
         self._lock = threading.Lock()
         self._scripted = ScriptedBroker([self._answer] * 100_000)
@@ -206,12 +207,16 @@ class RefusingBroker:
                 MetadataResponseTopic(
                     name=each.name,
                     topic_id=self.topic_id,
-                    error_code=self.no_topics,
-                    partitions=() if self.no_topics else (partition,),
+                    error_code=self._trouble_with(each.name),
+                    partitions=() if self._trouble_with(each.name) else (partition,),
                 )
                 for each in asked.topics or ()
             ),
         )
+
+    def _trouble_with(self, topic: str) -> ErrorCode:
+        missing = topic in self.missing
+        return ErrorCode.unknown_topic_or_partition if missing else self.no_topics
 
     def _produce(self, asked: Any) -> ProduceResponse | None:
         answers = []

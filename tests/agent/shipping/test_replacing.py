@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.ledger.entries import Draft, entry
 from agent.parcels import Cargo, Outgoing
 from agent.runs import Fate, SourceId
 from agent.shipping.cures import Cure
@@ -11,11 +12,12 @@ from agent.shipping.dead_letters import Refused
 from agent.shipping.rebuilding import TimeBounds, contents
 from agent.shipping.replacing import Post, Replacement, Workshop
 from agent.topic_schemas.values import TopicSchema
-from client.delivery import TopicPartition
-from schemas.envelope import Decoder
-from schemas.event_schemas import DEAD_LETTER, built_in
+from client.delivery import Batch, TopicPartition
+from schemas.envelope import Decoder, Encoder
+from schemas.event_schemas import DEAD_LETTER, LEDGER, built_in
 from tests.agent.shipping.agent_side import (
     DEAD_ID,
+    LEDGER_ID,
     WINDOW_MILLIS,
     Source,
     events_of,
@@ -23,6 +25,7 @@ from tests.agent.shipping.agent_side import (
     schema_of,
 )
 from wire.compression import Codec
+from wire.records import Record, build_batch
 
 NOW = 1_700_000_000_000
 TARGET, DEAD = TopicPartition("t", 0), TopicPartition("t.dead", 2)
@@ -43,9 +46,9 @@ def workshop(*, knows_dead_letters: bool = True) -> Workshop:
     schema = TopicSchema("t.dead", DEAD_ID, 1, built_in(DEAD_LETTER))
     return Workshop(
         Numbers(),
-        WINDOW_MILLIS,
         Refused(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
         lambda topic: Post(DEAD, schema) if knows_dead_letters else None,
+        lambda: None,
     )
 
 
@@ -88,14 +91,27 @@ def test_halves_have_the_same_events_and_bytes() -> None:
     assert starts == {window.start for window in whole.windows}
 
 
-def test_the_last_half_covers_what_a_batch_of_the_ledger_says() -> None:
-    source = Source(SourceId("a"), "t")
-    part = events_of(source, ["x", "y"], [NOW, NOW])
-    batch = outgoing_of(1, TARGET, [part]).batch
-    halves = cured(Outgoing(1, Cargo.LEDGER, batch, covers=(7, 8)), Cure.SPLIT).batches
-    assert [each.covers for each in halves] == [(), (7, 8)]
-    alone = Outgoing(2, Cargo.LEDGER, halves[0].batch, covers=(7,))
-    assert workshop().replacement(alone, Cure.SPLIT, "no", BOUNDS, NOW) is None
+def ledger_batch(beats: int, covers: tuple[int, ...]) -> Outgoing:
+    """An entry with so many heartbeats."""
+    header = {"time": NOW, "host": "h", "app": "a", "source": "me", "seq": 7, "position": 0}
+    beat = {"until": NOW, "lag_bytes": 0}
+    draft = Draft({"heartbeats": [beat] * beats}, covers, 60_000)
+    value = Encoder(built_in(LEDGER), LEDGER_ID).encode(entry(draft, header, cluster="c"))
+    data = build_batch([Record(0, NOW, None, value)], leader_epoch=-1)
+    return Outgoing(1, Cargo.LEDGER, Batch(TARGET, data), covers=covers)
+
+
+@pytest.mark.parametrize(("covers", "kept"), [((7, 8), ()), ((7,), (7,)), ((), ())])
+def test_an_entry_that_is_too_large_keeps_its_number_and_says_nothing(
+    covers: tuple[int, ...], kept: tuple[int, ...]
+) -> None:
+    """What it covers is said again, unless it is a single statement."""
+    (again,) = cured(ledger_batch(3, covers), Cure.SPLIT).batches
+    assert again.covers == kept
+    said = Decoder(schema_of).decode(values(again)[0] or b"")
+    assert (said["header"]["seq"], said["heartbeats"]) == (7, [])
+    assert workshop().replacement(again, Cure.SPLIT, "no", BOUNDS, NOW) is None
+    assert workshop().replacement(ledger_batch(3, covers), Cure.DEAD_LETTER, "", BOUNDS, 0) is None
 
 
 @pytest.mark.parametrize("cure", [Cure.SPLIT, Cure.DEAD_LETTER])
@@ -127,7 +143,11 @@ def test_of_events_that_are_spread_over_partitions_no_batch_has_runs() -> None:
     halves = cured(replace(whole, runs=()), Cure.SPLIT).batches
     assert values(*halves) == values(whole)
     found = cured(halves[1], Cure.SPLIT)
-    assert found.eventless == []
+    (eventless,) = found.eventless
+    (excepted,) = eventless.run.excepted
+    assert (eventless.run.seq, eventless.run.events) == (6, 0)
+    assert eventless.run.position == eventless.run.end_position == 52
+    assert (excepted.fate, excepted.count, excepted.bytes) == (Fate.DEAD_LETTERED, 1, 0)
     (run,) = found.batches[0].runs
     assert (run.events, run.position, run.end_position) == (1, 52, -1)
 
