@@ -29,7 +29,11 @@ from wire.messages import (
     metadata,
     produce,
 )
-from wire.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
+from wire.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from wire.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
@@ -141,6 +145,7 @@ class RefusingBroker:
         self.forbidden: dict[int, ErrorCode] = {}  # by the keys of APIs
         self.no_topics: ErrorCode = ErrorCode.none
         self.missing: set[str] = set()  # topics
+        self.configs: dict[str, str] = {}  # of all of them
         self.identities = 0
         self._lock = threading.Lock()
         self._scripted = ScriptedBroker([self._answer] * 100_000)
@@ -289,6 +294,10 @@ class RefusingBroker:
             error_code=code,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
+            configs=tuple(
+                DescribeConfigsResourceResult(name=name, value=value)
+                for name, value in self.configs.items()
+            ),
         )
         return DescribeConfigsResponse(results=(result,))
 
