@@ -1,29 +1,13 @@
 """The wall clock jumps under the agent: lines are shipped as ever, and times stay within bounds."""
 
 import time
-from pathlib import Path
-
-import pytest
 
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.site import Site, stop
-from tests.system.faults import Faults, NoCompiler, compile_faults
+from tests.system.faults import Faults
 
 DAY = 86_400.0
-
-
-@pytest.fixture(scope="module")
-def faults_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return compile_faults(tmp_path_factory.mktemp("faults"))
-    except NoCompiler as reason:
-        pytest.skip(f"faults cannot be injected: {reason}")
-
-
-@pytest.fixture
-def faults(faults_library: Path, tmp_path: Path) -> Faults:
-    return Faults(faults_library, tmp_path)
 
 
 def test_jumps(site: Site, faults: Faults) -> None:

@@ -279,11 +279,7 @@ def test_what_it_says_of_itself(site: Site) -> None:
         assert table.returncode == 0, table.stderr
         assert str(path) in table.stdout
         assert source in table.stdout
-        listed = agent.command("agent", "--status", "--json", "--config", str(agent.config))
-        assert str(path) in json.dumps(json.loads(listed.stdout))
         stop(agent)
-    gone = agent.command("agent", "--status", "--config", str(agent.config))
-    assert gone.returncode != 0
     checked = agent.command("check-config", "agent", str(agent.config))
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert topic.name in checked.stdout

@@ -14,7 +14,7 @@ from tests.registry_process import RegistryProcess
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.site import Cluster, Site, stop
 from tests.system.agent.test_changes import FIRST, SECOND, SMALL, THIRD, write
-from tests.system.faults import Faults, NoCompiler, compile_faults
+from tests.system.faults import Faults
 
 DAY = 86_400.0
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
@@ -47,15 +47,6 @@ def ship_and_forget(
         site.check(topic, [a])
         # The case that is meant is that some were taken, and some were not.
         print(f"{before - FIRST} of {SECOND} lines were in the log")
-
-
-@pytest.fixture
-def faults(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Faults:
-    try:
-        library = compile_faults(tmp_path_factory.mktemp("faults"))
-    except NoCompiler as reason:
-        pytest.skip(f"faults cannot be injected: {reason}")
-    return Faults(library, tmp_path)
 
 
 def test_penstock(

@@ -8,7 +8,7 @@ PENSTOCK_AGENT_KILLS changes the number of kills.
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -19,6 +19,7 @@ from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
 from tests.system.agent.writer import Writer
+from tests.system.faults import Faults
 
 A_CAMPAIGN = 100
 DAY_MILLIS = 86_400_000
@@ -59,11 +60,18 @@ class Load:
         )
         return cls(site, site.topic(plain), site.topic(old), writers)
 
-    def agent(self) -> AgentProcess:
+    def agent(
+        self,
+        *,
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> AgentProcess:
         logs = self.site.logs
         return self.site.agent(
             {"paths": [f"{logs}/plain.log*"], "topic": self.plain.name},
             json_input(self.old.name, f"{logs}/old.log*"),
+            settings=settings,
+            environment=environment,
         )
 
     def __enter__(self) -> "Load":
@@ -94,15 +102,21 @@ class Load:
             assert not any(account.excepted for account in accounts)
 
 
-def kill_under_load(site: Site, chance: random.Random, count: int) -> None:
-    load = Load.on(site)
-    agent = load.agent()
+def kill_under_load(
+    load: Load,
+    agent: AgentProcess,
+    chance: random.Random,
+    count: int,
+    *,
+    after_kill: Callable[[], None] = lambda: None,
+) -> None:
     with load:
         for _ in range(count):
             agent.spawn()
             time.sleep(chance.uniform(0.1, 1.2))
             assert agent.alive, agent.process.last_words()
             agent.kill()
+            after_kill()
         load.stop_writing()
         agent.start()
         load.judge(agent)
@@ -113,7 +127,8 @@ def kill_under_load(site: Site, chance: random.Random, count: int) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("count", kills(usually=6))
 def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
-    kill_under_load(site, chance, count)
+    load = Load.on(site)
+    kill_under_load(load, load.agent(), chance, count)
 
 
 @pytest.mark.slow
@@ -121,7 +136,24 @@ def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("count", kills(usually=3))
 def test_on_apache_kafka(kafka_site: Site, chance: random.Random, count: int) -> None:
-    kill_under_load(kafka_site, chance, count)
+    load = Load.on(kafka_site)
+    kill_under_load(load, load.agent(), chance, count)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("count", kills(usually=4))
+def test_power_lost(site: Site, chance: random.Random, faults: Faults, count: int) -> None:
+    """Of the agent's own files only what was synced is surely there. It syncs if it is told to."""
+    load = Load.on(site)
+    agent = load.agent(settings={"journal_sync": True}, environment=faults.environment)
+
+    def lose_power() -> None:
+        if agent.data_dir.exists():
+            faults.lose_power(agent.data_dir, chance)
+
+    kill_under_load(load, agent, chance, count, after_kill=lose_power)
 
 
 @pytest.fixture
