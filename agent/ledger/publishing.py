@@ -70,9 +70,9 @@ class Ledger:
         self._take_heartbeat()
         return self._heartbeats.due or bool(self._statements())
 
-    def too_large(self) -> None:
-        """`_audit` has refused an entry: the next ones are smaller."""
-        self._most_bytes = max(1, self._most_bytes // 2)
+    def too_large(self, size: int) -> None:
+        """`_audit` has refused an entry of so many bytes: the next ones are half as large."""
+        self._most_bytes = max(1, min(self._most_bytes, size) // 2)
 
     def entries(
         self,

@@ -54,7 +54,7 @@ class Workshop:
         next_number: Callable[[], int],
         refused: Refused,
         post: Callable[[str], Post | None],
-        ledger_too_large: Callable[[], None],
+        ledger_too_large: Callable[[int], None],
     ) -> None:
         """`post` knows about the topic of dead letters; None while nobody does. `ledger_too_large`
         is told that entries must be smaller."""
@@ -188,7 +188,7 @@ class Workshop:
         empty = without_statements(record)
         if empty is None:
             return None
-        self._ledger_too_large()
+        self._ledger_too_large(len(record.value or b""))
         again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:

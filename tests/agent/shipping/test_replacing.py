@@ -48,7 +48,7 @@ def workshop(*, knows_dead_letters: bool = True) -> Workshop:
         Numbers(),
         Refused(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
         lambda topic: Post(DEAD, schema) if knows_dead_letters else None,
-        lambda: None,
+        lambda size: None,
     )
 
 
