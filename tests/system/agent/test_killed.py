@@ -22,6 +22,7 @@ from tests.system.agent.writer import Writer
 from tests.system.faults import Faults
 
 A_CAMPAIGN = 100
+KILLS_IN_START_UP = 0.2
 DAY_MILLIS = 86_400_000
 
 
@@ -112,8 +113,12 @@ def kill_under_load(
 ) -> None:
     with load:
         for _ in range(count):
-            agent.spawn()
-            time.sleep(chance.uniform(0.1, 1.2))
+            if chance.random() < KILLS_IN_START_UP:
+                agent.spawn()
+                time.sleep(chance.uniform(0.1, 1.0))
+            else:
+                agent.start()
+                time.sleep(chance.uniform(0.0, 0.6))
             assert agent.alive, agent.process.last_words()
             agent.kill()
             after_kill()
@@ -169,8 +174,8 @@ def test_agent_and_broker_killed_together(loaded: Load, chance: random.Random) -
     broker = loaded.site.server
     agent = loaded.agent()
     for _ in range(2):
-        agent.spawn()
-        time.sleep(chance.uniform(0.8, 1.3))
+        agent.start()
+        time.sleep(chance.uniform(0.1, 0.6))
         first, second = chance.sample([agent.process, broker.process], 2)
         first.kill()
         time.sleep(chance.uniform(0, 0.05))
