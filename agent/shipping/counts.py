@@ -13,8 +13,7 @@ class TopicCounts:
     bytes: int = 0  # acknowledged, as they were sent
     retries: int = 0  # failures after which something was sent again
     replaced: int = 0  # batches that were refused, and cured
-    last_error: str = ""
-    acknowledged_at: float = 0.0  # monotonic
+    last_error: str = ""  # until something is acknowledged
 
 
 @dataclass(slots=True)

@@ -154,7 +154,7 @@ class Dispatch:
                 self._topics.doubt(lane.target.topic)
             lane.found_out(sent, answer, time.monotonic())
 
-        self._questions.ask(question, answered)
+        self._questions.ask(question, answered, long=True)
 
     def identity(self, spent: int | None) -> Identity | None:
         if self._own is not None and self._own.producer_id != spent:
@@ -179,7 +179,7 @@ class Dispatch:
         counts.batches += 1
         counts.events += batch.records
         counts.bytes += batch.size
-        counts.acknowledged_at = time.monotonic()
+        counts.last_error = ""
         self._leave(load)
 
     def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:

@@ -36,7 +36,7 @@ from client.verdicts import FENCED
 STAND_SECONDS: Final = 60.0
 _CURELESS_PAUSE: Final = 5.0  # what a cure needs may be known soon
 _FIRST_PAUSE: Final = 0.25
-_ASK_PAUSE: Final = 1.0
+_ASK_PAUSE: Final = 0.5
 _HIDDEN_PAUSE: Final = 0.5
 _NAMELESS_PAUSE: Final = 0.25
 
@@ -109,6 +109,7 @@ class Lane:
         self._fenced = False  # off its producer id
         self._refusal: tuple[Load, ClientError] | None = None
         self._error: ClientError | None = None  # that brought it back
+        self._unanswered = 0  # questions in a row
         self._failures = 0  # since something was acknowledged
         self._handed = 0  # so many of the first loads need not be handed to the producer
         self._repeats = 0  # so many are to be acknowledged before it flows
@@ -221,8 +222,11 @@ class Lane:
         """What became of batches, or why nobody can say now."""
         self.phase = Phase.BACK
         if isinstance(answer, ClientError):
-            self.trouble, self.due = answer, now + _ASK_PAUSE
+            self._unanswered += 1
+            pause = min(STAND_SECONDS, _ASK_PAUSE * 2 ** min(self._unanswered, 6))
+            self.trouble, self.due = answer, now + pause
             return
+        self._unanswered = 0
         if self._crossing.successor(self.target):
             self.due = now
             return

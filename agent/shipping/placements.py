@@ -41,7 +41,8 @@ def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placeme
 
 
 def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
-    """Whether the topic of that name is another one now: topics never lose partitions. Where there
-    are no ids, it may be without anybody noticing."""
-    is_another = bool(known.topic_id and topic_id) and known.topic_id != topic_id
-    return is_another or partitions < known.partitions
+    """Whether the topic of that name is another one now. Where there are no ids, it may be without
+    anybody noticing, unless it has fewer partitions, which no topic ever loses."""
+    if known.topic_id and topic_id:
+        return known.topic_id != topic_id  # with fewer partitions, a broker is only behind
+    return partitions < known.partitions

@@ -1,7 +1,8 @@
 """What is asked of the cluster and may take long: each question on a thread of its own.
 
-A few at a time, the others wait. An answer is a call that the shipping thread makes when it takes
-answers. Threads end with their question; whoever closes does not wait for them.
+A few at a time, the others wait; those that may take very long keep only one another waiting. An
+answer is a call that the shipping thread makes when it takes answers. Threads end with their
+question; whoever closes does not wait for them.
 """
 
 import logging
@@ -34,8 +35,8 @@ class Questions:
         self._client_id = client_id
         self._answered = answered
         self._lock = threading.Lock()
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._running = 0
+        self._waiting: dict[bool, deque[Callable[[], None]]] = {True: deque(), False: deque()}
+        self._running = {True: 0, False: 0}
         self._answers: deque[Callable[[], None]] = deque()
         self._closed = False
 
@@ -43,6 +44,8 @@ class Questions:
         self,
         question: Callable[[Brokers, GoesOn], Answer],
         answered: Callable[[Answer | ClientError], None],
+        *,
+        long: bool = False,
     ) -> None:
         """`question` may block, and should end soon once it does not go on any more."""
 
@@ -60,11 +63,11 @@ class Questions:
             except Exception as error:
                 log.exception("a question failed")
                 answer = NotKafka(f"an answer that nobody expected: {error!r}")
-            self._answer(lambda: answered(answer))
+            self._answer(lambda: answered(answer), long)
 
         with self._lock:
-            self._waiting.append(run)
-            self._start_next()
+            self._waiting[long].append(run)
+            self._start_next(long)
 
     def take(self) -> list[Callable[[], None]]:
         """To be called, in their order."""
@@ -76,23 +79,24 @@ class Questions:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._waiting.clear()
+            for waiting in self._waiting.values():
+                waiting.clear()
             self._answers.clear()
 
     def _goes_on(self) -> bool:
         return not self._closed
 
-    def _start_next(self) -> None:
-        if self._waiting and self._running < MOST_AT_ONCE:
-            self._running += 1
-            run = self._waiting.popleft()
+    def _start_next(self, long: bool) -> None:
+        if self._waiting[long] and self._running[long] < MOST_AT_ONCE:
+            self._running[long] += 1
+            run = self._waiting[long].popleft()
             threading.Thread(target=run, name="ask brokers", daemon=True).start()
 
-    def _answer(self, call: Callable[[], None]) -> None:
+    def _answer(self, call: Callable[[], None], long: bool) -> None:
         with self._lock:
-            self._running -= 1
+            self._running[long] -= 1
             if self._closed:
                 return
             self._answers.append(call)
-            self._start_next()
+            self._start_next(long)
         self._answered()

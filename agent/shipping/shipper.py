@@ -135,11 +135,12 @@ class Shipper:
 
     def room(self, topic: str | None = None) -> bool:
         """Whether more may be read: what is on its way is bounded by `in_flight_limit`, not
-        counting topics that do not move. One topic, with its dead letters, gets half of it."""
+        counting topics that do not move. One topic, with its dead letters, gets half of it, or the
+        less the more stand still: so all of them together never take what is left."""
         most = self.in_flight_limit
         if topic is not None:
             mine = (self._ranks.in_flight(each)[1] for each in (topic, topic + DEAD_SUFFIX))
-            if sum(mine) > most / 2:
+            if sum(mine) > most / 2 / (1 + len(self._stalled)):
                 return False
         return (
             self._ranks.bytes(self._stalled) < most and self._ranks.bytes() < _MOST_STALLED * most

@@ -58,6 +58,7 @@ def test_a_topic_is_another_one() -> None:
     assert is_recreated(known, "two", 16)
     assert not is_recreated(known, "", 8)  # a broker that has no ids
     assert is_recreated(known, "", 4)
+    assert not is_recreated(known, "one", 4)  # a broker that is behind
 
 
 def test_questions_fail_and_others_go_on() -> None:
@@ -74,6 +75,13 @@ def test_questions_fail_and_others_go_on() -> None:
 
         for _ in range(MOST_AT_ONCE + 2):
             questions.ask(nonsense, got.append)
+        ended = threading.Event()
+
+        def endless(brokers: Brokers, goes_on: object) -> None:
+            ended.wait(60)
+
+        for _ in range(MOST_AT_ONCE + 1):
+            questions.ask(endless, lambda answer: None, long=True)
         questions.ask(sense, got.append)
 
         def take() -> bool:
@@ -87,4 +95,5 @@ def test_questions_fail_and_others_go_on() -> None:
         assert len(errors) == MOST_AT_ONCE + 2
         assert all(isinstance(each, NotKafka) for each in errors)
         assert 1 in got
+        ended.set()
         questions.close()
