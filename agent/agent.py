@@ -30,6 +30,7 @@ from agent.status import Phase, Status
 from agent.topic_schemas.following import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
+_PATIENCE_SECONDS: Final = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ class Agent:
         if parts is None or thread is None:
             return True
         parts.pipeline.stop()
-        thread.join()
+        thread.join(self._config.drain + _PATIENCE_SECONDS)
+        if thread.is_alive():
+            log.warning("reading does not end: a file system does not answer")
         drained = parts.shipper.stop(self._config.drain)
         parts.schemas.close()
         parts.journal.close()

@@ -147,7 +147,7 @@ class Destinations:
         self._inputs: dict[SourceId, str] = {}
         self._followed: dict[SourceId, Followed] = {}
         self._not_taken: Parcel | None = None
-        self.last_number = -1
+        self.last_number = journal.next_number() - 1  # what is open already is older
 
     def of(self, feed: Feed) -> Destination | None:
         """None as long as there is no schema."""

@@ -4,9 +4,9 @@ A piece is what lies between a position and the end of the last complete event. 
 it is read again when the file has grown, or, as it is, when it has not grown for as long as the
 reader would wait for more.
 
-The rest of a line that was too long is passed over, however long that takes, before anything of
-the line is handed on: positions within it are never told to anybody, so that a restart begins with
-the line again and comes to the same.
+The rest of a line that was too long is passed over, piece by piece, before anything of the line is
+handed on: positions within it are never told to anybody, so that a restart begins with the line
+again and comes to the same.
 """
 
 from dataclasses import replace
@@ -27,6 +27,7 @@ class Intake:
         self.followed = followed
         self.behind_since: float | None = None  # since when something is there that was not read
         self.read_at = now  # to its end, the last time
+        self.goes_on = False  # there was more than the last piece
         self._not_before = 0.0
         self._size = PIECE_BYTES
         self._stuck_at = -1  # the end of the file, when all that was complete had been read
@@ -51,11 +52,6 @@ class Intake:
         self.start_over()
         self._not_before = until
 
-    @property
-    def due_at(self) -> float:
-        """When it is due even if nothing comes."""
-        return self._final_at
-
     def start_over(self) -> None:
         """The reader has changed: what the last one waited for means nothing to it."""
         self._size, self._stuck_at, self._held = PIECE_BYTES, -1, None
@@ -67,42 +63,38 @@ class Intake:
 
         Raises OSError if the file cannot be read.
         """
-        while True:
-            position = self.followed.progress.position
-            if self._held is not None:
-                position += self._held.consumed
-            chunk = self.followed.read(self._size, position)
-            if not chunk:
-                return self._given_up() if self._is_over(position, now) else None
-            at_end = len(chunk) < self._size
-            final = at_end and position + len(chunk) == self._stuck_at and now >= self._final_at
-            cut = reader.cut(
-                chunk,
-                position,
-                now_millis=now_millis,
-                final=final,
-                most_lines=most_lines,
-                skipping=self._held is not None,
-            )
-            if not cut.consumed and not at_end:
+        position = self.followed.progress.position
+        if self._held is not None:
+            position += self._held.consumed
+        chunk = self.followed.read(self._size, position)
+        self.goes_on = False
+        if not chunk:
+            return self._given_up() if self._is_over(position, now) else None
+        at_end = len(chunk) < self._size
+        final = at_end and position + len(chunk) == self._stuck_at and now >= self._final_at
+        cut = reader.cut(
+            chunk,
+            position,
+            now_millis=now_millis,
+            final=final,
+            most_lines=most_lines,
+            skipping=self._held is not None,
+        )
+        self.goes_on = not at_end
+        if at_end and (cut.skipping or cut.consumed < len(chunk)):
+            # Not so if the next cut can take more of what is there already.
+            is_stuck = cut.wait or cut.skipping or not cut.consumed
+            self._stuck_at = position + len(chunk) if is_stuck else -1
+            self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
+        if not cut.consumed:
+            if not at_end:
                 self._size = min(2 * self._size, max(reader.most_bytes, PIECE_BYTES))
-                continue
-            if at_end and (cut.skipping or cut.consumed < len(chunk)):
-                # Not so if the next cut can take more of what is there already.
-                is_stuck = cut.wait or cut.skipping or not cut.consumed
-                self._stuck_at = position + len(chunk) if is_stuck else -1
-                self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
-            if not cut.consumed:
-                return None
-            self._size = PIECE_BYTES
-            if self._held is not None:
-                cut = one_after_the_other(self._held, cut)
-            if not cut.skipping:
-                self._held = None
-                return cut
-            self._held = cut
-            if at_end:
-                return None
+            return None
+        self._size = PIECE_BYTES
+        if self._held is not None:
+            cut = one_after_the_other(self._held, cut)
+        self._held = cut if cut.skipping else None
+        return None if cut.skipping else cut
 
     def _is_over(self, position: int, now: float) -> bool:
         """Whether a line that is passed over has had no more for long."""

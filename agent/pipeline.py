@@ -157,7 +157,7 @@ class Pipeline:
         return is_behind
 
     def _read_one(self, intake: Intake, feed: Feed, destination: Destination, now: float) -> bool:
-        """Whether anything came of it."""
+        """Whether it was worth the while."""
         assert feed.reader is not None
         most_lines = feed.lines_allowed(now)
         if most_lines == 0:
@@ -167,7 +167,7 @@ class Pipeline:
         except OSError:
             return False  # noted by the files, and told at the next look
         if cut is None:
-            return False
+            return intake.goes_on
         if not self.destinations.add(destination, intake.followed, feed, cut):
             intake.put_off(now + _PUT_OFF_SECONDS)
             return False
@@ -205,6 +205,7 @@ class Pipeline:
         if not self.full:
             log.error("nothing can be written down, nothing is read until it can error=%s", error)
         self.full = str(error)
+        self.following.expect(self._files.look(time.monotonic()))  # handles keep what is deleted
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
