@@ -101,7 +101,8 @@ def run_json(run: Run, path_of: PathOf) -> Json:
 def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
     first = shipped[0]
     runs = merged(run for each in shipped for run in each.runs)
-    delays = zip_longest(*(each.delays for each in shipped), fillvalue=0)
+    measured = all(sum(each.delays) == each.offsets for each in shipped)
+    delays = zip_longest(*(each.delays for each in shipped if measured), fillvalue=0)
     return {
         "topic": first.topic,
         "topic_id": first.topic_id,

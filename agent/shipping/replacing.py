@@ -18,6 +18,7 @@ from agent.shipping.event_headers import event_header
 from agent.shipping.ledger_entries import without_statements
 from agent.shipping.rebuilding import TimeBounds, batch_of, codec_of, contents
 from agent.shipping.run_cutting import (
+    cut_delays,
     cut_runs,
     dead_lettered,
     dead_lettered_of_spread,
@@ -126,6 +127,8 @@ class Workshop:
         if outgoing.runs:
             starts = [event_header(part[0].value or b"").position for part in parts]
             runs = list(cut_runs(outgoing.runs, counts, starts))
+        times = [[each.timestamp for each in part] for part in parts]
+        delays = cut_delays(outgoing.delays, times)
         halves = []
         for at, part in enumerate(parts):
             last = at == len(parts) - 1
@@ -136,7 +139,7 @@ class Workshop:
                     batch=batch_of(outgoing.batch.target, part, codec_of(outgoing.batch)),
                     runs=runs[at],
                     windows=self._windows(outgoing, part),
-                    delays=() if last else outgoing.delays,
+                    delays=delays[at],
                     covers=outgoing.covers if last else (),
                 )
             )
@@ -166,6 +169,7 @@ class Workshop:
             batch=batch_of(post.target, [letter.record], codec_of(outgoing.batch)),
             runs=(letter.run,),
             windows=window_counts([event.timestamp], outgoing.window_millis),
+            delays=outgoing.delays,
             window_millis=outgoing.window_millis,
         )
         eventless = [

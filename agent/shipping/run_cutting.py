@@ -76,3 +76,18 @@ def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount
         start = time - time % window_millis
         counts[start] = counts.get(start, 0) + 1
     return tuple(WindowCount(start, counts[start]) for start in sorted(counts))
+
+
+def cut_delays(delays: Sequence[int], parts: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """How late the events of each part were, given their times: as all were had at one time, the
+    latest were the least late."""
+    if sum(delays) != sum(map(len, parts)):
+        return [() for _ in parts]  # not measured
+    latest_first = sorted(
+        ((time, part) for part, times in enumerate(parts) for time in times), reverse=True
+    )
+    found = [[0] * len(delays) for _ in parts]
+    buckets = (bucket for bucket, count in enumerate(delays) for _ in range(count))
+    for (_, part), bucket in zip(latest_first, buckets, strict=True):
+        found[part][bucket] += 1
+    return [tuple(each) for each in found]

@@ -43,7 +43,7 @@ def lines_of(source: SourceId, seq: int, events: int, *excepted: Excepted) -> Ru
 def test_what_touches_is_one() -> None:
     statements = [
         shipped_of(1, 10, lines_of(A, 0, 5)),
-        shipped_of(2, 15, lines_of(A, 5, 5), lines_of(B, 0, 2), delays=(1, 2, 3)),
+        shipped_of(2, 15, lines_of(A, 5, 5), lines_of(B, 0, 2), delays=(1, 3, 3)),
         shipped_of(3, 30, lines_of(B, 2, 2)),
     ]
     (passage,) = passages_of(statements, no_path)
@@ -55,8 +55,17 @@ def test_what_touches_is_one() -> None:
         ("a", 0, 10),
         ("b", 0, 4),
     ]
-    assert passage["delays"] == [1, 9, 3]
+    assert passage["delays"] == [1, 10, 3]
     assert passage["leader_epoch"] == 3
+
+
+def test_delays_are_those_of_all_events_or_of_none() -> None:
+    statements = [
+        shipped_of(1, 0, lines_of(A, 0, 5)),
+        shipped_of(2, 5, lines_of(A, 5, 5), delays=()),
+    ]
+    (passage,) = passages_of(statements, no_path)
+    assert passage["delays"] == []
 
 
 def test_in_the_order_of_offsets() -> None:

@@ -44,6 +44,8 @@ def check_passages(brokers: Brokers, entries: Iterable[Json], target: TopicParti
     assert all(first + count == second for (first, count), (second, _) in pairwise(offsets))
     assert offsets[0][0] == log[0][0].base_offset
     assert sum(offsets[-1]) == log[-1][0].next_offset
+    for passage in passages:
+        assert sum(passage["delays"]) == sum(each["count"] for each in passage["offsets"])
     said: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     for window in (window for passage in passages for window in passage["windows"]):
         said[window["start"]][0] += window["events"]

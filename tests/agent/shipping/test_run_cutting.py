@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
-from agent.shipping.run_cutting import cut_runs, dead_lettered, window_counts
+from agent.shipping.run_cutting import cut_delays, cut_runs, dead_lettered, window_counts
 
 
 @st.composite
@@ -59,3 +59,22 @@ def test_windows() -> None:
         WindowCount(0, 2),
         WindowCount(60_000, 2),
     )
+
+
+@given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=20), st.data())
+def test_delays_are_those_of_the_events(times: list[int], data: st.DataObject) -> None:
+    now = data.draw(st.integers(0, 1 << 21))
+    cut = data.draw(st.integers(0, len(times)))
+    parts = [times[:cut], times[cut:]]
+    whole = delays_at(now, times)
+    found = cut_delays(whole, parts)
+    assert found == [delays_at(now, part) for part in parts]
+    assert cut_delays((), parts) == [(), ()]
+
+
+def delays_at(now: int, times: list[int]) -> tuple[int, ...]:
+    """As the ledger has them: below 1 ms, below 2, below 4 and so on."""
+    counts = [0] * 24
+    for time in times:
+        counts[max(0, now - time).bit_length()] += 1
+    return tuple(counts)
