@@ -4,7 +4,8 @@ The pipeline's thread. What a heartbeat says, and when it may, stands in `agent.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Mapping, Set
 from typing import Final, NamedTuple
 
 from agent.config import DEAD_SUFFIX
@@ -51,8 +52,10 @@ class Beating:
         self._lag_bytes = 0
         self._clock: _Seen | None = None
 
-    def topics(self, topics: Collection[str]) -> None:
+    def topics(self, topics: Set[str]) -> None:
         """Those that inputs are for now."""
+        for new in topics - self._topics.keys():
+            self._marked[new] = time.time_ns() // 1_000_000  # only a later scan knows its files
         self._topics = {each: self._topics.get(each) or Heartbeat() for each in topics}
 
     def beat(self, now: float) -> None:

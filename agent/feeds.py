@@ -92,6 +92,13 @@ class Feed:
         self._refused = None
         return True
 
+    def fail(self, error: Exception) -> None:
+        """Something in reading went wrong that should not have: this input stands still, so that
+        no other does."""
+        self.reader = None
+        self._refused = self.schema
+        self.stopped = f"reading it failed, see the log: {error!r}"
+
     def lines_allowed(self, now: float) -> int | None:
         """How many lines may be read now; None: any number."""
         allowed = self.bucket.lines(now)

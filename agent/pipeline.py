@@ -150,8 +150,15 @@ class Pipeline:
                 return is_behind
             if not self._shipper.room(destination.topic):
                 continue  # others go on
-            if self._read_one(intake, feed, destination, now):
-                is_behind = is_behind or followed.unread > 0
+            try:
+                more = self._read_one(intake, feed, destination, now)
+            except JournalFull:
+                raise
+            except Exception as error:
+                log.exception("reading failed, its input stands still path=%s", followed.path)
+                feed.fail(error)
+                continue
+            is_behind = is_behind or (more and followed.unread > 0)
             if self._stopping.is_set():
                 break
         return is_behind

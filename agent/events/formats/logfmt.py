@@ -12,18 +12,20 @@ import msgspec
 from agent.events.faults import Fault, shown
 
 _PAIR: Final = re.compile(
-    r'[ \t]*([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
+    r'([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
 )
 _PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*+\s*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def fields_of_logfmt(line: bytes) -> dict[str, Any]:
-    text = line.decode()
+    whole = line.decode()
+    text = whole.lstrip(" \t")
     match = _PAIRS.match(text)
     end = match.end() if match else 0
     if end < len(text):
-        raise Fault("format", f"not logfmt from character {end} on: {shown(text[end : end + 30])}")
+        at = end + len(whole) - len(text)
+        raise Fault("format", f"not logfmt from character {at} on: {shown(text[end : end + 30])}")
     pairs = _PAIR.findall(text)
     if not any(equals for _, equals, _ in pairs):
         raise Fault("format", "not logfmt: there is no key=value")

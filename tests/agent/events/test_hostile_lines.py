@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from agent.config import Format, Multiline, Redaction, Time
+from agent.events.faults import Fault
+from agent.events.formats.logfmt import fields_of_logfmt
 from agent.events.redaction import WINDOW
 from tests.agent.events.reading import read, reader_of, schema_of
 
@@ -71,3 +73,10 @@ def test_times_are_short() -> None:
             began = time.thread_time()
             assert read(reader, line).events == []
             assert time.thread_time() - began < 2
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t", b"\x0b", b" \t"])
+def test_a_megabyte_of_blanks_is_no_logfmt(blank: bytes) -> None:
+    """In time that grows with its length, not with the square of it."""
+    with pytest.raises(Fault):
+        fields_of_logfmt(blank * 500_000)
