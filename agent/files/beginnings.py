@@ -13,7 +13,7 @@ from agent.files.fingerprints import FULL, same_content
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared
 from agent.files.inputs import end_of_last_line
-from agent.files.originals import PATIENCE, Judgement, judge
+from agent.files.originals import PATIENCE, Judgement, judge, likeliest
 from agent.files.partings import go_on_in
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
@@ -56,6 +56,10 @@ def _become_source(roster: Roster, followed: Followed, around: Surroundings, pos
     around.attention.unclear.pop(followed, None)
     followed.like.clear()
     followed.become(around.new_source(), roster.input, Progress(position))
+    try:
+        followed.settle()
+    except OSError as error:
+        around.handles.trouble(followed, error)
     followed.reported = followed.fingerprint.size
     roster.originals.note(followed)
     around.say(Appeared(followed, known_before=False))
@@ -65,7 +69,7 @@ def _become_source(roster: Roster, followed: Followed, around: Surroundings, pos
 def _judge(
     roster: Roster, followed: Followed, fd: int, head: bytes, around: Surroundings
 ) -> Judgement | Followed:
-    originals = [each for each in roster.originals.of(head) if each is not followed]
+    originals = likeliest(roster.originals.of(head), followed, fd)
     grown = (each for each in followed.like if roster.files.get(each.identity) is each)
     originals += [each for each in grown if each not in originals]
     for original in originals:

@@ -31,6 +31,7 @@ REST: Final = 60.0
 _PARTINGS_EVERY: Final = 0.25
 _SCANNING: Final = 1 / 50
 _LISTING: Final = 1 / 10
+_BEGINNING: Final = 0.05
 _OTHER_HANDLES: Final = 256
 _ROUNDS: Final = 3
 
@@ -57,7 +58,8 @@ class Files:
         rest: float = REST,
         events: bool = True,
     ) -> None:
-        watcher, handles = Watcher(events=events), Handles(_most_handles(limits.open_files))
+        watcher = Watcher(events=events)
+        handles = Handles(_most_handles(limits.open_files), wall)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
             watcher, handles, attention, new_source, wall, hold, rest, now=clock()
@@ -231,7 +233,12 @@ class Files:
     # What is odd
 
     def _begin(self) -> None:
-        for followed in list(self._around.attention.unclear):
+        unclear, started = self._around.attention.unclear, time.thread_time()
+        for followed in list(unclear):
+            if time.thread_time() - started > _BEGINNING:
+                return
+            del unclear[followed]
+            unclear[followed] = None  # the others come first the next time
             roster = self._rosters.get(followed.input)
             if roster is not None and not followed.suspect and followed.trouble is None:
                 begin(roster, followed, self._around)

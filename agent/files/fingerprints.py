@@ -11,6 +11,7 @@ from typing import Final
 from agent.runs import Fingerprint
 
 FULL: Final = 1024
+TAIL: Final = 64
 NONE: Final = Fingerprint(0, b"")
 
 _SAMPLES: Final = 32
@@ -32,6 +33,12 @@ def begins(known: Fingerprint, head: bytes) -> bool:
 
 def read_head(fd: int) -> bytes:
     return os.pread(fd, FULL, 0)
+
+
+def read_tail(fd: int, position: int) -> bytes:
+    """What stands before a position: less, if the file is smaller."""
+    length = min(TAIL, position)
+    return os.pread(fd, length, position - length)
 
 
 def same_content(one: int, other: int, size: int) -> bool:

@@ -1,23 +1,26 @@
 """One file that is followed: what is known of it, and its bytes.
 
 Every read is checked: the file must still begin as its fingerprint says, and the bytes before the
-position must be those that were read there last. They are looked at after the data, so that data of
-a file that was truncated and written anew meanwhile is never taken for that of the old one. What
-fails is `suspect`; nothing is returned, and the next look finds out what it is.
+position must be those that were read there last; over a restart, a mark of them is remembered. They
+are looked at after the data, so that data of a file that was truncated and written anew meanwhile
+is never taken for that of the old one. What fails is `suspect`; nothing is returned, and the next
+look finds out what it is. A file that is opened again must have been made when it was before.
 """
 
 import os
 import stat
 import zlib
+from dataclasses import replace
 from typing import Final
 
-from agent.files.fingerprints import FULL, begins, fingerprint, read_head
-from agent.files.handles import Handles
+from agent.files.births import born_ns
+from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head, read_tail
+from agent.files.handles import Handles, there_millis
 from agent.files.inputs import FileInput
 from agent.files.listing import Sighting
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
-_TAIL: Final = 64
+_MILLIS: Final = 1_000_000
 
 Identity = tuple[int, int]
 """Device and inode: of two files that exist at the same time, never the same."""
@@ -42,6 +45,8 @@ class Followed:
         self.mtime_ns = status.st_mtime_ns if status else 0
         self.ended = False
         self.idle_since = 0.0
+        self.born_ns = 0  # when its file was made, if that is known
+        self.there_millis = 0  # a time at which its file was there, if it has no handle
         # How it stands, for those who follow it.
         self.fd: int | None = None
         self.watch: int | None = None
@@ -60,6 +65,7 @@ class Followed:
         self._handles = handles
         self._chunk: tuple[int, bytes] | None = None
         self._tail = b""
+        self._mark = 0  # of the tail, if only that is known
 
     def __repr__(self) -> str:
         return f"<{self.source or 'undecided'} {self.current_path!r} {self._progress.position}>"
@@ -86,7 +92,10 @@ class Followed:
     @property
     def mark(self) -> int:
         """Of what stands before the position; 0 if that is not known."""
-        return zlib.crc32(self._tail) if self._tail else 0
+        if not self._tail:
+            return self._mark
+        is_whole = len(self._tail) == min(TAIL, self._progress.position)
+        return zlib.crc32(self._tail) if is_whole else 0
 
     @property
     def nameless(self) -> bool:
@@ -108,9 +117,16 @@ class Followed:
             self.destroyed_up_to = known.size
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
-        self._progress = known.progress
+        self.there_millis = known.seen_millis
+        position = known.progress.position
+        has_less = known.last_path and self.size == known.size < position  # as a copy may
+        self._progress = replace(known.progress, mark=0)
+        self._mark = 0 if has_less else known.progress.mark
 
     def known(self, wall: float) -> KnownSource:
+        """`seen_millis` is a time at which its file was there: another one in its place is made
+        after it."""
+        there = self.there_millis if self.fd is None else there_millis(self.fd, wall)
         return KnownSource(
             id=self.source,
             input=self.input,
@@ -119,11 +135,11 @@ class Followed:
             device=self.identity[0],
             inode=self.identity[1],
             fingerprint=self.fingerprint,
-            progress=self._progress,
+            progress=replace(self._progress, mark=self.mark),
             last_path="" if self.current_path == self.path else self.current_path,
             size=max(self.size, self.destroyed_up_to),
             finished=self.ended,
-            seen_millis=int(wall * 1000),
+            seen_millis=max(there, self.born_ns // _MILLIS + 1),
         )
 
     def read(self, most: int, position: int | None = None) -> bytes:
@@ -156,6 +172,7 @@ class Followed:
             return None
         try:
             same = (status.st_dev, status.st_ino) == self.identity
+            same = same and self.may_be_born(born_ns(fd))
             same = same and begins(self.fingerprint, read_head(fd))
         except OSError:
             os.close(fd)
@@ -164,8 +181,21 @@ class Followed:
             os.close(fd)
             self.doubt()
             return None
-        self._handles.hold(self, fd)
+        self.hold(fd)
         return fd
+
+    def hold(self, fd: int) -> None:
+        """It is its file's."""
+        self.born_ns = born_ns(fd)
+        self._handles.hold(self, fd)
+
+    def may_be_born(self, when: int) -> bool:
+        """Whether its file can be one that was made then."""
+        if not when:
+            return True
+        if self.born_ns:
+            return when == self.born_ns
+        return not self.there_millis or when <= self.there_millis * _MILLIS
 
     def status(self) -> os.stat_result | None:
         """As it is now; None if it cannot be found where it was."""
@@ -183,9 +213,8 @@ class Followed:
         fd = self.fd
         position = self._progress.position
         if fd is not None and self.is_intact() and not self._tail:
-            length = min(_TAIL, position)
-            tail = os.pread(fd, length, position - length)
-            self._tail = tail if len(tail) == length else b""
+            tail = read_tail(fd, position)
+            self._tail = tail if len(tail) == min(TAIL, position) else b""
 
     def continues_in(self, fd: int) -> bool:
         """Whether another file has what was read of this one, as far as can be told."""
@@ -193,15 +222,23 @@ class Followed:
         position = self._progress.position
         if not stat.S_ISREG(status.st_mode) or status.st_size < position:
             return False
-        head, tail = read_head(fd), self._tail
+        head = read_head(fd)
         alike = begins(self.fingerprint, head)
         if len(head) < self.fingerprint.size:  # it has grown since it was copied
             alike = len(head) > 0 and self.head.startswith(head)
-        return (
-            self.fingerprint.size > 0
-            and alike
-            and os.pread(fd, len(tail), position - len(tail)) == tail
-        )
+        return self.fingerprint.size > 0 and alike and self.has_tail(fd)
+
+    def has_tail(self, fd: int) -> bool:
+        """Whether a file has what was read last of this one, where it was read."""
+        position, tail = self._progress.position, self._tail
+        if tail:
+            return os.pread(fd, len(tail), position - len(tail)) == tail
+        if self._mark:
+            tail = read_tail(fd, position)
+            if zlib.crc32(tail) != self._mark:
+                return False
+            self._tail = tail
+        return True
 
     def move(self, at: Sighting, head: bytes) -> None:
         """It has another file from now on: one that has its bytes, or the first ones of them."""
@@ -212,7 +249,7 @@ class Followed:
         self.deleted_at = self.missing_since = None
         self.head, self.fingerprint = head, fingerprint(head)
         if self.size < self._progress.position:
-            self._tail = b""
+            self._tail, self._mark = b"", 0
 
     def _read(self, most: int, position: int) -> bytes:
         if self.suspect or (fd := self.open()) is None:
@@ -221,8 +258,7 @@ class Followed:
         return data if self._is_intact(fd, position) else b""
 
     def _is_intact(self, fd: int, position: int) -> bool:
-        tail = self._tail if position == self._progress.position else b""
-        if tail and os.pread(fd, len(tail), position - len(tail)) != tail:
+        if position == self._progress.position and not self.has_tail(fd):
             self.doubt()
             return False
         head = read_head(fd)
@@ -259,8 +295,8 @@ class Followed:
 
     def _remember_tail(self, position: int) -> None:
         start, data = self._chunk or (0, b"")
-        self._chunk = None
+        before = self._tail if start == self._progress.position else b""
+        self._chunk, self._tail, self._mark = None, b"", 0
         if start < position <= start + len(data):
-            self._tail = data[max(0, position - start - _TAIL) : position - start]
-        else:
-            self._tail = b""
+            tail = data[max(0, position - start - TAIL) : position - start]
+            self._tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail

@@ -8,7 +8,9 @@ closed for another's sake, as nobody could open it again; nor are the two that w
 import errno
 import os
 import stat
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol
 
@@ -23,6 +25,7 @@ class Holder(Protocol):
 
     fd: int | None
     trouble: OSError | None
+    there_millis: int
 
     @property
     def unread(self) -> int: ...
@@ -31,11 +34,23 @@ class Holder(Protocol):
     def nameless(self) -> bool: ...
 
 
-class Handles:
-    """At most so many. `notable` are those of whom reading has found out something."""
+def there_millis(fd: int, wall: float) -> int:
+    """Now, or when its file lost its last name: what was made or written later is another one."""
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return int(wall * 1000)
+    lost_name = status.st_nlink == 0
+    return (status.st_ctime_ns // 1_000_000 if lost_name else int(wall * 1000)) + 1
 
-    def __init__(self, most: int) -> None:
+
+class Handles:
+    """At most so many. `notable` are those of whom reading has found out something. While there is
+    a handle its file is there, so each is told until when it had one."""
+
+    def __init__(self, most: int, wall: Callable[[], float] = time.time) -> None:
         self._most = most
+        self._wall = wall
         self._held: OrderedDict[Holder, None] = OrderedDict()
         self._uses = 0
         self.notable: set[Holder] = set()
@@ -81,6 +96,8 @@ class Handles:
         """Lets go of it without closing it."""
         self._held.pop(holder, None)
         fd, holder.fd = holder.fd, None
+        if fd is not None:
+            holder.there_millis = there_millis(fd, self._wall())
         return fd
 
     def close(self, holder: Holder) -> None:

@@ -26,6 +26,7 @@ class Sighting(NamedTuple):
     size: int
     mtime_ns: int
     is_link: bool
+    ctime_ns: int = 0
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -42,7 +43,8 @@ def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | N
 
 def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -> Sighting:
     device, inode = status.st_dev, status.st_ino
-    return Sighting(path, device, inode, status.st_size, status.st_mtime_ns, is_link)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return Sighting(path, device, inode, status.st_size, times[0], is_link, times[1])
 
 
 @dataclass(slots=True)

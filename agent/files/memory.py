@@ -1,13 +1,18 @@
 """Sources that are not followed now: from a journal and not met yet, or finished.
 
 A finished one is remembered as long as its file is there, so that it is not read again, and for a
-day beyond, so that it is recognised if it comes back.
+day beyond, so that it is recognised if it comes back. Device and inode may be another file's since:
+the file must begin as it did, have what was read last, and not be made after the source was last
+seen.
 """
 
+import zlib
 from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
-from agent.files.fingerprints import begins
+from agent.files.births import born_ns
+from agent.files.fingerprints import begins, read_head, read_tail
 from agent.files.followed import Identity
 from agent.files.listing import Sighting
 from agent.runs import KnownSource
@@ -15,8 +20,26 @@ from agent.runs import KnownSource
 _FORGOTTEN_AFTER: Final = 86_400.0
 _MOST: Final = 50_000
 
-Signature = tuple[str, int, int]
-"""Path, size, modification time: if they are the same, nothing was done to the file."""
+Signature = tuple[str, int, int, int]
+"""Path, size, times of modification and change: if they are the same, nothing was done to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is to be known of an open file, to say which source it is."""
+
+    fd: int
+    head: bytes
+    size: int
+    born_ns: int
+
+    @classmethod
+    def of(cls, fd: int, size: int) -> Self:
+        return cls(fd, read_head(fd), size, born_ns(fd))
+
+    def has(self, mark: int, position: int) -> bool:
+        """Whether this stands before the position, if that is known."""
+        return not mark or zlib.crc32(read_tail(self.fd, position)) == mark
 
 
 class Memory:
@@ -69,7 +92,7 @@ class Memory:
         for each in known:
             self._seen_at[each.id] = wall
         signature = self._signatures.get(identity)
-        if signature is None or signature[1:] != (sighting.size, sighting.mtime_ns):
+        if signature is None or signature[1:] != _signature(sighting)[1:]:
             return False
         self._signatures[identity] = _signature(sighting)
         return True
@@ -79,10 +102,10 @@ class Memory:
         self._signatures[sighting.identity] = _signature(sighting)
 
     def find(
-        self, sighting: Sighting, head: bytes, size: int, is_there: Callable[[Identity], bool]
+        self, sighting: Sighting, found: Found, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
-        """The source that a file of these first bytes and this size is, one that is unfinished
-        first. The same file may have another device number after it was mounted again."""
+        """The source that a file is, one that is unfinished first. Raises OSError. The same file
+        may have another device number after it was mounted again."""
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
@@ -96,7 +119,7 @@ class Memory:
             and each.fingerprint.size
             and not is_there((each.device, each.inode))
         )
-        fitting = [each for each in candidates if _fits(each, head, size)]
+        fitting = [each for each in candidates if _fits(each, found)]
         return min(fitting, key=lambda each: each.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
@@ -121,12 +144,17 @@ class Memory:
 
 
 def _signature(sighting: Sighting) -> Signature:
-    return sighting.path, sighting.size, sighting.mtime_ns
+    return sighting.path, sighting.size, sighting.mtime_ns, sighting.ctime_ns
 
 
-def _fits(known: KnownSource, head: bytes, size: int) -> bool:
+def _fits(known: KnownSource, found: Found) -> bool:
     if known.finished and not known.fingerprint.size:
         return False
-    if known.last_path and size == known.size:  # of a copy that has less than was read
-        return begins(known.fingerprint, head)
-    return begins(known.fingerprint, head) and size >= known.progress.position
+    if known.seen_millis and found.born_ns > known.seen_millis * 1_000_000:
+        return False
+    if not begins(known.fingerprint, found.head):
+        return False
+    position = known.progress.position
+    if found.size < position:  # as a copy may that has less than was read
+        return bool(known.last_path) and found.size == known.size
+    return found.has(known.progress.mark, position)

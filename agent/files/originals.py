@@ -6,9 +6,9 @@ it has stopped growing. Then it is a file of its own: two applications may well 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from itertools import islice
+from heapq import nsmallest
 from typing import Final
 
 from agent.files.followed import Followed
@@ -53,14 +53,12 @@ class Originals:
             del self._sizes[len(head)]
 
     def of(self, head: bytes) -> Iterator[Followed]:
-        """Some of those that begin like a file with this head, as far as both go."""
+        """Those that begin like a file with this head, as far as both go."""
         sizes = {size for size in self._sizes if size <= len(head)}
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
         found: dict[Followed, None] = {}
         for size in sorted(sizes, reverse=True):
-            same = self._by_beginning.get(head[:size], {})
-            able = (each for each in same if each.source and each not in found)
-            found |= dict.fromkeys(islice(able, _CONSIDERED))
+            found |= self._by_beginning.get(head[:size], {})
         return iter(found)
 
     def _has(self, followed: Followed) -> bool:
@@ -69,6 +67,29 @@ class Originals:
 
 def _beginnings(head: bytes) -> set[bytes]:
     return {head} | {head[:level] for level in _LEVELS if level < len(head)}
+
+
+def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:
+    """Those whose copy it can be, not too many of them, the likeliest first. Files that begin alike
+    may be thousands. What was read last of the original stands in the copy as well, if it is large
+    enough; that is looked at in all of them. The original has a name of which the copy's is made,
+    and a size that is the copy's, or a little more."""
+    able = (each for each in alike if each is not copy and _may_be_copied(each, copy, fd))
+    return nsmallest(_CONSIDERED, able, key=lambda each: _distance(each, copy))
+
+
+def _may_be_copied(original: Followed, copy: Followed, fd: int) -> bool:
+    ours, theirs = copy.head, original.head
+    if not (original.source and (theirs.startswith(ours) or ours.startswith(theirs))):
+        return False
+    return copy.size < original.progress.position or original.has_tail(fd)
+
+
+def _distance(original: Followed, copy: Followed) -> tuple[bool, bool, int]:
+    folder, _, name = original.current_path.rpartition("/")
+    stem = f"{folder}/{name.partition('.')[0]}"
+    size = original.size
+    return not copy.current_path.startswith(stem), size < copy.size, abs(size - copy.size)
 
 
 class Judgement(Enum):

@@ -16,9 +16,9 @@ from pathlib import PurePath
 from typing import Final
 
 from agent.files.compressed import has_compressed_name
-from agent.files.fingerprints import read_head
+from agent.files.fingerprints import FULL, read_head
 from agent.files.followed import Followed
-from agent.files.happenings import Appeared, Ended, Lost, Renamed, Truncated
+from agent.files.happenings import Appeared, Ended, Forgettable, Lost, Renamed, Truncated
 from agent.files.listing import Sighting, sighting_from
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
@@ -88,8 +88,9 @@ def end(
     around.say(Ended(followed))
     roster.drop(followed)
     known = followed.known(around.wall())
-    followed_by = roster.files.get(followed.identity)
-    if on_disk and followed_by is None:
+    if followed.nameless or followed.identity in roster.files:
+        around.say(Forgettable(followed.source))  # device and inode are another's, now or soon
+    elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
         roster.memory.add(known, at)
@@ -162,11 +163,23 @@ def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | 
         try:
             fd = followed.open()
             was_alike = followed.like.get(old) == followed.size
-            if fd is not None and (was_alike or old.continues_in(fd)):
+            if fd is not None and (was_alike or _can_carry(roster, old, fd)):
                 return followed
         except OSError as error:
             around.cannot_read(followed.current_path, error)
     return None
+
+
+def _can_carry(roster: Roster, old: Followed, fd: int) -> bool:
+    """Whether it is a copy. If its original was not truncated but is gone, what has the same
+    content may have been written anew: that must have been written before."""
+    if not old.continues_in(fd):
+        return False
+    there = roster.files.get(old.identity)
+    if there is not None and old.may_be_born(there.born_ns):
+        return True
+    written = os.fstat(fd).st_mtime_ns
+    return old.fingerprint.size >= FULL and written <= old.there_millis * 1_000_000
 
 
 def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighting, int] | None:
@@ -180,7 +193,7 @@ def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighti
             continue
         try:
             at = sighting_from(status, path)
-            if at.identity not in roster.files and old.continues_in(fd):
+            if at.identity not in roster.files and _can_carry(roster, old, fd):
                 return at, fd
         except OSError as error:
             around.cannot_read(path, error)

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.files.compressed import has_compressed_name
-from agent.files.fingerprints import read_head
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared, Compressed, Deleted, Ended, Forgettable, Renamed
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Sighting, Survey, sighting_of
-from agent.files.memory import Memory
+from agent.files.memory import Found, Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
 from agent.files.seeking import find_by_inode, has_its_folder
@@ -136,7 +135,7 @@ class Roster:
         self.files[followed.identity] = followed
         if followed.leaving:
             self.leaving[followed] = None
-        self._around.handles.hold(followed, fd)
+        followed.hold(fd)
         if followed.source:
             try:
                 followed.settle()
@@ -282,13 +281,13 @@ class Roster:
             self.again.add(folder_of(sighting.path))
             return
         try:
-            head = read_head(fd)
+            file = Found.of(fd, status.st_size)
+            known = self.memory.find(sighting, file, found.__contains__)
         except OSError as error:
             os.close(fd)
             around.cannot_read(sighting.path, error)
             return
         around.can_read(sighting.path)
-        known = self.memory.find(sighting, head, status.st_size, found.__contains__)
         if known is not None and known.finished and status.st_size <= known.progress.position:
             self.memory.believe(sighting)
             os.close(fd)

@@ -1,5 +1,6 @@
 """`Files` together with what a journal would keep of it, turned by hand: time is passed in."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -34,7 +35,7 @@ class JournalledFiles:
         hold: HoldDeleted | None = None,
         scan_interval: float = 5.0,
         events: bool = True,
-        wall: float = 1_800_000_000.0,
+        wall: float | None = None,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
@@ -42,7 +43,7 @@ class JournalledFiles:
         self.said: list[Happening] = []
         self.read: list[tuple[SourceId, int, bytes]] = []
         self.now = 1000.0
-        self.wall = wall
+        self.wall = wall  # the clock, if it is not to be believed
         self._numbers = count(1)
         self._limits = Limits(open_files=open_files)
         self._hold = hold or HoldDeleted()
@@ -59,7 +60,7 @@ class JournalledFiles:
             self._hold,
             self._scan_interval,
             clock=lambda: self.now,
-            wall=lambda: self.wall,
+            wall=lambda: time.time() if self.wall is None else self.wall,
             seen=self.seen,
             events=self._events,
         )
@@ -74,7 +75,8 @@ class JournalledFiles:
 
     def look(self, seconds: float = 0.05) -> list[Happening]:
         self.now += seconds
-        self.wall += seconds
+        if self.wall is not None:
+            self.wall += seconds
         said = self.files.look(self.now)
         for each in said:
             self._write_down(each)
@@ -104,7 +106,7 @@ class JournalledFiles:
             known = self.journal[followed.source]
             self.journal[followed.source] = replace(
                 known,
-                progress=followed.progress,
+                progress=replace(followed.progress, mark=followed.mark),
                 size=max(known.size, followed.progress.position),
             )
         return data

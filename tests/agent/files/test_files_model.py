@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,9 @@ RARE = {
     "write_anew": 1,
     "slow_copy_truncate": 2,
     "written_while_copied": 2,
+    "write_again": 3,
+    "write_again_while_down": 3,
+    "begin_anew_while_down": 2,
 }
 ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
 
@@ -54,6 +57,7 @@ class World:
     def __init__(self, folder: Path, open_files: int, *, events: bool) -> None:
         self.folder = folder
         self.next_token = 0
+        self.has_copied = False  # and truncated, and nobody has looked since
         self.events = events  # without them a look does not see everything
         self.names: dict[str, Incarnation] = {}
         self.all: list[Incarnation] = []
@@ -85,8 +89,10 @@ class World:
         if self.former is not None:
             self._write(*self.former, 1 + number % 3)
 
-    def _write(self, fd: int, incarnation: Incarnation, tokens: int) -> None:
-        new = range(self.next_token, self.next_token + tokens)
+    def _write(
+        self, fd: int, incarnation: Incarnation, tokens: int, again: Sequence[int] = ()
+    ) -> None:
+        new = [*again, *range(self.next_token, self.next_token + tokens)]
         self.next_token += tokens
         incarnation.tokens += new
         os.write(fd, b"".join(b"%07d\n" % each for each in new))
@@ -121,6 +127,7 @@ class World:
         self._truncate()
         copied.destroyed = False
         self.names[to] = copied
+        self.has_copied = True
 
     def slow_copy_truncate(self, number: int) -> None:
         self.copy_truncate(number, look=True)
@@ -176,8 +183,56 @@ class World:
         if self.former is not None and self.former[1] is old:
             self.former = self.former[0], self.names["app.log"]
 
+    def write_again(self, number: int) -> None:
+        """A job writes its report once more, to a new file, which may have the inode of the last
+        one."""
+        if "app.log" not in self.names:
+            return
+        self.look(0, 6.0)
+        if number % 2:
+            self.read_all(0)
+        again = list(self.names["app.log"].tokens)
+        self._delete("app.log")
+        for _ in range(number % 3):
+            self.look(0, 6.0)
+        self._write_report(again)
+
+    def write_again_while_down(self, number: int) -> None:
+        if "app.log" not in self.names:
+            return
+        again = list(self.names["app.log"].tokens)
+        self._stop(number)
+        self._delete("app.log")
+        self._write_report(again)
+        self._start()
+
+    def begin_anew_while_down(self, number: int) -> None:
+        """In place, with what it began with, and more than there was."""
+        if "app.log" not in self.names or not self.names["app.log"].tokens:
+            return
+        for _ in range(3):
+            self.look(0, 6.0)
+            self.read_all(0)
+        old = self.names["app.log"]
+        self._stop(number)
+        self._truncate()
+        fd = os.open(self.path("app.log"), os.O_APPEND | os.O_WRONLY)
+        self._write(fd, self.names["app.log"], 0, old.tokens[: len(old.tokens) - 1])
+        self._write(fd, self.names["app.log"], 1 + number % 3)
+        os.close(fd)
+        self._start()
+
+    def _write_report(self, tokens: list[int]) -> None:
+        time.sleep(0.02)  # until the clock of the file system has moved on
+        self.names["app.log"] = Incarnation()
+        self.all.append(self.names["app.log"])
+        fd = os.open(self.path("app.log"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        self._write(fd, self.names["app.log"], 0, tokens)
+        os.close(fd)
+
     def replace(self, number: int) -> None:
         """Another file is renamed over it."""
+        self._look_at_copy()
         new = Incarnation()
         self.all.append(new)
         with self.path("new").open("wb", buffering=0) as file:
@@ -211,7 +266,13 @@ class World:
         if rotated:
             self._delete(rotated[-1])
 
+    def _look_at_copy(self) -> None:
+        """A copy whose original has gone since is as good as written anew."""
+        if self.has_copied:
+            self.look(0, 6.0)
+
     def _delete(self, name: str) -> None:
+        self._look_at_copy()
         if name in self.names:
             self.path(name).unlink()
             self.names.pop(name).destroyed = True
@@ -231,6 +292,7 @@ class World:
 
     def look(self, _number: int, seconds: float = 0.05) -> None:
         self.followed.look(seconds)
+        self.has_copied = False
         for incarnation in self.all:
             if self.events and not incarnation.destroyed:
                 incarnation.seen = len(incarnation.tokens)
@@ -248,23 +310,31 @@ class World:
     def read_all(self, _number: int) -> None:
         self.followed.read_some()
 
-    def _restart(self) -> None:
-        """What was moved away while it was empty was not written down: nobody knows of it."""
+    def _stop(self, number: int) -> None:
+        """After a crash the journal does not know all that was seen. What was moved away while it
+        was empty was not written down: nobody knows of it."""
+        self._look_at_copy()
+        if number % 2:
+            for each in self.followed.files.following():
+                self.followed.journal[each.source] = self.followed.files.snapshot_of(each)
+        else:
+            for incarnation in self.all:
+                incarnation.seen = 0
         for name in [name for name, one in self.names.items() if not one.seen]:
             if not name.startswith("app.log"):
                 self.names.pop(name).destroyed = True
-        self.followed.restart()
+        self.followed.files.close()
+
+    def _start(self) -> None:
+        self.followed.restart_closed()
 
     def restart(self, _number: int) -> None:
-        for each in self.followed.files.following():
-            self.followed.journal[each.source] = self.followed.files.snapshot_of(each)
-        self._restart()
+        self._stop(1)
+        self._start()
 
     def crash(self, _number: int) -> None:
-        """The journal does not know all that was seen."""
-        for incarnation in self.all:
-            incarnation.seen = 0
-        self._restart()
+        self._stop(0)
+        self._start()
 
     # What comes of it
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from agent.files.happenings import (
     Appeared,
     Deleted,
     Ended,
+    Forgettable,
     Grown,
     Lost,
     Renamed,
@@ -87,7 +89,7 @@ def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> 
     files.look()
     os.truncate(log, 0)
     said = files.look()
-    assert [type(each) for each in said] == [Truncated, Appeared, Lost, Ended]
+    assert [type(each) for each in said] == [Truncated, Appeared, Lost, Ended, Forgettable]
     lost = next(files.of(Lost))
     assert (lost.followed.source, lost.position, lost.bytes) == ("s1", 4, 4)
     append(log, "three\n")
@@ -129,7 +131,7 @@ def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> No
     assert list(files.of(Ended)) == []
     files.turn(3.0)
     kinds = [type(each) for each in files.said if not isinstance(each, Grown)]
-    assert kinds == [Appeared, Deleted, Ended]
+    assert kinds == [Appeared, Deleted, Ended, Forgettable]
 
 
 @pytest.mark.parametrize("hold", [HoldDeleted(seconds=30.0), HoldDeleted(bytes=3)])
@@ -282,3 +284,114 @@ def test_a_copy_of_one_of_two_that_are_equal(follow: Follow, tmp_path: Path) -> 
     assert files.turn() == b""
     assert files.turn(6.0) == b""
     assert files.lost == 0
+
+
+def test_the_copy_of_one_of_many_that_begin_alike(follow: Follow, tmp_path: Path) -> None:
+    """As those of one daemon for each tenant do."""
+    files = follow("*.log*", open_files=10)
+    head = "#" * 2000 + "\n"
+    logs = [tmp_path / f"{number:03}.log" for number in range(40)]
+    for number, log in enumerate(logs):
+        append(log, f"{head}{number}\n")
+    files.turn()
+    files.turn(2.1)
+    assert len({source for source, _, _ in files.read}) == 40
+    files.read.clear()
+    append(logs[20], "unread\n")
+    for log in (logs[39], logs[20], logs[0]):
+        shutil.copy(log, f"{log}.1")
+    files.look()
+    for log in (logs[39], logs[20], logs[0]):
+        os.truncate(log, 0)
+    assert files.turn() == b"unread\n"
+    assert files.turn(6.0) == b""
+    assert files.lost == 0
+
+
+def test_a_file_that_was_deleted_never_comes_back(follow: Follow, tmp_path: Path) -> None:
+    """Whatever has its device and inode afterwards."""
+    files, log = follow(), tmp_path / "app.log"
+    for text in ("backup done\n", "backup done\n", "backup done\nmore\n"):
+        time.sleep(0.02)  # until the clock of the file system has moved on
+        append(log, text)
+        assert files.turn() == text.encode()
+        log.unlink()
+        files.turn()
+        files.turn(6.0)
+        assert files.journal == {}
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("text", ["report\n", "report\n" * 1000])
+def test_the_same_content_that_is_written_while_nobody_looks(
+    follow: Follow, tmp_path: Path, text: str, finished: bool
+) -> None:
+    """To a new file, which may have the inode of the old one."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, text)
+    files.turn()
+    if finished:
+        log.rename(tmp_path / "app.log.1")
+        log = tmp_path / "app.log.1"
+        files.turn()
+        files.now += 61.0
+        files.turn()
+        assert len(list(files.of(Ended))) == 1
+    files.files.close()
+    log.unlink()
+    time.sleep(0.02)  # until the clock of the file system has moved on
+    append(log, text)
+    files.restart_closed()
+    assert files.turn() + files.turn(6.0) == text.encode()
+    files.restart()
+    assert files.turn() + files.turn(6.0) == b""
+
+
+def test_begun_anew_in_place_while_nobody_looked(follow: Follow, tmp_path: Path) -> None:
+    """With a head of 1 KiB that never changes: only the bytes read last tell."""
+    files, log = follow(), tmp_path / "app.log"
+    head = "#" * 2000
+    append(log, head + "one\n")
+    files.turn()
+    append(log, "two\n")
+    assert files.turn() == b"two\n"
+    append(log, "unread\n")
+    for each in files.files.following():
+        files.look()
+        files.journal[each.source] = files.files.snapshot_of(each)
+    files.files.close()
+    log.write_text(head + "new\n" * 100)
+    files.restart_closed()
+    assert files.turn() == (head + "new\n" * 100).encode()
+    assert files.lost == 7
+
+
+def test_a_finished_file_that_is_written_anew_in_place(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log.1"
+    head = "#" * 2000
+    append(tmp_path / "app.log", head + "one\n")
+    files.turn()
+    (tmp_path / "app.log").rename(log)
+    files.turn()
+    files.turn(61.0)
+    assert len(list(files.of(Ended))) == 1
+    files.restart()
+    append(log, "more\n")
+    assert files.turn() == b"more\n"
+    files.turn(61.0)
+    files.files.close()
+    log.write_text(head + "new\n" * 100)
+    files.restart_closed()
+    assert files.turn() == (head + "new\n" * 100).encode()
+
+
+def test_a_mark_over_many_short_reads(follow: Follow, tmp_path: Path) -> None:
+    """It is of 64 bytes, also if they were read one by one."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "".join(f"{number:03}\n" for number in range(50)))
+    files.look()
+    for _ in range(30):
+        files.read_some(5)
+    (known,) = files.journal.values()
+    assert known.progress.position == 150
+    assert known.progress.mark == zlib.crc32(log.read_bytes()[150 - 64 : 150])
