@@ -149,7 +149,7 @@ class Dispatch:
             return evidence_of(brokers, lane.target, sent, offset, goes_on)
 
         def answered(answer: Evidence | ClientError) -> None:
-            known = self._topics.place(lane.target.topic)
+            known = self._topics.known(lane.target.topic)
             if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
                 self._topics.doubt(lane.target.topic)
             lane.found_out(sent, answer, time.monotonic())

@@ -292,7 +292,7 @@ class Shipper:
             if why is not None:
                 found[lane.target.topic] = why
         for topic, error in self._topics.troubles().items():
-            if self._topics.place(topic) is None or isinstance(error, Unusable):
+            if self._topics.known(topic) is None or isinstance(error, Unusable):
                 found.setdefault(topic, str(error))
         if found != self._stalled:
             self._say_stalls(found)

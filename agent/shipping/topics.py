@@ -27,6 +27,7 @@ from client.offsets import offsets_at
 from wire.messages.list_offsets import LATEST
 
 REFRESH_SECONDS: Final = 60.0
+_UNWANTED_SECONDS: Final = 2 * REFRESH_SECONDS
 DEFAULT_BATCH_BYTES: Final = 1_000_000
 LEAST_BATCH_BYTES: Final = 512
 UNKNOWN_BOUNDS: Final = TimeBounds(3_600_000, 0)
@@ -59,6 +60,7 @@ class _Entry:
     asking: bool = False
     due: float = 0.0
     pause: float = _FIRST_PAUSE
+    wanted_at: float = 0.0  # when somebody asked where it is, the last time
 
 
 class Topics:
@@ -78,7 +80,19 @@ class Topics:
         self._entries: dict[str, _Entry] = {}
 
     def place(self, topic: str) -> Placement | None:
-        """Where it goes; None while the cluster has not said. Any thread."""
+        """Where it goes; None while the cluster has not said. Any thread.
+
+        Whoever asks has something for it: a topic for which nobody has, and that somebody deletes,
+        must not be made again.
+        """
+        entry, now = self._entry(topic), time.monotonic()
+        if now - entry.wanted_at > _UNWANTED_SECONDS:
+            entry.due = min(entry.due, now)
+        entry.wanted_at = now
+        return entry.placement
+
+    def known(self, topic: str) -> Placement | None:
+        """The same, asked out of curiosity."""
         return self._entry(topic).placement
 
     def batch_bytes(self, topic: str) -> int:
@@ -98,6 +112,9 @@ class Topics:
     def work(self, now: float) -> None:
         """Asks what is to be asked now: about new topics each by itself, about others at once."""
         with self._lock:
+            for each in self._entries.values():
+                if each.due <= now and now - each.wanted_at > _UNWANTED_SECONDS:
+                    each.due, each.trouble = now + REFRESH_SECONDS, None
             due = {
                 name: each
                 for name, each in self._entries.items()
@@ -128,7 +145,8 @@ class Topics:
 
     def doubt(self, topic: str) -> None:
         """It may be another one now: asked soon."""
-        self._entry(topic).due = 0.0
+        entry = self._entry(topic)
+        entry.wanted_at, entry.due = time.monotonic(), 0.0
 
     def _entry(self, topic: str) -> _Entry:
         with self._lock:

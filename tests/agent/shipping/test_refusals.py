@@ -5,7 +5,9 @@ from typing import Any
 
 from client import admin
 from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.delivery import Acks, TopicPartition
+from client.errors import Refused
+from client.producer import Producer
 from tests.agent.shipping.agent_side import (
     AgentSide,
     agent_side,
@@ -13,6 +15,7 @@ from tests.agent.shipping.agent_side import (
     log_of,
     messages_in_log,
     now_millis,
+    wait_for,
 )
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of, runs_of
 from tests.apache_kafka import ApacheKafka
@@ -110,24 +113,41 @@ def test_what_was_refused_once_is_cured_before_it_is_sent(
     check_all(brokers, side, new_topic, source.id)
 
 
+def clean_up_by(brokers: Brokers, target: TopicPartition, policy: str) -> None:
+    """Apache Kafka knows it a moment later: seen by a message without key in another partition."""
+    admin.alter_topic(brokers, target.topic, {"cleanup.policy": policy})
+    wait_for(lambda: is_taken(brokers, target) == (policy == "delete"))
+
+
+def is_taken(brokers: Brokers, target: TopicPartition) -> bool:
+    producer = Producer(brokers, target.topic, acks=Acks.LEADER, create=False)
+    try:
+        producer.send(b"anything", partition=target.partition)
+        producer.flush()
+    except Refused:
+        return False
+    return True
+
+
 def test_what_is_no_record_for_the_topic_becomes_dead_letters(
     broker: Broker, brokers: Brokers, tmp_path: Path, new_topic: str
 ) -> None:
     """A topic that is compacted takes nothing without a key."""
-    admin.create_topic(brokers, new_topic)
+    admin.create_topic(brokers, new_topic, partitions=2)
+    target, beside = TopicPartition(new_topic, 0), TopicPartition(new_topic, 1)
     with agent_side(broker.bootstrap, tmp_path / "agent") as side:
         side.target(f"{new_topic}.dead")
         source = side.new_source(new_topic)
-        side.ship(source, ["before"])
+        side.ship(source, ["before"], target=target)
         side.settle()
-        admin.alter_topic(brokers, new_topic, {"cleanup.policy": "compact"})
+        clean_up_by(brokers, beside, "compact")
         lines = ["a", "b", "c"]
-        side.ship(source, lines)
+        side.ship(source, lines, target=target)
         side.settle()
-        admin.alter_topic(brokers, new_topic, {"cleanup.policy": "delete"})
-        side.ship(source, ["behind"])
+        clean_up_by(brokers, beside, "delete")
+        side.ship(source, ["behind"], target=target)
         side.settle()
-    assert messages_in_log(brokers, TopicPartition(new_topic, 0)) == ["before", "behind"]
+    assert messages_in_log(brokers, target) == ["before", "behind"]
     letters = events_in_log(brokers, TopicPartition(f"{new_topic}.dead", 0))
     assert [each["header"]["seq"] for each in letters] == [0, 1, 2]
     assert all(line.encode() in each["raw"] for line, each in zip(lines, letters, strict=True))
