@@ -136,7 +136,8 @@ def test_what_is_no_record_for_the_topic_becomes_dead_letters(
     admin.create_topic(brokers, new_topic, partitions=2)
     target, beside = TopicPartition(new_topic, 0), TopicPartition(new_topic, 1)
     with agent_side(broker.bootstrap, tmp_path / "agent") as side:
-        side.target(f"{new_topic}.dead")
+        for topic in (new_topic, f"{new_topic}.dead"):
+            side.target(topic)
         source = side.new_source(new_topic)
         side.ship(source, ["before"], target=target)
         side.settle()
