@@ -69,7 +69,7 @@ def _become_source(roster: Roster, followed: Followed, around: Surroundings, pos
 def _judge(
     roster: Roster, followed: Followed, fd: int, head: bytes, around: Surroundings
 ) -> Judgement | Followed:
-    originals = likeliest(roster.originals.of(head), followed, fd)
+    originals = likeliest(roster.originals.of(head, followed.current_path), followed, fd)
     grown = (each for each in followed.like if roster.files.get(each.identity) is each)
     originals += [each for each in grown if each not in originals]
     for original in originals:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from agent.files.followed import Followed
@@ -16,6 +17,7 @@ from agent.files.followed import Followed
 PATIENCE: Final = 2.0
 
 _CONSIDERED: Final = 16
+_SCANNED: Final = 500
 _LEVELS: Final = (16, 64, 256, 1024)
 
 
@@ -25,6 +27,7 @@ class Originals:
 
     def __init__(self) -> None:
         self._by_beginning: dict[bytes, dict[Followed, None]] = {}
+        self._by_stem: dict[str, dict[Followed, None]] = {}
         self._sizes: Counter[int] = Counter()
 
     def note(self, followed: Followed) -> None:
@@ -38,6 +41,7 @@ class Originals:
             self._sizes[len(head)] += 1
             for beginning in _beginnings(head):
                 self._by_beginning.setdefault(beginning, {})[followed] = None
+            self._by_stem.setdefault(_stem(followed), {})[followed] = None
 
     def drop(self, followed: Followed) -> None:
         head = followed.noted
@@ -49,17 +53,30 @@ class Originals:
             del same[followed]
             if not same:
                 del self._by_beginning[beginning]
+        named = self._by_stem[_stem(followed)]
+        del named[followed]
+        if not named:
+            del self._by_stem[_stem(followed)]
         if not self._sizes[len(head)]:
             del self._sizes[len(head)]
 
-    def of(self, head: bytes) -> Iterator[Followed]:
-        """Those that begin like a file with this head, as far as both go."""
+    def of(self, head: bytes, path: str) -> Iterator[Followed]:
+        """Those that begin like a file with this head, as far as both go; if they are very many,
+        those of which its name may be made, and the newest."""
         sizes = {size for size in self._sizes if size <= len(head)}
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
         found: dict[Followed, None] = {}
         for size in sorted(sizes, reverse=True):
-            found |= self._by_beginning.get(head[:size], {})
+            same = self._by_beginning.get(head[:size], {})
+            if len(same) > _SCANNED:
+                related = (each for each in self._related(path) if each in same)
+                found |= dict.fromkeys(islice(related, _SCANNED))
+            found |= dict.fromkeys(islice(reversed(same), _SCANNED))
         return iter(found)
+
+    def _related(self, path: str) -> Iterator[Followed]:
+        for end in range(len(path), path.rfind("/") + 1, -1):
+            yield from self._by_stem.get(path[:end], ())
 
     def _has(self, followed: Followed) -> bool:
         return followed in self._by_beginning.get(followed.noted, {})
@@ -86,10 +103,14 @@ def _may_be_copied(original: Followed, copy: Followed, fd: int) -> bool:
 
 
 def _distance(original: Followed, copy: Followed) -> tuple[bool, bool, int]:
-    folder, _, name = original.current_path.rpartition("/")
-    stem = f"{folder}/{name.partition('.')[0]}"
-    size = original.size
-    return not copy.current_path.startswith(stem), size < copy.size, abs(size - copy.size)
+    is_related = copy.current_path.startswith(_stem(original))
+    return not is_related, original.size < copy.size, abs(original.size - copy.size)
+
+
+def _stem(original: Followed) -> str:
+    """What the names of its copies begin with."""
+    folder, _, name = original.path.rpartition("/")
+    return f"{folder}/{name.rpartition('.')[0] or name}"
 
 
 class Judgement(Enum):

@@ -196,6 +196,7 @@ class World:
         for _ in range(number % 3):
             self.look(0, 6.0)
         self._write_report(again)
+        self._decide()
 
     def write_again_while_down(self, number: int) -> None:
         if "app.log" not in self.names:
@@ -205,6 +206,7 @@ class World:
         self._delete("app.log")
         self._write_report(again)
         self._start()
+        self._decide()
 
     def begin_anew_while_down(self, number: int) -> None:
         """In place, with what it began with, and more than there was."""
@@ -221,6 +223,12 @@ class World:
         self._write(fd, self.names["app.log"], 1 + number % 3)
         os.close(fd)
         self._start()
+
+    def _decide(self) -> None:
+        """Beside a twin it is not clear at once what it is."""
+        if any("twin" in each for each in self.names):
+            self.look(0, 6.0)
+            self.look(0, 3.0)
 
     def _write_report(self, tokens: list[int]) -> None:
         time.sleep(0.02)  # until the clock of the file system has moved on
