@@ -6,11 +6,11 @@ The bytes of an incarnation, cut where events begin, are what its events must be
 nothing twice, nothing changed, in order.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.system.agent.numbered import Numbered
 from tests.system.agent.shipped import Event
 
 
@@ -124,27 +124,6 @@ def text_of(raw: bytes) -> str:
     """An event's message, as it follows from the bytes of its lines."""
     text = raw.decode(errors="replace")
     return text.removesuffix("\n").removesuffix("\r")
-
-
-@dataclass(frozen=True)
-class Numbered:
-    """Lines that say their number alone, of writers that nobody can keep book of byte by byte.
-
-    `since`: the lines are JSON and say when they happened, one millisecond after the other.
-    """
-
-    writer: str
-    size: int = 0
-    since: int | None = None
-
-    def message(self, number: int) -> str:
-        return f"{self.writer} {number} ".ljust(self.size, "x")
-
-    def line(self, number: int) -> str:
-        """Without its newline."""
-        if self.since is None:
-            return self.message(number)
-        return json.dumps({"ts": self.since + number, "message": self.message(number)})
 
 
 def check_numbered(events: Iterable[Event], lines: Numbered, count: int) -> None:

@@ -8,11 +8,11 @@ import pytest
 from tests.system.agent.agent_double import Double, Line, Value, lines_of, moved, run_of
 from tests.system.agent.incarnations import (
     Incarnation,
-    Numbered,
     Violated,
     check_numbered,
     check_one_partition,
 )
+from tests.system.agent.numbered import Numbered
 from tests.system.agent.site import Site
 
 

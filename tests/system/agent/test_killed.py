@@ -21,6 +21,7 @@ from tests.system.agent.site import Site, stop
 from tests.system.agent.writer import Writer
 from tests.system.faults import Faults
 
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 A_CAMPAIGN = 100
 KILLS_IN_START_UP = 0.2
 DAY_MILLIS = 86_400_000
@@ -28,8 +29,7 @@ DAY_MILLIS = 86_400_000
 
 def kills(usually: int) -> list[int]:
     """How often to kill, in campaigns that each begin with an empty data directory."""
-    long = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
-    wanted = int(os.environ.get("PENSTOCK_AGENT_KILLS", 1000 if long else usually))
+    wanted = int(os.environ.get("PENSTOCK_AGENT_KILLS", 1000 if LONG else usually))
     return [min(A_CAMPAIGN, wanted - begun) for begun in range(0, wanted, A_CAMPAIGN)]
 
 
@@ -130,7 +130,7 @@ def kill_under_load(
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=6))
+@pytest.mark.parametrize("count", kills(usually=5))
 def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
     load = Load.on(site)
     kill_under_load(load, load.agent(), chance, count)
@@ -173,7 +173,7 @@ def test_agent_and_broker_killed_together(loaded: Load, chance: random.Random) -
     """What was under way may be in the log or not when both come back."""
     broker = loaded.site.server
     agent = loaded.agent()
-    for _ in range(2):
+    for _ in range(20 if LONG else 1):
         agent.start()
         time.sleep(chance.uniform(0.1, 0.6))
         first, second = chance.sample([agent.process, broker.process], 2)

@@ -135,7 +135,7 @@ def test_each_line_once(rotating_site: Site, rotated: dict[str, Rotated], name: 
 @pytest.mark.slow
 @pytest.mark.fuzz
 def test_fifty_thousand_lines_a_second_rotated_every_second(site: Site) -> None:
-    rate, seconds, size = 50_000, 4, 200
+    rate, seconds, size = 50_000, 3, 200
     topic = site.topic(site.new_topic())
     path = site.logs / "app.log"
     count = rate * seconds

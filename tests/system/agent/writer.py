@@ -1,7 +1,7 @@
 """A program that writes numbered lines to a log file, and rotates it or lets it be rotated.
 
 Run as `python -m tests.system.agent.writer PATH NAME COUNT …`; `Writer` is such a process. The
-lines are those of `incarnations.Numbered`, from 0 to COUNT less one, or until it is told to end by
+lines are those of `numbered.Numbered`, from 0 to COUNT less one, or until it is told to end by
 SIGTERM; it prints how many they were, so that whoever reads them knows what must be there.
 
     --rotate open     writes where the path leads: a file that was moved away is left
@@ -24,7 +24,7 @@ from logging.handlers import RotatingFileHandler, TimedRotatingFileHandler
 from pathlib import Path
 from typing import BinaryIO
 
-from tests.system.agent.incarnations import Numbered
+from tests.system.agent.numbered import Numbered
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PACE = 0.01  # seconds between writes
