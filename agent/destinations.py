@@ -196,6 +196,12 @@ class Destinations:
             self._followed[followed.source] = followed
         return header
 
+    @property
+    def hold_something(self) -> bool:
+        """Whether there is anything that the journal does not have yet."""
+        held = any(each.holds_something for each in self._open.values())
+        return held or self._not_taken is not None
+
     def close(self, destination: Destination) -> None:
         if destination.holds_something:
             parcel = destination.close(_now_millis(), self._journal)

@@ -35,6 +35,7 @@ from agent.shipping.shipper import Shipper
 from agent.topic_schemas.following import TopicSchemas
 
 _TURN_SECONDS: Final = 0.025
+_REST_SECONDS: Final = 0.25
 _PAUSE_WHEN_FULL: Final = 1.0
 _WEIGHED_EVERY: Final = 1.0
 _PUT_OFF_SECONDS: Final = 1.0
@@ -104,16 +105,24 @@ class Pipeline:
         while not self._stopping.is_set():
             self.turned_at = time.monotonic()
             try:
-                self._turn(self.turned_at)
+                is_behind = self._turn(self.turned_at)
             except JournalFull as error:
                 self._stand_still(error)
-            else:
-                if self.full:
-                    log.info("the journal can be written again")
-                    self.full = ""
+                continue
+            if self.full:
+                log.info("the journal can be written again")
+                self.full = ""
+            if not is_behind:
+                self._files.wait(self._until_next())
         self._end()
 
-    def _turn(self, now: float) -> None:
+    def _until_next(self) -> float:
+        """Seconds. Longer where only an event, which is waited for, can bring something."""
+        at_rest = self._files.at_rest and not self.destinations.hold_something
+        return _REST_SECONDS if at_rest else _TURN_SECONDS
+
+    def _turn(self, now: float) -> bool:
+        """Whether there is more to be read at once."""
         self.destinations.hand_over_again()
         self._do_orders()
         self.following.expect(self._files.look(now))
@@ -125,8 +134,7 @@ class Pipeline:
         self.destinations.close_due(now)
         self._beating.beat(now)
         self._keep_to_limits(now)
-        if not is_behind:
-            self._files.wait(_TURN_SECONDS)
+        return is_behind
 
     def _read(self, now: float) -> bool:
         """A piece of each file that has something; whether there is more than a piece in any.
@@ -134,8 +142,9 @@ class Pipeline:
         What has just come can wait for what comes with it: one read for many lines.
         """
         self._now_millis = time.time_ns() // 1_000_000
-        is_behind = False
-        for followed in self._files.ready():
+        is_behind, ready = False, self._files.ready()
+        self.following.are_behind(ready, now)
+        for followed in ready:
             intake = self.following.intake(followed)
             if intake is None or not intake.is_due(now):
                 continue
@@ -212,7 +221,9 @@ class Pipeline:
         if not self.full:
             log.error("nothing can be written down, nothing is read until it can error=%s", error)
         self.full = str(error)
-        self.following.expect(self._files.look(time.monotonic()))  # handles keep what is deleted
+        now = time.monotonic()
+        self.following.expect(self._files.look(now))  # handles keep what is deleted
+        self.following.are_behind(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:

@@ -52,6 +52,11 @@ class Attention:
         elif followed.unread:
             self.unread[followed] = None
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is to be done before inotify says so."""
+        return not (self._busy or self._polled or self.unread or self.unclear)
+
     def drop(self, followed: Followed) -> None:
         self._unwatch(followed)
         for each in (self._busy, self._polled, self.unread, self.unclear):

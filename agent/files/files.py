@@ -130,6 +130,11 @@ class Files:
         roster = self._rosters.get(name)
         return roster is not None and (path in roster.survey.watched or roster.survey.means(path))
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether a look would find nothing before inotify, or the next scan."""
+        return self._around.attention.at_rest and not self.undecided
+
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._around.wall())
 

@@ -45,6 +45,36 @@ def test_an_idle_file_is_heard_of_by_its_event(follow: Follow, tmp_path: Path) -
     assert files.turn() == b"two\n"
 
 
+def test_at_rest_nothing_but_an_event_can_bring_something(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(scan_interval=1e9), tmp_path / "app.log"
+    files.turn()
+    files.turn()
+    assert files.files.at_rest
+    append(log, "one\n")
+    files.turn()
+    assert not files.files.at_rest  # it may grow on
+    append(log, "two\n")
+    files.look()
+    assert not files.files.at_rest  # there is something to be read
+    files.turn()
+    files.turn(1.0)
+    files.turn(1.0)
+    assert files.files.at_rest
+    append(log, "three\n")
+    files.files.wait(60.0)
+    files.look()
+    assert not files.files.at_rest
+
+
+def test_without_events_there_is_no_rest(tmp_path: Path, follow: Follow) -> None:
+    files, log = follow(scan_interval=1e9, events=False), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    for _ in range(3):
+        files.turn(1.0)
+    assert not files.files.at_rest
+
+
 def test_hard_and_symbolic_links_are_one_file(follow: Follow, tmp_path: Path) -> None:
     log = tmp_path / "app.log"
     append(log, "one\n")
