@@ -1,4 +1,4 @@
-"""Lines by which it is known which of whose they are. Imports little: every writer starts with it."""
+"""Lines that say which of whose they are. Imports little: every writer starts with it."""
 
 import json
 from dataclasses import dataclass
