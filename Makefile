@@ -16,9 +16,9 @@ help: ## what can be made
 demo: $(VENV)/.installed-programs ## a broker on this machine: some thousand messages in, the same ones out
 	@$(PYTHON) -m penstock demo
 
-test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some
+test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
 	@$(PYTHON) -m tests.foreign_tools
-	$(PYTHON) -X dev -m pytest $(ARGS)
+	$(PYTHON) -X dev -m pytest --dist loadfile --tx '2*popen//python=$(PYTHON) -X dev' $(ARGS)
 
 check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
 	$(VENV)/bin/ruff format --check .
