@@ -1,0 +1,80 @@
+"""Whether a file is one that is remembered, when device and inode say so."""
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.files.births import born_ns
+from agent.files.fingerprints import fingerprint
+from agent.files.listing import Sighting, sighting_from
+from agent.files.memory import Found, Memory
+from agent.runs import KnownSource, Progress, SourceId
+
+TEXT = b"backup done\n" * 10
+SEEN_NS = 5_000_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[tuple[Found, Sighting]]:
+    """Born when it was seen."""
+    path = tmp_path / "app.log"
+    path.write_bytes(TEXT)
+    fd = os.open(path, os.O_RDONLY)
+    sighting = sighting_from(os.fstat(fd), str(path))
+    yield replace(Found.of(fd, len(TEXT)), born_ns=SEEN_NS), sighting
+    os.close(fd)
+
+
+def known(sighting: Sighting, mark: int = 0) -> KnownSource:
+    return KnownSource(
+        SourceId("s1"),
+        "in",
+        "t",
+        sighting.path,
+        *sighting.identity,
+        fingerprint(TEXT),
+        Progress(len(TEXT), mark=mark),
+        finished=True,
+        seen_millis=SEEN_NS // 1_000_000,
+    )
+
+
+def finds(remembered: KnownSource, found: Found, sighting: Sighting) -> bool:
+    memory = Memory()
+    memory.add(remembered)
+    return memory.find(sighting, found, lambda _: False) is remembered
+
+
+@pytest.mark.parametrize(
+    ("born", "same"), [(SEEN_NS, True), (SEEN_NS - 1, True), (SEEN_NS + 1, False), (0, True)]
+)
+def test_a_file_that_is_made_later_is_another_one(
+    file: tuple[Found, Sighting], born: int, same: bool
+) -> None:
+    found, sighting = file
+    assert finds(known(sighting), replace(found, born_ns=born), sighting) is same
+    never_seen = replace(known(sighting), seen_millis=0)
+    assert finds(never_seen, replace(found, born_ns=born), sighting)
+
+
+def test_what_was_read_last_stands_there(file: tuple[Found, Sighting]) -> None:
+    found, sighting = file
+    assert finds(known(sighting, mark=zlib.crc32(TEXT[-64:])), found, sighting)
+    assert not finds(known(sighting, mark=zlib.crc32(TEXT[-64:]) ^ 1), found, sighting)
+    assert not finds(known(sighting, mark=zlib.crc32(TEXT[-63:])), found, sighting)
+
+
+def test_when_a_file_was_made(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as file:
+        made = born_ns(file.fileno())
+        status = os.fstat(file.fileno())
+        assert made <= status.st_mtime_ns
+        if made:  # not every file system knows
+            file.write("x")
+            file.flush()
+            assert born_ns(file.fileno()) == made > status.st_mtime_ns - 10**9
+    assert born_ns(-1) == 0
