@@ -95,13 +95,13 @@ class Beating:
         if not heartbeat.wants_mark or millis <= self._marked.get(topic, 0):
             return
         files = [each.followed for each in self._intakes.values()]
+        self._lag_bytes = sum(each.unread for each in files)
+        files = [each for each in files if each.topic == topic]
         if self._files.undecided or any(each.suspect or each.trouble for each in files):
             return  # nobody knows what is in them
         self._marked[topic] = millis
         self._held.pop(topic, None)
-        unread = [each for each in files if each.unread]
-        heartbeat.mark(millis, {each.source: each.size for each in unread if each.topic == topic})
-        self._lag_bytes = sum(each.unread for each in unread)
+        heartbeat.mark(millis, {each.source: each.size for each in files if each.unread})
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
         """Everything was read up to the mark; what is held of it is waited for."""

@@ -68,6 +68,13 @@ class Following:
             self._note(self._waiting[0], now)
             self._waiting.popleft()
 
+    def are_behind(self, unread: Iterable[Followed], now: float) -> None:
+        """Whether or not anything can be read now, their lag begins."""
+        for followed in unread:
+            intake = self.intakes.get(followed.source)
+            if intake is not None:
+                intake.is_behind(now)
+
     def start_over(self) -> None:
         """Readers have changed."""
         for intake in self.intakes.values():

@@ -34,10 +34,13 @@ class Intake:
         self._final_at = 0.0
         self._held: Cut | None = None
 
-    def is_due(self, now: float) -> bool:
-        """Whether a read may bring something that the last one did not."""
+    def is_behind(self, now: float) -> None:
+        """There is something that was not read."""
         if self.behind_since is None:
             self.behind_since = now
+
+    def is_due(self, now: float) -> bool:
+        """Whether a read may bring something that the last one did not."""
         if now < self._not_before:
             return False
         return self.followed.size != self._stuck_at or now >= self._final_at
