@@ -10,6 +10,7 @@ why, and whoever asked looks by itself.
 import errno
 import os
 import select
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ class Watcher:
         self._watched: dict[str, tuple[int, int, int]] = {}  # watch, device, inode
         self._files: dict[int, int] = {}  # watch → how many have asked for it
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._closing = threading.Lock()
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
         if events:
@@ -135,12 +137,14 @@ class Watcher:
 
     def wake(self) -> None:
         """Any thread, also when it is closed already."""
-        if self._wake >= 0:
-            os.eventfd_write(self._wake, 1)
+        with self._closing:
+            if self._wake >= 0:
+                os.eventfd_write(self._wake, 1)
 
     def close(self) -> None:
-        wake, self._wake = self._wake, -1
-        os.close(wake)
+        with self._closing:
+            wake, self._wake = self._wake, -1
+            os.close(wake)
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
