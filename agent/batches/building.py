@@ -7,6 +7,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from agent.batches.compressing import compressed
 from agent.batches.framing import Stretch, framed
 from agent.config import Compression
 from agent.runs import WindowCount
@@ -20,7 +21,7 @@ from wire.batch import (
     NO_PRODUCER,
     NO_SEQUENCE,
 )
-from wire.compression import Codec, compress
+from wire.compression import Codec
 
 _CODECS: Final = {
     Compression.NONE: Codec.NONE,
@@ -29,7 +30,6 @@ _CODECS: Final = {
     Compression.LZ4: Codec.LZ4,
     Compression.ZSTD: Codec.ZSTD,
 }
-_LEVEL: Final = 1
 _FEW: Final = 6
 
 
@@ -39,7 +39,7 @@ def build(target: TopicPartition, stretches: Sequence[Stretch], compression: Com
     codec = _CODECS[compression]
     base_time = min(each.earliest for each in stretches)
     count = sum(map(len, stretches))
-    body = compress(codec, framed(stretches, base_time), level=_LEVEL)
+    body = compressed(codec, framed(stretches, base_time))
     header = HEADER.pack(
         *(0, HEADER_SIZE - LENGTH_PREFIX + len(body), -1, MAGIC, 0, codec, count - 1),
         *(base_time, max(each.latest for each in stretches)),

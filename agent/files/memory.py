@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from agent.files.births import born_ns
-from agent.files.fingerprints import begins, read_head, read_tail
+from agent.files.fingerprints import FULL, begins, read_head, read_tail
 from agent.files.followed import Identity
 from agent.files.listing import Sighting
 from agent.runs import KnownSource
@@ -105,7 +105,7 @@ class Memory:
         self, sighting: Sighting, found: Found, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
         """The source that a file is, one that is unfinished first. Raises OSError. The same file
-        may have another device number after it was mounted again."""
+        may have another device number after it was mounted again, and another name beside."""
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
@@ -115,8 +115,7 @@ class Memory:
             each
             for each in self._by_inode.get(sighting.inode, ())
             if each.device != sighting.device
-            and sighting.path in {each.path, each.last_path}
-            and each.fingerprint.size
+            and _may_be_named(each, sighting.path)
             and not is_there((each.device, each.inode))
         )
         fitting = [each for each in candidates if _fits(each, found)]
@@ -141,6 +140,14 @@ class Memory:
         if seen > wall:  # the clock was set back
             self._seen_at[known.id] = seen = wall
         return wall - seen > _FORGOTTEN_AFTER
+
+
+def _may_be_named(known: KnownSource, path: str) -> bool:
+    """Of a file of whose first bytes enough are known: another one in its folder, too."""
+    names = {known.path, known.last_path}
+    if known.fingerprint.size == FULL:
+        return path.rpartition("/")[0] in {each.rpartition("/")[0] for each in names if each}
+    return bool(known.fingerprint.size) and path in names
 
 
 def _signature(sighting: Sighting) -> Signature:

@@ -23,7 +23,7 @@ from agent.files.listing import Sighting, sighting_from
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 
-DELETED_REST: Final = 5.0
+DELETED_REST: Final = 15.0
 """A deleted file that is read to its end is let go after so long without growth; one that is
 beyond `hold_deleted.bytes` is not let go before."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.files.births import born_ns
-from agent.files.fingerprints import fingerprint
+from agent.files.fingerprints import FULL, fingerprint
 from agent.files.listing import Sighting, sighting_from
 from agent.files.memory import Found, Memory
 from agent.runs import KnownSource, Progress, SourceId
@@ -78,3 +78,27 @@ def test_when_a_file_was_made(tmp_path: Path) -> None:
             file.flush()
             assert born_ns(file.fileno()) == made > status.st_mtime_ns - 10**9
     assert born_ns(-1) == 0
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(FULL, True), (FULL - 1, False)])
+def test_renamed_while_devices_were_numbered_anew(
+    tmp_path: Path, size: int, is_known: bool
+) -> None:
+    """As on file systems that have another number after each start of the machine. Of a file that
+    begins as it did, and no more is known than that, the name must be the same."""
+    path = tmp_path / "app.log.1"
+    path.write_bytes(b"x" * size)
+    fd = os.open(path, os.O_RDONLY)
+    sighting = sighting_from(os.fstat(fd), str(path))
+    before = replace(
+        known(sighting),
+        device=sighting.device + 1,
+        path=str(tmp_path / "app.log"),
+        fingerprint=fingerprint(b"x" * size),
+        progress=Progress(size),
+    )
+    memory = Memory()
+    memory.add(before)
+    found = memory.find(sighting, Found.of(fd, size), lambda _: False)
+    os.close(fd)
+    assert (found == before) == is_known

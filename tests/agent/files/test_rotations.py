@@ -127,9 +127,9 @@ def test_a_deleted_file_is_read_to_its_end(follow: Follow, tmp_path: Path) -> No
     append(log, "two\n")
     log.unlink()
     assert files.turn() == b"one\ntwo\n"
-    files.turn(3.0)
+    files.turn(8.0)
     assert list(files.of(Ended)) == []
-    files.turn(3.0)
+    files.turn(8.0)
     kinds = [type(each) for each in files.said if not isinstance(each, Grown)]
     assert kinds == [Appeared, Deleted, Ended, Forgettable]
 
@@ -317,7 +317,7 @@ def test_a_file_that_was_deleted_never_comes_back(follow: Follow, tmp_path: Path
         assert files.turn() == text.encode()
         log.unlink()
         files.turn()
-        files.turn(6.0)
+        files.turn(16.0)
         assert files.journal == {}
 
 
