@@ -95,6 +95,7 @@ def test_renamed_while_devices_were_numbered_anew(
         device=sighting.device + 1,
         path=str(tmp_path / "app.log"),
         fingerprint=fingerprint(b"x" * size),
+        seen_millis=0,
         progress=Progress(size),
     )
     memory = Memory()
