@@ -133,7 +133,9 @@ class Contents:
 
     def finished(self, source: SourceId, number: int, millis: int) -> None:
         self.check_known((source,))
-        self.known[source] = replace(self.known[source], finished=True, seen_millis=millis)
+        known = self.known[source]
+        seen = max(known.seen_millis, millis)  # at least when it was born, whatever the clock says
+        self.known[source] = replace(known, finished=True, seen_millis=seen)
         self._count(number)
         self.ending[source] = number
         self._end_if_acknowledged(source)
