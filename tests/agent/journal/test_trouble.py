@@ -1,10 +1,6 @@
 """A disk that is full, then not; a file that cannot be flushed; nothing of it counts twice."""
 
 import os
-import resource
-import signal
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ from agent.journal.generations import GenerationFile, path_of
 from agent.journal.journal import Journal
 from agent.journal.opening import Opened, lock, opened
 from agent.journal.recovery import Owner
+from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
     LIMIT,
     ME,
@@ -30,18 +27,6 @@ from tests.agent.journal.samples import (
     seen_contents,
     wait_for_new_file,
 )
-
-
-@contextmanager
-def no_file_beyond(size: int) -> Generator[None]:
-    """As on a full disk, writes are cut short, and then fail."""
-    assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room", [0, 1, 30, 100])
