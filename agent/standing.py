@@ -209,6 +209,7 @@ def _topic(name: str, inputs: Sequence[Input], parts: Parts) -> TopicStatus:
         events=counts.events if counts else 0,
         bytes=counts.bytes if counts else 0,
         retries=counts.retries if counts else 0,
+        replaced=counts.replaced if counts else 0,
         in_flight_batches=batches,
         in_flight_bytes=size,
         last_error=counts.last_error if counts else "",

@@ -91,6 +91,7 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_batches: int = 0
     in_flight_bytes: int = 0
     last_error: str = ""
+    replaced: int = 0  # batches that were refused, and cured
 
 
 class JournalStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,14 +20,6 @@ _DOUBT: Final = 0.75  # of what is allowed: below it, no codec makes too much of
 _AROUND: Final = 256
 
 
-def may_be_oversized(cut: Cut, plan: TopicPlan) -> bool:
-    """Whether `without_oversized` might find such events, whatever source they are of."""
-    if cut.events is None:
-        return False
-    longest = max(map(len, cut.events.bodies), default=0)
-    return longest > min(plan.most_batch_bytes, MOST_BYTES) // 4
-
-
 def without_oversized(cut: Cut, stretch: Stretch, plan: TopicPlan, end_position: int) -> Cut:
     """The same, with such events among the dead; the cut itself if there are none. `stretch` has
     the cut's events."""

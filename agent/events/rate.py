@@ -32,10 +32,6 @@ class Bucket:
             return self
         return replace(self, tokens=self._tokens(now) - lines, at=max(now, self.at))
 
-    def wait(self, now: float) -> float:
-        """Seconds until a line may be taken."""
-        return max(0.0, 1.0 - self._tokens(now)) / self.rate if self.rate else 0.0
-
     def _tokens(self, now: float) -> float:
         grown = self.tokens + max(0.0, now - self.at) * self.rate
         return min(grown, max(1.0, self.rate * _BURST_SECONDS))

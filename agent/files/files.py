@@ -145,12 +145,6 @@ class Files:
     def wake(self) -> None:
         self._around.watcher.wake()
 
-    def forget(self, followed: Followed) -> None:
-        """It is not followed any more, over or not."""
-        roster = self._rosters.get(followed.input)
-        if roster is not None and not followed.ended:
-            roster.drop(followed)
-
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
         """Sources of files that still belong to their input go on. What a new input means is
         found at the next look."""

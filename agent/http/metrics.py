@@ -59,6 +59,7 @@ _OF_TOPICS: Final = (
     _Shown("events", "counter", "topic_events", "Events acknowledged."),
     _Shown("bytes", "counter", "topic_bytes", "Bytes of batches acknowledged."),
     _Shown("retries", "counter", "topic_retries", "Batches sent again."),
+    _Shown("replaced", "counter", "topic_replaced_batches", "Batches refused, and cured."),
     _Shown("in_flight_batches", "gauge", "topic_in_flight_batches", "Not acknowledged yet."),
     _Shown("in_flight_bytes", "gauge", "topic_in_flight_bytes", "Not acknowledged yet."),
     _Shown("stalled", "gauge", "topic_stalled", "1 while the topic refuses what is sent."),

@@ -10,16 +10,13 @@ def test_without_a_rate_there_is_no_limit() -> None:
     bucket = Bucket.full(0, 5.0)
     assert bucket.lines(5.0) is None
     assert bucket.taken(10**9, 5.0).lines(5.0) is None
-    assert bucket.wait(5.0) == 0
 
 
 def test_a_bucket_fills_at_its_rate_up_to_a_second() -> None:
     bucket = Bucket.full(10, 100.0).taken(10, 100.0)
     assert bucket.lines(100.0) == 0
-    assert bucket.wait(100.0) == 0.1
     assert bucket.lines(100.5) == 5
     assert bucket.lines(200.0) == 10
-    assert bucket.wait(100.5) == 0
     assert bucket.lines(99.0) == 0, "a clock that goes back gives nothing"
     assert bucket.taken(0, 99.0).lines(100.0) == 0
 
@@ -27,7 +24,6 @@ def test_a_bucket_fills_at_its_rate_up_to_a_second() -> None:
 def test_what_was_taken_too_much_is_made_up_for() -> None:
     bucket = Bucket.full(10, 0.0).taken(30, 0.0)
     assert bucket.lines(2.0) == 0
-    assert round(bucket.wait(0.0), 9) == 2.1
     assert bucket.lines(2.5) == 5
 
 
