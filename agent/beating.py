@@ -5,12 +5,14 @@ The pipeline's thread. What a heartbeat says, and when it may, stands in `agent.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Set
 from typing import Final, NamedTuple
 
 from agent.config import DEAD_SUFFIX
 from agent.destinations import Destination, Destinations
 from agent.files.files import Files
+from agent.files.followed import Followed
 from agent.heartbeats import Heartbeat
 from agent.intake import Intake
 from agent.runs import SourceId
@@ -62,9 +64,8 @@ class Beating:
         if now < self._due:
             return
         self._due = now + _EVERY
-        millis = self._scanned_millis(now)
+        self._mark(self._scanned_millis(now))
         for topic, heartbeat in self._topics.items():
-            self._mark(topic, heartbeat, millis)
             if heartbeat.read(self._position):
                 self._wait_for_journal(topic, heartbeat)
             heartbeat.acknowledged(self._oldest_open(topic))
@@ -91,17 +92,34 @@ class Beating:
         self._clock = _Seen(millis, now)
         return millis
 
-    def _mark(self, topic: str, heartbeat: Heartbeat, millis: int) -> None:
-        if not heartbeat.wants_mark or millis <= self._marked.get(topic, 0):
+    def _mark(self, millis: int) -> None:
+        """Those that have none, if that scan is news to them."""
+        wanting = [
+            topic
+            for topic, heartbeat in self._topics.items()
+            if heartbeat.wants_mark and millis > self._marked.get(topic, 0)
+        ]
+        if not wanting:
             return
-        files = [each.followed for each in self._intakes.values()]
-        self._lag_bytes = sum(each.unread for each in files)
-        files = [each for each in files if each.topic == topic]
-        if self._files.undecided or any(each.suspect or each.trouble for each in files):
+        files = self._files_by_topic()
+        self._lag_bytes = sum(each.unread for several in files.values() for each in several)
+        if self._files.undecided:
             return  # nobody knows what is in them
-        self._marked[topic] = millis
-        self._held.pop(topic, None)
-        heartbeat.mark(millis, {each.source: each.size for each in files if each.unread})
+        for topic in wanting:
+            mine = files[topic]
+            if any(each.suspect or each.trouble for each in mine):
+                continue  # nor in these
+            self._marked[topic] = millis
+            self._held.pop(topic, None)
+            self._topics[topic].mark(
+                millis, {each.source: each.size for each in mine if each.unread}
+            )
+
+    def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
+        found: defaultdict[str, list[Followed]] = defaultdict(list)
+        for intake in self._intakes.values():
+            found[intake.followed.topic].append(intake.followed)
+        return found
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
         """Everything was read up to the mark; what is held of it is waited for."""
