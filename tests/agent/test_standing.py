@@ -102,6 +102,9 @@ def test_the_lag_is_that_of_the_oldest_byte_that_waits(tmp_path: Path, has_room:
         wait_for(lambda: file_status(side).lag_bytes == 10)
         assert intake.behind_since is not None
         intake.behind_since -= 7
+        behind, turned = intake.behind_since, side.pipeline.turned_at
+        wait_for(lambda: side.pipeline.turned_at > turned + 0.1)
+        assert intake.behind_since == behind
         assert 7 < input_status(side).lag_seconds <= 7 + time.monotonic() - came
         side.cluster.stall()
         side.shipper.in_flight_limit = 1 << 20
