@@ -153,12 +153,16 @@ def test_a_topic_that_has_its_share_is_not_read_for(tmp_path: Path) -> None:
 def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Path) -> None:
     """One that comes and goes meanwhile is held, and read in the end."""
     first, second = tmp_path / "a.log", tmp_path / "b.log"
-    with pipeline_side(tmp_path, input_of(tmp_path / "*.log", "logs")) as side, side.running():
-        first.write_text("one\n")
-        wait_for(lambda: side.messages("logs") == ["one"])
+    long = 1200 * "x"  # so that what comes behind it is no news of its fingerprint
+    batches = {"linger": 0.0, "compression": "none"}
+    input_ = input_of(tmp_path / "*.log", "logs")
+    with pipeline_side(tmp_path, input_, batches=batches) as side, side.running():
+        first.write_text(f"{long}\n")
+        wait_for(lambda: side.messages("logs") == [long])
         with side.full_journal():
             append(first, "two\n")
             wait_for(lambda: side.pipeline.full)
+            assert side.position(first) == 1205
             append(first, "three\n")
             second.write_text("four\n")
             wait_for(lambda: side.position(second) == 0)
@@ -167,5 +171,5 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
             assert intake is not None
             assert intake.behind_since is not None
         wait_for(lambda: len(side.events("logs")) == 4)
-    assert sorted(side.messages("logs")) == ["four", "one", "three", "two"]
+    assert sorted(side.messages("logs")) == ["four", "three", "two", long]
     assert side.eventless() == []
