@@ -92,6 +92,7 @@ class Agent:
         )
         schemas.want(self._inputs)
         shipper = Shipper(config, journal, state, schemas)
+        names = read_names(directory)
         files = Files(
             [FileInput.of(each) for each in self._inputs],
             state.sources,
@@ -99,7 +100,7 @@ class Agent:
             config.limits,
             config.hold_deleted,
             config.scan_interval,
-            seen=read_names(directory) | {each.input for each in state.sources},
+            seen={each.input for each in state.sources} if names is None else names,
         )
         pipeline = Pipeline(
             config,

@@ -1,7 +1,8 @@
 """The names of inputs that were followed before: what `start` says is not for them any more.
 
-One small file in the data directory. If it is damaged or gone, inputs that have sources are known
-by those; the others begin as new ones do.
+One small file in the data directory, written when the first look at an input's files is in the
+journal. An agent that was killed before that looks at them as if for the first time again. If the
+file is damaged, inputs that have sources are known by those.
 """
 
 import json
@@ -13,12 +14,17 @@ from typing import Final
 _FILE: Final = "inputs.json"
 
 
-def read_names(directory: Path) -> set[str]:
+def read_names(directory: Path) -> set[str] | None:
+    """None if what is there cannot be understood."""
     try:
         names = json.loads((directory / _FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except FileNotFoundError:
         return set()
-    return {each for each in names if isinstance(each, str)} if isinstance(names, list) else set()
+    except (OSError, ValueError):
+        return None
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        return None
+    return set(names)
 
 
 def write_names(directory: Path, names: Collection[str]) -> None:
