@@ -32,9 +32,10 @@ from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
 from schemas.remote.urls import parse_urls
 from tests.agent.full_disk import no_file_beyond
+from tests.agent.shipping.agent_side import DEAD_ID, LINE_ID, schema_of
 from wire.records import records
 
-LINES, DEAD_LETTERS, OTHER_LINES = 1, 2, 3
+OTHER_LINES = 3
 WITH_SEVERITY = parse(
     built_in(LOG_LINE)
     .resolved_text.removesuffix("]}")
@@ -258,10 +259,10 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 def _schemas_of(inputs: Sequence[Input]) -> dict[Any, TopicSchema]:
     lines = {
-        wanted_for(each): TopicSchema(each.topic, LINES, 1, built_in(LOG_LINE)) for each in inputs
+        wanted_for(each): TopicSchema(each.topic, LINE_ID, 1, built_in(LOG_LINE)) for each in inputs
     }
     dead = {
-        wanted: TopicSchema(wanted.topic, DEAD_LETTERS, 1, built_in(DEAD_LETTER))
+        wanted: TopicSchema(wanted.topic, DEAD_ID, 1, built_in(DEAD_LETTER))
         for wanted in (dead_letters_of(each.topic) for each in inputs)
     }
     return {**lines, **dead}
@@ -270,5 +271,4 @@ def _schemas_of(inputs: Sequence[Input]) -> dict[Any, TopicSchema]:
 def _schema_of(schema_id: int) -> AvroSchema | None:
     if schema_id == OTHER_LINES:
         return WITH_SEVERITY
-    name = {LINES: LOG_LINE, DEAD_LETTERS: DEAD_LETTER}.get(schema_id)
-    return built_in(name) if name else None
+    return schema_of(schema_id)
