@@ -175,6 +175,9 @@ class ApacheKafka:
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.data_dir),
+            # Records have old times, by which Kafka would delete them: not while tests run.
+            "log.retention.check.interval.ms": str(24 * 3600 * 1000),
+            "log.initial.task.delay.ms": str(24 * 3600 * 1000),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
