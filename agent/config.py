@@ -17,8 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from client.addresses import Address, parse_addresses
-from client.errors import BadAddress
+from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from schemas.remote.urls import parse_urls
@@ -337,12 +336,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     drain: float = 20.0  # how long SIGTERM waits for acknowledgements
 
     def __post_init__(self) -> None:
-        if not self.brokers:
-            raise ValueError("`brokers` must name one broker at least, such as 127.0.0.1:9092")
-        try:
-            parse_addresses(",".join(self.brokers))
-        except BadAddress as error:
-            raise ValueError(f"`brokers`: {error}") from None
+        check_brokers(self.brokers)
         try:
             parse_urls(self.registry)
         except ValueError as error:

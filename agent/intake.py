@@ -12,10 +12,10 @@ again and comes to the same.
 from dataclasses import replace
 from typing import Final
 
+from agent.accounts import added_up
 from agent.cuts import Cut
 from agent.events.reader import Reader
 from agent.files.followed import Followed
-from agent.runs import Excepted, Fate
 
 PIECE_BYTES: Final = 256 * 1024
 
@@ -113,17 +113,12 @@ class Intake:
 
 def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """A line that was too long, and more of what of it is passed over."""
-    sums: dict[tuple[Fate, str], Excepted] = {}
-    for each in (*first.excepted, *rest.excepted):
-        key = each.fate, each.reason
-        before = sums.get(key, Excepted(each.fate, 0, 0, each.reason))
-        sums[key] = replace(each, count=before.count + each.count, bytes=before.bytes + each.bytes)
     dead = [replace(each, size=each.size + rest.consumed) for each in first.dead]
     return replace(
         first,
         consumed=first.consumed + rest.consumed,
         dead=dead,
-        excepted=tuple(sums.values()),
+        excepted=added_up((*first.excepted, *rest.excepted)),
         wait=rest.wait,
         skipping=rest.skipping,
     )

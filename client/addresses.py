@@ -1,7 +1,7 @@
 """Where brokers are: `host:port`, several of them separated by commas."""
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from client.errors import BadAddress
@@ -23,6 +23,16 @@ class Address(NamedTuple):
 def parse_addresses(text: str) -> tuple[Address, ...]:
     """Read `a:9092,b` or `[::1]:9092`; a missing port is 9092."""
     return tuple(_parse(part.strip(), text) for part in text.split(","))
+
+
+def check_brokers(brokers: Sequence[str]) -> None:
+    """Of a configuration's key `brokers`: raises ValueError unless all can be understood."""
+    if not brokers:
+        raise ValueError("`brokers` must name one broker at least, such as 127.0.0.1:9092")
+    try:
+        parse_addresses(",".join(brokers))
+    except BadAddress as error:
+        raise ValueError(f"`brokers`: {error}") from None
 
 
 def _parse(part: str, text: str) -> Address:

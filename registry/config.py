@@ -2,8 +2,7 @@
 
 import msgspec
 
-from client.addresses import Address, parse_addresses
-from client.errors import BadAddress
+from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from registry.values import Level
@@ -66,12 +65,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     patience: Patience = Patience()
 
     def __post_init__(self) -> None:
-        if not self.brokers:
-            raise ValueError("`brokers` must name one broker at least, such as 127.0.0.1:9092")
-        try:
-            parse_addresses(",".join(self.brokers))
-        except BadAddress as error:
-            raise ValueError(f"`brokers`: {error}") from None
+        check_brokers(self.brokers)
         try:
             check_topic_name(self.topic)
         except InvalidTopicName as error:

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from agent.accounts import added_up
 from agent.batches.closing import batches_of
 from agent.batches.dead_letters import dead_piece
 from agent.batches.framing import Frame, Stretch
 from agent.batches.oversized import without_oversized
-from agent.batches.pieces import Piece, added_up
+from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.batches.spreading import spread_out
 from agent.cuts import Cut, Events

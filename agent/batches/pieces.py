@@ -7,11 +7,12 @@ else helps; then every event of the first part counts for one line, and the rest
 second part. The sums are exact in any case.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from agent.accounts import divided, is_loss, joined
 from agent.batches.framing import Stretch
-from agent.runs import Excepted, Fate, Run
+from agent.runs import Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +37,7 @@ class Piece:
         """The first `at` events, and the others: some on either side."""
         assert self.stretch is not None
         run, position = self.run, self.stretch.positions[at]
-        before, after = (None, None) if run is None else _divided_run(run, at, position)
+        before, after = (None, None) if run is None else divided(run, at, position)
         return self._part(0, at, before), self._part(at, len(self), after)
 
     def part(self, start: int, stop: int) -> "Piece":
@@ -64,66 +65,21 @@ class Piece:
         )
 
 
-def _divided_run(run: Run, events: int, position: int) -> tuple[Run, Run]:
-    lines = min(events, run.lines)
-    return (
-        replace(run, events=events, end_position=position, lines=lines, excepted=()),
-        replace(
-            run,
-            seq=run.seq + events,
-            events=run.events - events,
-            position=position,
-            lines=run.lines - lines,
-        ),
-    )
-
-
 def joined_runs(runs: Iterable[Run]) -> list[Run]:
     """Runs that follow each other, as few as they can be; what was lost stays a run of its own."""
-    joined: list[Run] = []
+    found: list[Run] = []
     for run in runs:
-        if joined and _follows(run, joined[-1]):
-            joined[-1] = _together(joined[-1], run)
+        if found and _follows(run, found[-1]):
+            found[-1] = joined(found[-1], run)
         else:
-            joined.append(run)
-    return joined
+            found.append(run)
+    return found
 
 
 def _follows(run: Run, before: Run) -> bool:
     return (
         run.source == before.source
         and run.position == before.end_position
-        and not _is_loss(run)
-        and not _is_loss(before)
+        and not is_loss(run)
+        and not is_loss(before)
     )
-
-
-def _is_loss(run: Run) -> bool:
-    return any(each.fate is Fate.LOST for each in run.excepted)
-
-
-def _together(first: Run, second: Run) -> Run:
-    return replace(
-        first,
-        events=first.events + second.events,
-        end_position=second.end_position,
-        lines=first.lines + second.lines,
-        excepted=added_up((*first.excepted, *second.excepted)),
-    )
-
-
-def added_up(excepted: Sequence[Excepted]) -> tuple[Excepted, ...]:
-    """One for each fate and reason; what nobody knew of one, nobody knows of the sum."""
-    sums: dict[tuple[Fate, str], Excepted] = {}
-    for each in excepted:
-        key = each.fate, each.reason
-        known = sums.get(key)
-        sums[key] = each if known is None else _sum(known, each)
-    return tuple(sums.values())
-
-
-def _sum(one: Excepted, other: Excepted) -> Excepted:
-    unknown = -1
-    count = one.count + other.count if min(one.count, other.count) >= 0 else unknown
-    size = one.bytes + other.bytes if min(one.bytes, other.bytes) >= 0 else unknown
-    return replace(one, count=count, bytes=size)

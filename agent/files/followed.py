@@ -55,7 +55,6 @@ class Followed:
         self.roused_at = 0.0
         self.deleted_at: float | None = None
         self.missing_since: float | None = None
-        self.at_first = False  # it was there before its input
         self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
         self.judged_size = -1  # when it was last found to be something that may be a copy
         self.reported = 0  # bytes of the fingerprint that others know of

@@ -6,13 +6,13 @@ spread over entries, only that each is in exactly one.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from agent.accounts import is_loss, joined
 from agent.journal.state import Finished, Shipped
 from agent.parcels import Eventless
-from agent.runs import Excepted, Fate, Run
+from agent.runs import Run
 
 NOWHERE = -1  # the partition of runs without offsets
 
@@ -71,7 +71,7 @@ def merged(runs: Iterable[Run]) -> list[Run]:
     found: list[Run] = []
     for run in runs:
         if found and _touch(found[-1], run):
-            found[-1] = _joined(found[-1], run)
+            found[-1] = joined(found[-1], run)
         else:
             found.append(run)
     return found
@@ -140,39 +140,9 @@ def _windows(shipped: Iterable[Shipped]) -> list[Json]:
 
 
 def _touch(before: Run, after: Run) -> bool:
-    """What was lost is a run of its own, so that its bytes have a name."""
     follows = (
         before.source == after.source
         and before.seq + before.events == after.seq
         and before.end_position == after.position
     )
-    return follows and not (_has_lost(before) or _has_lost(after))
-
-
-def _has_lost(run: Run) -> bool:
-    return any(each.fate is Fate.LOST for each in run.excepted)
-
-
-def _joined(before: Run, after: Run) -> Run:
-    sums: dict[tuple[Fate, str], Excepted] = {}
-    for each in (*before.excepted, *after.excepted):
-        key = each.fate, each.reason
-        known = sums.get(key)
-        sums[key] = each if known is None else _sum(known, each)
-    return replace(
-        before,
-        events=before.events + after.events,
-        end_position=after.end_position,
-        lines=before.lines + after.lines,
-        excepted=tuple(sums.values()),
-    )
-
-
-def _sum(one: Excepted, other: Excepted) -> Excepted:
-    return replace(
-        one, count=_known_sum(one.count, other.count), bytes=_known_sum(one.bytes, other.bytes)
-    )
-
-
-def _known_sum(one: int, other: int) -> int:
-    return -1 if one < 0 or other < 0 else one + other
+    return follows and not (is_loss(before) or is_loss(after))

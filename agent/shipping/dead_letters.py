@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent.accounts import bytes_of_events
 from agent.runs import Run, SourceId
 from agent.shipping.event_headers import event_header
-from agent.shipping.run_cutting import bytes_of
 from agent.topic_schemas.values import TopicSchema
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, built_in
@@ -57,7 +57,7 @@ class Refused:
                 "raw": event.value[:MOST_RAW],
                 "offset": header.position,
                 "path": _text(self._path_of(header.source)),
-                "size": bytes_of(runs[0]) if runs else UNKNOWN,
+                "size": bytes_of_events(runs[0]) if runs else UNKNOWN,
             }
         )
         mine = Run(

@@ -8,6 +8,7 @@ part but the last has a line for every event, and the last has what is left, so 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from agent.accounts import bytes_of_events, divided
 from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping.event_headers import EventHeader
 
@@ -26,7 +27,7 @@ def cut_runs(
         while wanted and left:
             run = left.pop()
             if run.events > wanted:
-                run, rest = cut_run(run, wanted, positions[part + 1])
+                run, rest = divided(run, wanted, positions[part + 1])
                 left.append(rest)
             wanted -= run.events
             mine.append(run)
@@ -35,26 +36,11 @@ def cut_runs(
         yield tuple(mine)
 
 
-def cut_run(run: Run, events: int, position: int) -> tuple[Run, Run]:
-    """The first so many events, and the others, of which the first starts at this position."""
-    lines = min(events, run.lines)
-    return (
-        replace(run, events=events, end_position=position, lines=lines, excepted=()),
-        replace(
-            run,
-            seq=run.seq + events,
-            events=run.events - events,
-            position=position,
-            lines=run.lines - lines,
-        ),
-    )
-
-
 def dead_lettered(run: Run, reason: str) -> Run:
     """A run of one event that its topic refused: it is none any more."""
     if not run.events:
         return run
-    refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of(run), reason)
+    refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
     return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
 
 
@@ -63,11 +49,6 @@ def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
     place = header.position
     refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
     return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
-
-
-def bytes_of(run: Run) -> int:
-    """Those that became its events."""
-    return run.end_position - run.position - sum(each.bytes for each in run.excepted)
 
 
 def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount, ...]:

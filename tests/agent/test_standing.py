@@ -1,11 +1,8 @@
 """What the operator sees: lag, what cannot be read, and what was cut, lost and given up."""
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,30 +12,16 @@ from agent.journal.contents import MOST_WAITING
 from agent.parcels import Parcel
 from agent.runs import Run, SourceId
 from agent.status import FileStatus, InputStatus
+from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side, wait_for
 
-NOBODY = 65534
 LONG = f"{30 * 'x'}\n"
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read everything."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(dir="/var/tmp"))  # where anybody may look
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    with open_folder() as path:
+        yield path
 
 
 def file_status(side: PipelineSide) -> FileStatus:

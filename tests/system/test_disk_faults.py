@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.system.raw import (
     record_batch,
     request,
 )
+from tests.system.small_disk import mounted_disk
 from tests.system.topics import create
 
 MIB = 1024 * 1024
@@ -39,17 +39,8 @@ MIB = 1024 * 1024
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 24 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system")
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", str(mounted)], check=True
-    )
-    try:
-        yield mounted
-    finally:
-        subprocess.run(["umount", "--lazy", str(mounted)], check=True)
+    with mounted_disk(tmp_path, 24) as disk:
+        yield disk
 
 
 def fill(bootstrap: str, topic: str) -> int:

@@ -1,10 +1,7 @@
 """Files and folders that cannot be read, for a while; and what is asked of the kernel."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,28 +14,13 @@ from agent.files.inputs import FileInput, end_of_last_line
 from agent.files.mounts import Mounts
 from agent.files.watching import Watcher
 from tests.agent.files.journalled_files import JournalledFiles
-
-NOBODY = 65534
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read everything."""
-    before = os.geteuid()
-    if before == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
+from tests.agent.nobody import as_nobody, open_folder
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(dir="/var/tmp"))  # where anybody may look
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    with open_folder() as path:
+        yield path
 
 
 def test_what_is_unreadable_is_said_once_and_read_in_the_end(folder: Path) -> None:

@@ -14,6 +14,7 @@ from tests.server_process import wait_until
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
+from tests.system.small_disk import mounted_disk
 
 MIB = 1024 * 1024
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
@@ -145,17 +146,8 @@ def test_what_is_destroyed_unread_is_in_the_ledger(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system")
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(mounted)], check=True
-    )
-    try:
-        yield mounted
-    finally:
-        subprocess.run(["umount", "--lazy", str(mounted)], check=True)
+    with mounted_disk(tmp_path, 8) as disk:
+        yield disk
 
 
 def fill(path: Path) -> None:
