@@ -18,7 +18,7 @@ demo: $(VENV)/.installed-programs ## a broker on this machine: some thousand mes
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
 	@$(PYTHON) -m tests.foreign_tools
-	$(PYTHON) -X dev -m pytest --dist loadfile --tx '2*popen//python=$(PYTHON) -X dev' $(ARGS)
+	$(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '2*popen//python=$(PYTHON) -X dev' $(ARGS)
 
 check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
 	$(VENV)/bin/ruff format --check .
@@ -42,7 +42,7 @@ clean: ## remove everything that was made here
 $(PYTHON):
 	$(PYTHON3) -m venv $(VENV)
 
-# PySpark is here for the jars of ZooKeeper that it carries: the largest part of the download.
+# PySpark is the loader's, and carries the jars of ZooKeeper: the largest part of the download.
 $(VENV)/.installed-programs: pyproject.toml constraints.txt | $(PYTHON)
 	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
 	@$(PIP_INSTALL) --editable '.[all]'

@@ -69,7 +69,9 @@ class Beating:
             if heartbeat.read(self._position):
                 self._wait_for_journal(topic, heartbeat)
             heartbeat.acknowledged(self._oldest_open(topic))
-        until = {name: each.until for name, each in self._topics.items() if each.until >= 0}
+        # Nothing can be said of some topics yet: that they are shipped to is said all the same, so
+        # that nobody takes their hours for complete meanwhile.
+        until = {name: max(each.until, 0) for name, each in self._topics.items()}
         self._shipper.heartbeat(until, self._lag_bytes)
 
     def _scanned_millis(self, now: float) -> int:

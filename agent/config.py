@@ -5,7 +5,6 @@ it fits the schema of its topic is seen when the registry is asked.
 """
 
 import codecs
-import math
 import re
 import socket
 from collections.abc import Iterable, Set
@@ -22,6 +21,7 @@ from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from schemas.remote.urls import parse_urls
 from serving.exposure import check_exposed
+from serving.settings import check_not_negative, check_positive
 
 DEAD_SUFFIX: Final = ".dead"
 LEDGER_TOPIC: Final = "_audit"
@@ -57,20 +57,6 @@ def _check_pattern(name: str, pattern: str) -> None:
         re.compile(pattern)
     except re.error as error:
         raise ValueError(f"`{name}` is no regular expression: {error}") from None
-
-
-def _check_positive(struct: msgspec.Struct, *names: str) -> None:
-    for name in names:
-        value = getattr(struct, name)
-        if not math.isfinite(value) or value <= 0:
-            raise ValueError(f"`{name}` must be positive")
-
-
-def _check_not_negative(struct: msgspec.Struct, *names: str) -> None:
-    for name in names:
-        value = getattr(struct, name)
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"`{name}` must not be negative")
 
 
 class Format(StrEnum):
@@ -153,7 +139,7 @@ class Multiline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError("give exactly one of `start`, `continuation`, `indentation: true`")
         for name in ("start", "continuation"):
             _check_pattern(name, getattr(self, name))
-        _check_positive(self, "timeout", "max_lines")
+        check_positive(self, "timeout", "max_lines")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -254,8 +240,8 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             wrong = wrong or next((key for key in ("time", "add_fields") if getattr(self, key)), "")
             if wrong:
                 raise ValueError(f"`{wrong}` needs fields, and `format: plain` has none")
-        _check_positive(self, "max_line_bytes", "last_line_timeout")
-        _check_not_negative(self, "ignore_older", "rate_limit")
+        check_positive(self, "max_line_bytes", "last_line_timeout")
+        check_not_negative(self, "ignore_older", "rate_limit")
 
     @property
     def label(self) -> str:
@@ -286,8 +272,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     journal_bytes: int = 64 * 1024 * 1024  # after which the journal begins anew
 
     def __post_init__(self) -> None:
-        _check_positive(self, "in_flight_bytes", "open_files", "journal_bytes")
-        _check_not_negative(self, "cpu", "memory_bytes")
+        check_positive(self, "in_flight_bytes", "open_files", "journal_bytes")
+        check_not_negative(self, "cpu", "memory_bytes")
 
 
 class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -297,7 +283,7 @@ class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seconds: float = 3600.0
 
     def __post_init__(self) -> None:
-        _check_not_negative(self, "bytes", "seconds")
+        check_not_negative(self, "bytes", "seconds")
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -307,7 +293,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     newest: float = 3600.0
 
     def __post_init__(self) -> None:
-        _check_positive(self, "oldest", "newest")
+        check_positive(self, "oldest", "newest")
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -349,8 +335,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         check_exposed("http_host", self.http_host, insecure=self.insecure)
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
-        _check_positive(self, "scan_interval", "ledger_interval")
-        _check_not_negative(self, "drain")
+        check_positive(self, "scan_interval", "ledger_interval")
+        check_not_negative(self, "drain")
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:

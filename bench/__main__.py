@@ -1,9 +1,10 @@
-"""`python -m bench`: brokers, registries, agents side by side: medians, spreads and ratios.
+"""`python -m bench`: brokers, registries, agents, loaders side by side: medians and ratios.
 
 Everything it makes lies in one temporary directory, which goes when it ends; so do the brokers.
 """
 
 import contextlib
+import importlib.metadata
 import json
 import resource
 import shlex
@@ -18,6 +19,7 @@ from rich.console import Console
 
 from bench import machine, report
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
+from bench.loaders import SPARK, loaders
 from bench.measurement import NotMeasured
 from bench.profile import FULL, QUICK, Results, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
@@ -26,6 +28,8 @@ from bench.requests import AnswerError
 from bench.rounds import measure
 from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
 from bench.shippers import RSYSLOG, shippers
+from bench.spark_peer import VERSION as SPARK_VERSION
+from bench.spark_peer import spark_peer
 from tests.apache_kafka import kafka_classpath, why_no_kafka
 from tests.server_process import ServerFailed
 
@@ -64,6 +68,17 @@ def _agents(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStac
     except NotMeasured as missing:
         print(f"no agents: {missing}", file=sys.stderr)
         return {}
+
+
+def _loaders(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitStack) -> Kinds:
+    """Ours, and Spark's own Kafka source unless only ours is wanted; ended with the stack."""
+    peer = None
+    if not wanted:
+        try:
+            peer = spark_peer()
+        except NotMeasured as missing:
+            print(f"without {SPARK}: {missing}", file=sys.stderr)
+    return stack.enter_context(loaders(directory, peer))
 
 
 def _other(url: str | None, pid: int | None) -> Registry | None:
@@ -129,6 +144,7 @@ def main(  # noqa: PLR0917 -- one for each option
 
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
     `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
+    `loader` is measured beside Spark's own Kafka source unless there is a --broker.
     """
     if only_list:
         _list_profiles()
@@ -156,6 +172,8 @@ def main(  # noqa: PLR0917 -- one for each option
                 what = measured_by(name)
                 if what is Measured.AGENTS:
                     servers = _agents(Path(work), brokers, stack)
+                elif what is Measured.LOADERS:
+                    servers = _loaders(Path(work), brokers, stack)
                 else:
                     servers = kinds[what]
                 if not servers:
@@ -180,6 +198,9 @@ def main(  # noqa: PLR0917 -- one for each option
     versions = {name: version(name) for name in (PENSTOCK, *kinds[Measured.BROKERS])}
     if any(RSYSLOG in each.brokers for each in all_results):
         versions[RSYSLOG] = rsyslog_version()
+    if any(each.profile.name == "loader" for each in all_results):
+        versions["PySpark"] = importlib.metadata.version("pyspark")
+        versions[SPARK] = SPARK_VERSION
     if other is not None:
         versions[other.name] = beside or ""
     circumstances = {"command": command, **described, **versions}

@@ -44,6 +44,7 @@ class Goal:
     at_least: float | None = None
     at_most: float | None = None
     ahead: bool = False  # of the peer, where there is one
+    times: float = 1.0  # how far ahead: so many times the peer's figure
 
     @property
     def text(self) -> str:
@@ -53,7 +54,7 @@ class Goal:
         if self.at_most is not None:
             wanted.append(f"≤ {self.at_most:,.9g}")
         if self.ahead:
-            wanted.append("ahead")
+            wanted.append("ahead" if self.times == 1 else f"{self.times:g} times the peer")
         return ", ".join(wanted)
 
     def met(self, penstock: float, peer: float | None) -> bool | None:
@@ -66,7 +67,8 @@ class Goal:
             return True
         if peer is None:
             return None
-        return penstock > peer if self.figure.more_is_better else penstock < peer
+        wanted = peer * self.times
+        return penstock > wanted if self.figure.more_is_better else penstock < wanted
 
 
 @dataclass(slots=True)

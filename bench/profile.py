@@ -30,6 +30,7 @@ class Scale:
     versions: int  # of one subject
     lines: int  # of plain text in the files of a backlog; of JSON, a third
     files: int  # that are idle, or grow slowly
+    rows: int  # that are loaded
     warm_up: bool  # a round that is not counted
 
     def for_warming_up(self) -> "Scale":
@@ -39,6 +40,7 @@ class Scale:
             seconds=min(self.seconds, 3.0),
             latency_seconds=min(self.latency_seconds, 3.0),
             lines=self.lines // 10,
+            rows=self.rows // 10,
         )
 
 
@@ -55,6 +57,7 @@ FULL = Scale(
     versions=500,
     lines=3_000_000,
     files=1_000,
+    rows=10_000_000,
     warm_up=True,
 )
 QUICK = Scale(
@@ -70,12 +73,13 @@ QUICK = Scale(
     versions=50,
     lines=30_000,
     files=50,
+    rows=100_000,
     warm_up=False,
 )
 
 
 class Server(Protocol):
-    """What is measured: a started broker, a registry, or what ships log lines."""
+    """What is measured: a started broker, a registry, what ships log lines, what loads events."""
 
     @property
     def name(self) -> str: ...

@@ -19,6 +19,7 @@ from bench.brokers import PENSTOCK, penstock_cluster
 from bench.log_files import first_line
 from bench.log_lines import REQUEST_SCHEMA
 from bench.measurement import NotMeasured
+from bench.plain_python import without_hypothesis
 from bench.profile import Place, ServerKind
 from bench.rsyslog_process import rsyslog_process
 from bench.topics import create, topic, wait_for_end
@@ -152,19 +153,12 @@ def _started(
         registry=site.registry.url,
         inputs=[{**source, **typed}],
         settings=_DEFAULTS,
-        environment={"PYTHONPATH": str(_without_hypothesis(home))},
+        environment={"PYTHONPATH": str(without_hypothesis(home))},
         wrapper=site.wrapper,
     )
     shipper.process = agent.process
     with agent:
         yield agent.process
-
-
-def _without_hypothesis(home: Path) -> Path:
-    """A folder in which Python finds that it is not installed."""
-    (home / "modules").mkdir()
-    (home / "modules" / "hypothesis.py").write_text("raise ModuleNotFoundError(__name__)\n")
-    return home / "modules"
 
 
 @contextlib.contextmanager

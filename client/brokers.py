@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from client.addresses import Address, shuffled
 from client.connection import REQUEST_SECONDS, Connection
+from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.metadata import Metadata, Topic, metadata_of
 from client.patience import Patience
@@ -132,9 +133,9 @@ class Brokers:
         """The connection to that broker that all share, for requests that are answered at once."""
         return self._shared(self._address(broker_id))
 
-    def connect(self, broker_id: int) -> Connection:
+    def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> Connection:
         """A connection of the caller's own, on which a request may wait without others waiting."""
-        return Connection(self._address(broker_id), self.client_id)
+        return Connection(self._address(broker_id), self.client_id, memory=memory)
 
     def leaders(self, topic: str, partitions: Iterable[int]) -> dict[int, list[int]]:
         """The partitions by the broker that leads them."""

@@ -12,7 +12,7 @@ import time
 from typing import Any, Final, TypeVar
 
 from client.addresses import Address
-from client.conversation import Conversation, Pending
+from client.conversation import Conversation, Memory, Pending, fresh_memory
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
@@ -33,10 +33,11 @@ Response = TypeVar("Response")
 class Connection:
     """An open connection; of no use any more once it is `closed`."""
 
-    def __init__(self, address: Address, client_id: str) -> None:
+    def __init__(self, address: Address, client_id: str, *, memory: Memory = fresh_memory) -> None:
+        """Answers are received into `memory`."""
         self.address = address
         self.closed = False
-        self._conversation = Conversation(str(address), client_id)
+        self._conversation = Conversation(str(address), client_id, memory)
         self._answered: dict[Pending[Any], memoryview] = {}
         self._socket = _open_socket(address)
         try:

@@ -8,7 +8,7 @@ Bytes are received where `wanted` says, and a long answer right into memory of i
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,6 +25,13 @@ _SIZE: Final = 4
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
+Memory = Callable[[int], memoryview]  # so many bytes, for an answer to be received into
+
+
+def fresh_memory(size: int) -> memoryview:
+    """Of its own for every answer."""
+    return memoryview(bytearray(size))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pending(Generic[Response]):
@@ -39,11 +46,12 @@ class Pending(Generic[Response]):
 class Conversation:
     """One connection's, from its first byte. `peer` is whom messages name."""
 
-    def __init__(self, peer: str, client_id: str) -> None:
+    def __init__(self, peer: str, client_id: str, memory: Memory = fresh_memory) -> None:
         self.peer = peer
         self.served: Mapping[int, range] = {}  # versions, by the keys of APIs
         self.under_way: deque[Pending[Any]] = deque()
         self._client_id = client_id
+        self._memory = memory
         self._correlation_id = 0
         self._begin_frame()
 
@@ -112,15 +120,15 @@ class Conversation:
             raise self._not_kafka(f"{pending.api.name} response: {error}") from None
 
     def _begin_frame(self) -> None:
-        self._expect(_SIZE, is_size=True)
+        self._expect(fresh_memory(_SIZE), is_size=True)
 
     def _begin_body(self, size: int) -> None:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
             raise self._not_kafka(f"a response of {size} bytes")
-        self._expect(size, is_size=False)
+        self._expect(self._memory(size), is_size=False)
 
-    def _expect(self, size: int, *, is_size: bool) -> None:
-        self._buffer = memoryview(bytearray(size))
+    def _expect(self, buffer: memoryview, *, is_size: bool) -> None:
+        self._buffer = buffer
         self._buffer_is_size = is_size
         self._filled = 0
 

@@ -8,6 +8,7 @@
     ├── Unsupported         the broker has no version of an API that Penstock speaks
     ├── UnknownTopic        there is no such topic, and nobody asked to create it
     ├── Corrupt             a record batch is damaged: its partition and offset are named
+    ├── OffsetsMissing      what should be read is not in the log, or not any more
     └── Refused             the broker answered with one of Kafka's error codes: `code`
 
 `retriable` says whether the same request may succeed a moment later. Functions of this package
@@ -24,6 +25,7 @@ __all__ = [
     "ErrorCode",
     "NotKafka",
     "NotReachable",
+    "OffsetsMissing",
     "Refused",
     "UnknownTopic",
     "Unsupported",
@@ -62,6 +64,18 @@ class UnknownTopic(ClientError):
 
 class Corrupt(ClientError):
     pass
+
+
+class OffsetsMissing(ClientError):
+    """The offsets from `first` on, below `end`, of a partition."""
+
+    def __init__(
+        self, name: str, first: int, end: int, why: str, *, retriable: bool = False
+    ) -> None:
+        super().__init__(f"{name}: offsets {first} to {end - 1} cannot be read: {why}")
+        self.first = first
+        self.end = end
+        self.retriable = retriable
 
 
 class Refused(ClientError):

@@ -1,10 +1,13 @@
 """Where to begin in a partition: at its beginning, its end, an offset, or a time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from client.brokers import Brokers
+from client.committed import READ_COMMITTED, READ_UNCOMMITTED
+from client.delivery import TopicPartition
 from client.errors import check
+from client.leaders import by_leader
 from wire.messages import list_offsets
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
@@ -55,21 +58,47 @@ def offsets_at(
     brokers: Brokers, topic: str, partitions: Collection[int], timestamp: int
 ) -> dict[int, int]:
     """Kafka's answer for a timestamp, which may be one of the special ones; -1 where none fits."""
-    found: dict[int, int] = {}
+    targets = [TopicPartition(topic, partition) for partition in partitions]
+    found = offsets_of(brokers, dict.fromkeys(targets, timestamp))
+    return {target.partition: offset for target, offset in found.items()}
 
-    def attempt() -> dict[int, int]:
-        brokers.refresh([topic])
-        missing = [partition for partition in partitions if partition not in found]
-        for leader, led in brokers.leaders(topic, missing).items():
-            wanted = tuple(
-                ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-                for partition in led
+
+def offsets_of(
+    brokers: Brokers, times: Mapping[TopicPartition, int], *, committed: bool = False
+) -> dict[TopicPartition, int]:
+    """The same for partitions of many topics, with a request to each leader.
+
+    `committed`: the end is the last stable offset, before what transactions have still open.
+    """
+    found: dict[TopicPartition, int] = {}
+
+    def attempt() -> dict[TopicPartition, int]:
+        missing = times.keys() - found.keys()
+        for leader, led in by_leader(brokers, sorted(missing)).items():
+            request = ListOffsetsRequest(
+                isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
+                topics=tuple(_wanted(topic, led[topic], times) for topic in led),
             )
-            request = ListOffsetsRequest(topics=(ListOffsetsTopic(name=topic, partitions=wanted),))
             answer = brokers.broker(leader).call(list_offsets.API, request)
-            for each in (part for named in answer.topics for part in named.partitions):
-                check(each.error_code, f"{topic}-{each.partition_index}")
-                found[each.partition_index] = each.offset
+            for topic in answer.topics:
+                for each in topic.partitions:
+                    target = TopicPartition(topic.name, each.partition_index)
+                    check(each.error_code, str(target))
+                    found[target] = each.offset
         return found
 
-    return brokers.persist(attempt) if partitions else found
+    return brokers.persist(attempt)
+
+
+def _wanted(
+    topic: str, partitions: list[int], times: Mapping[TopicPartition, int]
+) -> ListOffsetsTopic:
+    return ListOffsetsTopic(
+        name=topic,
+        partitions=tuple(
+            ListOffsetsPartition(
+                partition_index=partition, timestamp=times[TopicPartition(topic, partition)]
+            )
+            for partition in partitions
+        ),
+    )

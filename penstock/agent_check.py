@@ -1,7 +1,6 @@
 """`penstock check-config agent`: what an agent would do with its files, asked of who would know."""
 
 from collections.abc import Iterator
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,11 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from penstock.agent_configuration import load_inputs, or_not_taken
 from penstock.output import print_table
+from penstock.whom_to_ask import Ask
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
 
 _PATIENCE_SECONDS = 5.0
-
-
-class Ask(Enum):
-    """Whether registry and brokers are asked."""
-
-    NOBODY = auto()
-    WHO_ANSWERS = auto()
-    ALL = auto()  # one who does not answer is a problem
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ error is one line.
     exit code   0   done
                 1   not done; the line on stderr says why
                 2   wrong usage, or a wrong configuration
+              3–7   of `penstock load`, see docs/loader.md
               130   interrupted (Ctrl-C)
               141   whoever read the output went away
 """
@@ -28,6 +29,7 @@ COMMANDS: Final = {
     "agent": Lazy("penstock.commands.agent", "Run one agent, or ask the one here.", "agent"),
     "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
     "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
+    "load": Lazy("penstock.commands.load", "Load topics into Hadoop, once or often.", "loader"),
     "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
     "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
     "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),

@@ -8,7 +8,7 @@ import click
 from penstock.failures import Failed
 
 _OURS = {
-    *("penstock", "agent", "broker", "registry"),
+    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader"),
     *("client", "cluster", "schemas", "serving", "wire"),
 }
 

@@ -1,13 +1,10 @@
 """Apache Kafka itself, as the oracle of the tests and the peer of the benchmarks.
 
-Its jars are resolved by Maven into the local repository, once; the class path is remembered under
-`.cache/`. Where Java, Maven or the network is missing, `kafka_classpath` is None and
-`why_no_kafka` says why. A broker runs alone (KRaft, one node) on loopback, with Apache Kafka's own
+Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
+why. A broker runs alone (KRaft, one node) on loopback, with Apache Kafka's own
 start-script options for the JVM; its directory is the caller's, and is all it leaves behind.
 """
 
-import functools
-import shutil
 import socket
 import subprocess
 import uuid
@@ -17,14 +14,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.maven_jars import MavenJars
 from tests.server_process import ServerFailed, ServerProcess, free_ports
 
 VERSION = "3.9.1"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / f"apache-kafka-{VERSION}"
-ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+_JARS = MavenJars(
+    "Apache Kafka",
+    f"apache-kafka-{VERSION}",
+    (
+        ("org.apache.kafka", "kafka_2.13", VERSION),
+        ("org.apache.kafka", "kafka-tools", VERSION),
+        ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+    ),
 )
 # What bin/kafka-server-start.sh gives the JVM.
 JVM = (
@@ -53,63 +54,14 @@ class ToolFailed(Exception):
     """One of Apache Kafka's tools ended with an error; carries what it printed."""
 
 
-def _pom() -> str:
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version></dependency>"
-        for group, artifact, version in ARTIFACTS
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>penstock.tests</groupId><artifactId>apache-kafka</artifactId>"
-        "<version>1</version><packaging>pom</packaging>"
-        f"<dependencies>{dependencies}</dependencies></project>\n"
-    )
-
-
-def _resolve() -> str:
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            raise KafkaUnavailable(f"{program} is not installed")
-    known = CACHE / "classpath"
-    if known.exists():
-        classpath = known.read_text()
-        if all(Path(jar).exists() for jar in classpath.split(":")):
-            return classpath
-    CACHE.mkdir(parents=True, exist_ok=True)
-    pom, fresh = CACHE / "pom.xml", CACHE / f"classpath-{uuid.uuid4()}"
-    pom.write_text(_pom())
-    command = ["mvn", "--quiet", "--batch-mode", f"--file={pom}", "dependency:build-classpath"]
-    options = [f"-Dmdep.outputFile={fresh}", "-Dmdep.includeScope=runtime"]
-    try:
-        run = subprocess.run(
-            [*command, *options], capture_output=True, text=True, timeout=600, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise KafkaUnavailable("Maven found no jars within 10 minutes") from None
-    if run.returncode:
-        lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
-        raise KafkaUnavailable(f"Maven cannot resolve Apache Kafka's jars: {lines[0]}")
-    fresh.replace(known)
-    return known.read_text()
-
-
-@functools.cache
-def _classpath_or_reason() -> tuple[str | None, str]:
-    try:
-        return _resolve(), ""
-    except KafkaUnavailable as reason:
-        return None, str(reason)
-
-
 def kafka_classpath() -> str | None:
     """The class path of Apache Kafka and all it needs; None where it cannot be had."""
-    return _classpath_or_reason()[0]
+    return _JARS.classpath
 
 
 def why_no_kafka() -> str:
     """Why `kafka_classpath` is None."""
-    return _classpath_or_reason()[1]
+    return _JARS.why_not
 
 
 def java_command(

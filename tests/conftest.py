@@ -17,7 +17,13 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-pytest_plugins = ["tests.zookeeper_fixture", "tests.running_servers"]
+pytest_plugins = [
+    "tests.zookeeper_fixture",
+    "tests.running_servers",
+    "tests.spark_session",
+    "tests.spark_cluster_fixture",
+    "tests.hdfs_fixture",
+]
 
 # Whoever was started in the background by a shell ignores Ctrl-C, and so would every child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -25,6 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 MARK = "PENSTOCK_TEST_SESSION"
 GRACE_SECONDS = 5.0  # for processes that are just ending
+SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # A slow machine is no bug: there are no deadlines.
@@ -37,6 +44,19 @@ PATIENT = hypothesis.settings(
 hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
 hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first, in whatever order: else one of two processes waits for the last
+    of them."""
+    slow = {item.path for item in items if _is_slow(item)}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("slow") is not None or not SLOW_FIXTURES.isdisjoint(fixtures)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,8 @@ import shutil
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
+from tests.hadoop import VERSION as HADOOP
+from tests.hadoop import hadoop_classpath, why_no_hadoop
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
 
 
@@ -44,12 +46,19 @@ def _confluent() -> str:
     return f"{OLD.version} and {NEW.version}, by Maven"
 
 
+def _hadoop() -> str:
+    if hadoop_classpath() is None:
+        return f"its tests are skipped: {why_no_hadoop()}"
+    return f"{HADOOP}, by Maven"
+
+
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
+    print(f"hadoop        {_hadoop()}")
     print(f"confluent     {_confluent()}")
 
 

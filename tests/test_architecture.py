@@ -21,9 +21,17 @@ from penstock.lazy_group import LazyGroup
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LAYERS = ["penstock", "agent | broker | registry", "client", "cluster | schemas", "serving | wire"]
+LAYERS = [
+    "penstock",
+    "pyspark_penstock",
+    "agent | broker | registry | loader",
+    "client",
+    "cluster | schemas",
+    "serving | wire",
+]
+TOP_LEVEL = {"penstock", "pyspark_penstock"}  # what is installed under its own name
 PROGRAMS = [folder for layer in LAYERS for folder in layer.split(" | ")]
-BESIDE = ["tests", "bench"]
+BESIDE = ["tests", "bench", "deploy"]
 MODULES = sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in PROGRAMS))
 ALL_CODE = sorted({*MODULES, *chain.from_iterable((ROOT / each).rglob("*.py") for each in BESIDE)})
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -47,7 +55,9 @@ def test_top_level_folders_are_known_everywhere() -> None:
     assert layers[0]["layers"] == LAYERS
     assert set(PROGRAMS) <= set(tools["mypy"]["files"])
     assert set(wheel["only-include"]) == set(PROGRAMS)
-    inside = {folder: f"penstock/programs/{folder}" for folder in PROGRAMS if folder != "penstock"}
+    inside = {
+        folder: f"penstock/programs/{folder}" for folder in PROGRAMS if folder not in TOP_LEVEL
+    }
     assert wheel["sources"] == inside
 
 

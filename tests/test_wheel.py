@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("agent", "broker", "client", "cluster", "registry", "schemas", "serving", "wire")
+PROGRAMS = (
+    *("agent", "broker", "client", "cluster", "loader"),
+    *("registry", "schemas", "serving", "wire"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +29,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_it_holds_one_package(wheel: Path) -> None:
+def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = [path for path in archive.namelist() if ".dist-info/" not in path]
         metadata = [path for path in archive.namelist() if path.endswith("licenses/LICENSE")]
-    assert {path.split("/")[0] for path in files} == {"penstock"}
+    assert {path.split("/")[0] for path in files} == {"penstock", "pyspark_penstock"}
     assert {path.split("/")[2] for path in files if path.startswith("penstock/programs/")} == set(
         PROGRAMS
     )
     assert "penstock/py.typed" in files
     sources = {
         str(path.relative_to(ROOT))
-        for folder in (*PROGRAMS, "penstock")
+        for folder in (*PROGRAMS, "penstock", "pyspark_penstock")
         for path in (ROOT / folder).rglob("*.py")
     }
     packed = {path.removeprefix("penstock/programs/") for path in files if path.endswith(".py")}

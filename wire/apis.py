@@ -18,6 +18,7 @@ APIS: dict[int, Api[Any, Any]] = {
         import_module(f"wire.messages.{module.name}").API
         for module in pkgutil.iter_modules(wire.messages.__path__)
     )
+    if api.served
 }
 
 

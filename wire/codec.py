@@ -55,13 +55,14 @@ _SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Api(Generic[Request, Response]):
-    """One of Kafka's APIs: its key, the versions that are served, and its two messages."""
+    """One of Kafka's APIs: its key, the versions that are spoken, and its two messages."""
 
     key: int
     name: str
     versions: range
     request: type[Request]
     response: type[Response]
+    served: bool = True  # by Penstock's brokers; if not, its clients ask it of Apache Kafka's
     _request_codecs: dict[int, tuple[Reader, Writer]] = dataclasses.field(
         default_factory=dict, repr=False
     )

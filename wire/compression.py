@@ -32,8 +32,7 @@ _ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
 
 
 class _FrameLibrary(Protocol):
-    def decompress(self, data: memoryview, /) -> cramjam.Buffer: ...
-    def decompress_into(self, data: memoryview, output: mmap.mmap, /) -> int: ...
+    def decompress_into(self, data: memoryview, output: bytearray | mmap.mmap, /) -> int: ...
 
 
 class Codec(IntEnum):
@@ -126,7 +125,10 @@ def _from_snappy_block(block: memoryview, limit: int) -> bytes:
 def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: int) -> memoryview:
     """Unpack lz4 or zstd frames, which hold at most `bound` bytes."""
     if bound <= limit:
-        return memoryview(library.decompress(data))
+        # Into a buffer that is large enough: while one grows, it is copied, several times if the
+        # data are large (19 MB took seven times as long).
+        buffer = bytearray(bound)
+        return memoryview(buffer)[: library.decompress_into(data, buffer)]
     # Many small blocks have a generous bound, so unpacking decides: into no more than the limit, in
     # pages that become memory only when they are written.
     out = mmap.mmap(-1, limit, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -171,13 +173,16 @@ def _zstd_bound(data: memoryview) -> int:
         single_segment = flags >> 5 & 1
         at += 6 - single_segment  # the window's size is left out where one segment holds all
         at += _ZSTD_DICTIONARY_ID_SIZE[flags & 3]
-        at += _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
-        last = 0
+        size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
+        said = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
+        at += size_of_size
+        last = of_blocks = 0
         while not last:
             block = _little(data, at, 3)
             last, kind, size = block & 1, block >> 1 & 3, block >> 3
-            bound += _ZSTD_BLOCK if kind == 2 else size
+            of_blocks += _ZSTD_BLOCK if kind == 2 else size
             at += 3 + (1 if kind == 1 else size)
+        bound += min(said, of_blocks) if size_of_size else of_blocks
         at += 4 if flags & 0x04 else 0
     return bound
 

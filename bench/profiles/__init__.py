@@ -11,6 +11,7 @@ from bench.profiles import (
     consume,
     durability,
     latency,
+    loader,
     produce,
     recovery,
     registry_reads,
@@ -21,6 +22,7 @@ from bench.profiles import (
 
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
+_OF_LOADERS = (loader.PROFILE,)
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -34,6 +36,7 @@ PROFILES: dict[str, Profile] = {
         recovery.PROFILE,
         *_OF_REGISTRIES,
         *_OF_AGENTS,
+        *_OF_LOADERS,
     )
 }
 
@@ -44,12 +47,16 @@ class Measured(Enum):
     BROKERS = auto()
     REGISTRIES = auto()
     AGENTS = auto()
+    LOADERS = auto()
 
 
 def measured_by(name: str) -> Measured:
-    if PROFILES[name] in _OF_REGISTRIES:
+    profile = PROFILES[name]
+    if profile in _OF_REGISTRIES:
         return Measured.REGISTRIES
-    return Measured.AGENTS if PROFILES[name] in _OF_AGENTS else Measured.BROKERS
+    if profile in _OF_AGENTS:
+        return Measured.AGENTS
+    return Measured.LOADERS if profile in _OF_LOADERS else Measured.BROKERS
 
 
 def called(name: str) -> list[str]:

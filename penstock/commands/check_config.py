@@ -8,18 +8,21 @@ import msgspec
 
 from agent.config import AgentConfig
 from broker.config import BrokerConfig
+from loader.config import LoaderConfig
 from penstock.agent_configuration import load_agent
 from penstock.configuration import ConfigurationError
 from penstock.failures import Failed, WrongConfiguration
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.program_configuration import configured
+from penstock.whom_to_ask import Ask
 from registry.config import RegistryConfig
 
 KINDS: dict[str, type[msgspec.Struct]] = {
     "agent": AgentConfig,
     "broker": BrokerConfig,
     "registry": RegistryConfig,
+    "loader": LoaderConfig,
 }
 _SECRET = ("secret", "password", "token")
 _SECRET_NAMES = {"key"}
@@ -28,8 +31,8 @@ _SECRET_NAMES = {"key"}
 @click.command()
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--offline", is_flag=True, help="agent: look at this machine only, ask nobody.")
-@click.option("--online", is_flag=True, help="agent: registry and brokers must answer.")
+@click.option("--offline", is_flag=True, help="Look at this machine only, ask nobody.")
+@click.option("--online", is_flag=True, help="Registry and brokers must answer.")
 @json_option
 def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
     """Validate the configuration file of a program, and show what it comes to.
@@ -38,22 +41,28 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
 
     Of an agent, it says what each input would do: how many files it means now, and, as far as
     registry and brokers answer, with which schema its lines would be written and whether the topics
-    are configured for it. What an agent would register when it starts is registered. Exit code 1
-    if there are problems.
+    are configured for it. What an agent would register when it starts is registered.
+
+    Of a loader, it says which topics become which tables, with which columns. With --online, Spark
+    is started, and the root tried.
+
+    Exit code 1 if there are problems.
 
     \b
     Example:
         penstock check-config broker broker.yaml
         penstock check-config agent /etc/penstock/agent.yaml
         penstock check-config agent agent.yaml --offline
+        penstock check-config loader loader.yaml --online
     """
     if offline and online:
         raise click.UsageError("give --offline or --online, not both")
-    if kind == "agent":
-        _check_agent(file, offline=offline, online=online, as_json=as_json)
+    if kind in _CHECKED:
+        ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
+        _CHECKED[kind](file, ask, as_json=as_json)
         return
     if offline or online:
-        raise click.UsageError("--offline and --online are for an agent: nobody else asks anybody")
+        raise click.UsageError("--offline and --online are for agent and loader: others ask nobody")
     effective = _effective(configured(KINDS[kind], file, ()))
     if as_json:
         print_json(effective)
@@ -61,22 +70,49 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
         _show(effective)
 
 
-def _check_agent(file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
+def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:
     # Only an agent's host needs what it stands on.
-    from penstock.agent_check import Ask, check_agent, show_report  # noqa: PLC0415
+    from penstock.agent_check import check_agent, show_report  # noqa: PLC0415
 
     try:
         config = load_agent(file, ())
     except ConfigurationError as error:
         raise WrongConfiguration(str(error)) from None
-    report = check_agent(config, Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS)
+    report = check_agent(config, ask)
     effective = _effective(config)
     if as_json:
         print_json({"configuration": effective, **msgspec.to_builtins(report)})
     else:
         _show({key: value for key, value in effective.items() if key != "inputs"})
         show_report(report)
-    if problems := report.all_problems():
+    _end(file, report.all_problems())
+
+
+def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
+    config = configured(LoaderConfig, file, ())
+    # Only a loader's host needs Spark.
+    try:
+        from penstock.loader_check import check_loader, show_report  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise Failed(
+            f"checking a loader needs {missing.name}: pip install 'penstock[loader]'"
+        ) from missing
+
+    report = check_loader(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show(effective)
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+_CHECKED = {"agent": _check_agent, "loader": _check_loader}
+
+
+def _end(file: Path, problems: list[str]) -> None:
+    if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise Failed(f"{file}: {problems[0]}{more}")
 

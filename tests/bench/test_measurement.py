@@ -27,6 +27,8 @@ def test_a_summary_is_the_median_with_the_extremes() -> None:
         (Goal(RATE, ahead=True), 2, 1, True),
         (Goal(RATE, ahead=True), 1, 1, False),
         (Goal(RATE, ahead=True), 1, None, None),
+        (Goal(RATE, ahead=True, times=2), 3, 1, True),
+        (Goal(RATE, ahead=True, times=2), 2, 1, False),
         (Goal(CPU_PER_GB, ahead=True), 1, 2, True),
         (Goal(CPU_PER_GB, ahead=True), 2, 1, False),
         (Goal(CPU_PER_GB, at_most=0.2, ahead=True), 0.3, 0.4, False),
@@ -41,6 +43,7 @@ def test_a_goal_is_met_or_not_or_cannot_be_judged(
 def test_a_goal_is_written_out() -> None:
     assert Goal(RATE, at_least=1_000_000, ahead=True).text == "≥ 1,000,000, ahead"
     assert Goal(CPU_PER_GB, at_most=0.25).text == "≤ 0.25"
+    assert Goal(RATE, ahead=True, times=2).text == "2 times the peer"
 
 
 def test_a_quantile_is_a_latency_that_occurred() -> None:

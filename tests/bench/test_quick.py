@@ -54,10 +54,11 @@ def _nothing_failed(profiles: dict[str, dict[str, object]], broker: str) -> None
             assert all(value >= 0 for value in case[broker]["samples"][0].values()), name
 
 
-# The cases of produce-50 in other sizes; and what test_registry_profiles.py and
-# test_agent_profiles.py measure.
-OF_AGENTS = {name for name in PROFILES if measured_by(name) is Measured.AGENTS}
-ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"} | OF_AGENTS
+# The cases of produce-50 in other sizes; and what test_registry_profiles.py, test_agent_profiles.py
+# and test_loader_profile.py measure.
+ELSEWHERE = {Measured.AGENTS, Measured.LOADERS}
+OF_THOSE = {name for name in PROFILES if measured_by(name) in ELSEWHERE}
+ALIKE = {"produce-1", "produce-1mb", "registry-reads", "registry-writes"} | OF_THOSE
 
 
 @pytest.mark.slow

@@ -78,6 +78,8 @@ def test_the_version() -> None:
         (["broker", "--set", "id=1", "--set", "prot=1"], "--set prot: unknown key; did you mean"),
         (["broker", "--set", "id=1", "--set", "data_dir=x"], "`zookeeper` is missing: say"),
         (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "that needs --insecure"),
+        (["load", "--every", "1h", "--accept-gap"], "would accept all that is lost from now on"),
+        (["load", "--rebuild", "dt=2026-11-20"], "--rebuild needs --topics"),
         (["check-config", "brokr", "x"], "'brokr' is not one of 'agent', 'broker', 'registry'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import TZAware, i32Timedelta
+from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
 
 import wire.messages
 from wire.codec import Api
@@ -61,6 +61,7 @@ VALUES: dict[str, SearchStrategy[Any]] = {
     "uuid": st.uuids(),
     "error_code": st.sampled_from(ErrorCode),
     "timedelta_i32": integers(32).map(lambda n: i32Timedelta.parse(n * MILLISECOND)),
+    "timedelta_i64": integers(48).map(lambda n: i64Timedelta.parse(n * MILLISECOND)),
     # kio reads times through floats; whole seconds come back as they were
     "datetime_i64": st.integers(0, 2**31).map(
         lambda s: TZAware.parse(EPOCH + datetime.timedelta(seconds=s))

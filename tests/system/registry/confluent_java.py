@@ -16,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.java_gateway import (  # type: ignore[import-untyped]
+from py4j.java_gateway import (
     GatewayParameters,
     JavaGateway,
     launch_gateway,
 )
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"

@@ -8,7 +8,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse

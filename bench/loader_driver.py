@@ -1,0 +1,72 @@
+"""`python -m bench.loader_driver`: Penstock's loader, load after load in one Spark session."""
+
+import time
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from bench.driver_commands import Json, obey
+from loader.config import LoaderConfig
+from loader.load import load
+from loader.outcomes import TableOutcome
+from loader.session import open_session
+from loader.spark_jvm import end_jvm, end_session
+from loader.surroundings import Request
+from pyspark_penstock import LandingSource
+
+
+class _Unwatched:
+    """A watcher that does nothing with what it is told."""
+
+    def planned(self, table: str, tasks: int, records: int) -> None:
+        """Nobody is waiting."""
+
+    def advanced(self, table: str, tasks: int, records: int) -> None:
+        """Nobody is waiting."""
+
+    def doing(self, table: str, step: str) -> None:
+        """Nobody is waiting."""
+
+    def warned(self, table: str, text: str) -> None:
+        """The outcome has it."""
+
+    def ended(self, outcome: TableOutcome) -> None:
+        """It is returned."""
+
+
+class _Driver:
+    def __init__(self) -> None:
+        self._spark: SparkSession | None = None
+
+    def start(self, config: Json) -> Json:
+        self._spark = open_session(msgspec.convert(config, LoaderConfig), [LandingSource], None)
+        return {}
+
+    def load(self, config: Json) -> Json:
+        """One load of one table."""
+        assert self._spark is not None, "never started"
+        started = time.perf_counter()
+        (outcome,) = load(
+            msgspec.convert(config, LoaderConfig), Request(), self._spark, _Unwatched()
+        )
+        seconds = time.perf_counter() - started
+        if outcome.error is not None:
+            raise outcome.error
+        return {"seconds": seconds}
+
+    def end(self) -> None:
+        if self._spark is not None:
+            end_session(self._spark)
+            end_jvm()
+
+
+def main() -> None:
+    driver = _Driver()
+    try:
+        obey({"start": driver.start, "load": driver.load})
+    finally:
+        driver.end()
+
+
+if __name__ == "__main__":
+    main()

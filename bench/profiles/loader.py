@@ -1,0 +1,85 @@
+"""How fast events get from a broker into Parquet files: a source in each partition, all in one.
+
+The clock runs from the order to load until all is committed and visible. Both loaders have the two
+cores to themselves and the broker. What is counted in the end are the rows of the files.
+"""
+
+from typing import Final
+
+from bench.brokers import PENSTOCK
+from bench.loaders import Load, Loaded, loader_of, topics_of
+from bench.measurement import Figure, Goal, NotMeasured, Sample
+from bench.profile import Case, Place, Profile
+from tests.server_process import ServerFailed
+
+ROWS_PER_SECOND: Final = Figure("rows/s", more_is_better=True)
+_CPU: Final = Figure("CPU-s per million rows", 2)
+_BYTES: Final = Figure("bytes of files per row", 1)
+FILES: Final = Figure("files")
+_JVM: Final = Figure("JVM's peak RSS, MB")
+_WORKERS: Final = Figure("workers' peak RSS, MB")
+WORKER: Final = Figure("largest worker's, MB")
+_ALL: Final = Figure("peak RSS in all, MB")
+
+_NEVER: Final = 1e12  # seconds
+_OPEN: Final = {"completeness": {"settle": _NEVER, "deadline": _NEVER}}
+_CLOSED: Final = {"completeness": {"settle": 0.0}}
+
+
+def _sample(rows: int, loaded: Loaded) -> Sample:
+    peaks = loaded.peaks
+    workers = {_WORKERS: peaks.workers / 1e6, WORKER: peaks.worker / 1e6}
+    return {
+        ROWS_PER_SECOND: rows / loaded.seconds,
+        _CPU: loaded.cpu_seconds / rows * 1e6,
+        _BYTES: loaded.bytes / rows,
+        FILES: loaded.files,
+        _JVM: peaks.jvm / 1e6,
+        **(workers if peaks.workers else {}),
+        _ALL: peaks.everything / 1e6,
+    }
+
+
+def _left_open(place: Place) -> Sample:
+    rows = place.scale.rows
+    return _sample(rows, loader_of(place).load(Load(topics_of(place).spread, rows, _OPEN)))
+
+
+def _closed(place: Place) -> Sample:
+    if place.server.name != PENSTOCK:
+        raise NotMeasured("Spark's Kafka source closes no hours")
+    rows = place.scale.rows
+    loaded = loader_of(place).load(Load(topics_of(place).spread, rows, _CLOSED))
+    if not loaded.files == loaded.closed == loaded.hours:
+        closed = f"{loaded.closed} of {loaded.hours} hours"
+        raise ServerFailed(f"{closed} were closed, and there are {loaded.files} files")
+    return _sample(rows, loaded)
+
+
+def _single(place: Place) -> Sample:
+    rows = place.scale.rows
+    in_one_task = {**_OPEN, "tasks": {"records": rows + 1}}
+    return _sample(rows, loader_of(place).load(Load(topics_of(place).single, rows, in_one_task)))
+
+
+PROFILE: Final = Profile(
+    "loader",
+    "events of 200 bytes, a schema of 12 fields, from a broker to Parquet in local[2]",
+    (
+        Case(
+            "8 partitions, hours left open",
+            _left_open,
+            (Goal(ROWS_PER_SECOND, at_least=600_000, ahead=True, times=2),),
+        ),
+        Case(
+            "8 partitions, hours closed and merged",
+            _closed,
+            (Goal(ROWS_PER_SECOND, at_least=600_000),),
+        ),
+        Case(
+            "one partition, in one task",
+            _single,
+            (Goal(WORKER, at_most=600),),
+        ),
+    ),
+)

@@ -1,0 +1,86 @@
+"""Consumed offsets, told to the cluster: so that its own tools show how far a reader has come.
+
+Nobody reads on from there: what has landed, and where to read on, is written down with the files.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from client.brokers import Brokers
+from client.connection import Connection
+from client.delivery import TopicPartition
+from client.errors import ErrorCode, Refused, Unsupported, check
+from wire.messages import find_coordinator, offset_commit
+from wire.messages.find_coordinator import GROUP, Coordinator, FindCoordinatorRequest
+from wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+
+class Consumed(NamedTuple):
+    """Everything of a partition before `offset`; the last of it was written in `leader_epoch`."""
+
+    offset: int
+    leader_epoch: int = -1
+
+
+def commit_offsets(
+    brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]
+) -> bool:
+    """Whether the cluster keeps offsets; then it has these, under the group's name.
+
+    The group has no members. If it has, it is not ours, and the coordinator refuses.
+    """
+    try:
+        brokers.persist(lambda: _commit(brokers, group, offsets))
+    except Unsupported:
+        return False
+    return True
+
+
+def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]) -> None:
+    request = OffsetCommitRequest(group_id=group, topics=_topics(offsets))
+    answer = _coordinator(brokers, group).call(offset_commit.API, request)
+    for topic in answer.topics:
+        for each in topic.partitions:
+            target = TopicPartition(topic.name, each.partition_index)
+            check(each.error_code, f"offset of group {group} in {target}")
+
+
+def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitRequestTopic, ...]:
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (topic, partition), consumed in offsets.items():
+        wanted = OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=consumed.offset,
+            committed_leader_epoch=consumed.leader_epoch,
+            committed_metadata="",
+        )
+        topics.setdefault(topic, []).append(wanted)
+    return tuple(
+        OffsetCommitRequestTopic(name=name, partitions=tuple(partitions))
+        for name, partitions in topics.items()
+    )
+
+
+def _coordinator(brokers: Brokers, group: str) -> Connection:
+    """The broker that keeps the group's offsets. Raises Unsupported if none keeps any."""
+    known = brokers.refresh([])
+    for broker in list(known.brokers)[:1]:
+        brokers.broker(broker).version(offset_commit.API)
+    request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
+    answer = brokers.call_any(find_coordinator.API, request)
+    # Up to version 3 the answer is about one group.
+    alone = Coordinator(
+        key=group,
+        node_id=answer.node_id,
+        error_code=answer.error_code,
+        error_message=answer.error_message,
+    )
+    found = next(iter(answer.coordinators), alone)
+    check(found.error_code, f"coordinator of group {group}", found.error_message)
+    if found.node_id not in known.brokers:
+        raise Refused(f"coordinator of group {group}", ErrorCode.coordinator_not_available)
+    return brokers.broker(found.node_id)

@@ -1,0 +1,137 @@
+"""Which events the slices of a run have written, taken together as their reports are read. Pure.
+
+A report has the sources of its slice, and there may be thousands of reports: so what they say is
+joined at once, by partition, and not kept. An event is told from others by its source and number,
+within its topic: topics of one table know nothing of each other.
+
+Slices do not see each other, and each was told only what had landed before from its own partition.
+So an event that is in the log twice may have been written twice: by two slices of this run, or, if
+its source has changed its partition, by a run before and now. Those slices are landed again, and
+told what was found. Nobody overlaps after that.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from loader.intervals import GrowingIntervals, lengthened, subtract, union
+from loader.manifests import SEVERAL, KnownSources
+from loader.reports import Intervals, Landed, SliceReport, SourceRun
+from loader.tables import Partition
+from loader.task_spec import Seen
+
+
+class LandedSources:
+    """Of one run. Reports are added in the order of their slices: the later one is at fault, and
+    what it has twice counts as not written by it, as that is how it ends."""
+
+    def __init__(self, known: Iterable[KnownSources] = ()) -> None:
+        self.twice: dict[int, dict[str, Intervals]] = {}  # by slice: what was there already
+        self._known: dict[str, dict[str, KnownSources]] = {}
+        for each in known:
+            self._known.setdefault(each.topic, {}).update(dict.fromkeys(each.landed, each))
+        self._topics: dict[str, TopicSources] = {}
+
+    def add(self, report: SliceReport) -> None:
+        topic = self._topics.get(report.topic)
+        if topic is None:
+            topic = self._topics[report.topic] = TopicSources(self._known.get(report.topic, {}))
+        if twice := topic.add(report):
+            self.twice[report.slice] = twice
+
+    def of(self, log: Partition) -> dict[str, Intervals]:
+        """What was written of one partition."""
+        topic, partition = log
+        return self._topics[topic].of(partition) if topic in self._topics else {}
+
+    @property
+    def scattered(self) -> set[str]:
+        """Sources of any topic that are not to be remembered."""
+        return {source for each in self._topics.values() for source in each.scattered}
+
+    @property
+    def topics(self) -> Mapping[str, "TopicSources"]:
+        return self._topics
+
+
+class TopicSources:
+    """Of one topic."""
+
+    def __init__(self, known: Mapping[str, KnownSources]) -> None:
+        """What was known before, by source."""
+        self.scattered: set[str] = set()  # not to be remembered
+        self._known = known
+        self._found: dict[int, dict[str, GrowingIntervals]] = {}  # by partition, and by source
+        self._first: dict[str, int] = {}  # the partition where a source was first found in this run
+        self._several: dict[str, GrowingIntervals] = {}  # of all partitions, before and now
+
+    def add(self, report: SliceReport) -> dict[str, Intervals]:
+        """Returns what of it was there already, by source."""
+        self.scattered.update(report.scattered)
+        found = self._found.setdefault(report.partition, {})
+        twice = ((run.source, self._twice(run, report.partition, found)) for run in report.sources)
+        return {source: intervals for source, intervals in twice if intervals}
+
+    def of(self, partition: int) -> dict[str, Intervals]:
+        found = self._found.get(partition, {})
+        return {source: found[source].intervals for source in sorted(found)}
+
+    def all(self) -> Iterator[tuple[str, int, Intervals]]:
+        """Every source with its partition, or SEVERAL, and what was written of it."""
+        for partition, found in self._found.items():
+            for source, landed in found.items():
+                if source not in self._several:
+                    yield source, partition, landed.intervals
+        for source, landed in self._several.items():
+            yield source, SEVERAL, landed.intervals
+
+    def _twice(
+        self, run: SourceRun, partition: int, found: dict[str, GrowingIntervals]
+    ) -> Intervals:
+        landed = found.get(run.source)
+        if landed is None:
+            landed = found[run.source] = GrowingIntervals()
+        if run.source not in self._several and self._is_elsewhere(run.source, partition):
+            self._several[run.source] = self._everywhere(run.source)
+        everywhere = self._several.get(run.source)
+        if everywhere is None:
+            return _taken(landed, run.intervals)
+        twice = _taken(everywhere, run.intervals)
+        for interval in subtract(run.intervals, twice):
+            landed.add(*interval)
+        return twice
+
+    def _is_elsewhere(self, source: str, partition: int) -> bool:
+        known = self._known.get(source)
+        first = self._first.setdefault(source, partition)
+        return first != partition or (known is not None and known.partition != partition)
+
+    def _everywhere(self, source: str) -> GrowingIntervals:
+        known = self._known.get(source)
+        parts = [each[source].intervals for each in self._found.values() if source in each]
+        if known is not None:
+            parts.append(lengthened(known.landed[source]))
+        everywhere = GrowingIntervals()
+        for interval in union(*parts):
+            everywhere.add(*interval)
+        return everywhere
+
+
+def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
+    """What of it had been taken in before. All of it is now."""
+    twice: list[Intervals] = []
+    for interval in intervals:
+        new = landed.add(*interval)
+        if new != (interval,):
+            twice.append(subtract((interval,), new))
+    return union(*twice) if twice else ()
+
+
+def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:
+    """What has landed before, by partition, of those that are to be read; and of SEVERAL."""
+    read = set(logs)
+    wanted = read | {(topic, SEVERAL) for topic, _ in read}
+    found: dict[Partition, dict[str, Landed]] = {}
+    for each in known:
+        log = (each.topic, each.partition)
+        if log in wanted:
+            found.setdefault(log, {}).update(each.landed)
+    return {**found}

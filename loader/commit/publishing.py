@@ -1,0 +1,175 @@
+"""What a manifest says has happened is made visible, by steps that can all be repeated.
+
+Markers that no longer hold go first. Then, hour by hour, the files that others replace go, the new
+ones come, and the markers that hold now. So rows of an hour may be missing for a moment, and never
+are there twice. Nothing is taken away before what replaces it is known to be there.
+
+Cut short at any step, by whatever it is, this is done again from the start, by the next who comes;
+and two may do it at the same time. A name is never used for another file, so neither undoes what
+the other has done. Only markers change: whoever hangs while others go on to later runs may write
+one that no longer holds, finds that out, and puts it right; if it dies first, the next load does.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from loader.commit.history import History
+from loader.commit.layout import run_folder_of, run_of_folder, staging
+from loader.errors import StoreError
+from loader.manifests import Added, Manifest, Marker
+from loader.store.store import CREATING, Entry, Store
+
+ABANDONED_MILLIS: Final = 86_400_000
+
+
+def publish(store: Store, manifest: Manifest) -> None:
+    """Raises StoreError; then it is to be done again.
+
+    Once the run is visible, whoever made it so, later ones may have changed its hours.
+    """
+    history = History(store, manifest.table)
+    if history.is_visible(manifest.run):
+        return
+    try:
+        _publish(store, history, manifest)
+    except StoreError:
+        if not history.is_visible(manifest.run):
+            raise
+    if history.is_visible(manifest.run):
+        restore_markers(store, history, since=manifest.run)
+        return
+    history.mark_visible(manifest.run)
+    for folder in sorted({run_folder_of(added.staged) for added in manifest.adds}):
+        with suppress(StoreError):  # it is visible all the same, and cleaned away by the next
+            store.delete(folder)
+
+
+def restore_markers(store: Store, history: History, *, since: int) -> list[str]:
+    """Makes markers what the newest run that speaks of them says, as far as any since this one
+    does. Returns those that were something else."""
+    restored: list[str] = []
+    while True:
+        manifests = [history.read(run) for run in history.runs() if run >= since]
+        if not manifests:
+            return restored
+        newest = manifests[-1]
+        publish(store, newest)
+        wrong = _wrong_markers(store, manifests)
+        for marker in wrong:
+            _mark(store, marker)
+        restored += [marker.path for marker in wrong]
+        # Of a run that came meanwhile, this may have undone a marker.
+        if not wrong or history.runs()[-1] == newest.run:
+            return restored
+
+
+def clean(store: Store, table: str, now: int) -> None:
+    """Removes what runs have left that never came to be.
+
+    Another loader may be at work on the next run: what it writes is left alone, unless it is a day
+    old. What was written for a run that is visible is nothing any more, though a loader that has
+    not heard of that may still write there. Raises StoreError if something is left, once all has
+    been tried: a later one does it, and nobody needs to wait for that.
+    """
+    left: StoreError | None = None
+    for path in _left_over(store, table, now):
+        try:
+            store.delete(path)
+        except StoreError as error:
+            left = left or error
+    if left is not None:
+        raise left
+
+
+def _left_over(store: Store, table: str, now: int) -> Iterator[str]:
+    visible = History(store, table).newest_visible()
+    for entry in store.list(staging(table)):
+        run = run_of_folder(entry.name)
+        if run is not None and (run <= visible or _is_abandoned(store, entry, now)):
+            yield entry.path
+    for entry in store.list(CREATING):
+        if now - entry.modified > ABANDONED_MILLIS:
+            yield entry.path
+
+
+def _publish(store: Store, history: History, manifest: Manifest) -> None:
+    """Ends early once others have made the run visible."""
+    adds: dict[str, list[Added]] = defaultdict(list)
+    removes: dict[str, list[str]] = defaultdict(list)
+    markers: dict[str, list[Marker]] = defaultdict(list)
+    for added in manifest.adds:
+        adds[_folder(added.path)].append(added)
+    for path in manifest.removes:
+        removes[_folder(path)].append(path)
+    for marker in manifest.markers:
+        if marker.written:
+            markers[_folder(marker.path)].append(marker)
+        elif history.is_visible(manifest.run):
+            return
+        else:
+            _mark(store, marker)
+    for folder in sorted({*adds, *removes, *markers}):
+        _publish_folder(store, adds[folder], removes[folder])
+        if markers[folder] and history.is_visible(manifest.run):
+            return
+        for marker in markers[folder]:
+            _mark(store, marker)
+    store.sync(sorted({*adds, *removes}))
+
+
+def _publish_folder(store: Store, adds: Sequence[Added], removes: Sequence[str]) -> None:
+    if removes:
+        for added in adds:
+            _check_there(store, added)
+    for path in removes:
+        store.delete(path)
+    for added in adds:
+        if not store.rename(added.staged, added.path):
+            _check_there(store, added)
+
+
+def _check_there(store: Store, added: Added) -> None:
+    """In one of its two places."""
+    if added.bytes not in (store.size(added.staged), store.size(added.path)):
+        raise StoreError(
+            f"{store.uri(added.path)}: its {added.rows:,} rows are committed, and the file is"
+            f" neither there nor at {added.staged}"
+        )
+
+
+def _mark(store: Store, marker: Marker) -> None:
+    if marker.written:
+        store.replace(marker.path, marker.written)
+    else:
+        store.delete(marker.path)
+
+
+def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
+    """Not those of hours whose files somebody has taken away."""
+    said = {marker.path: marker for manifest in manifests for marker in manifest.markers}
+    folders = {_folder(path) for path in said}
+    had_files = {
+        folder
+        for state in manifests[-1].hours.values()
+        for path in state.files
+        if (folder := _folder(path)) in folders
+    }
+    gone = {folder for folder in had_files if not store.list(folder)}
+    return [
+        marker
+        for path, marker in sorted(said.items())
+        if _folder(path) not in gone and (store.read(path) or b"") != marker.written
+    ]
+
+
+def _is_abandoned(store: Store, folder: Entry, now: int) -> bool:
+    """Nothing in it has been written for a day."""
+    inside = [*store.list(folder.path), *store.list_recursively(folder.path)]
+    written = [folder.modified, *(entry.modified for entry in inside)]
+    return all(now - modified > ABANDONED_MILLIS for modified in written)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

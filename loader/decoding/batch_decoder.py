@@ -1,0 +1,162 @@
+"""Batches of one partition become rows of one table.
+
+A batch is read whole, natively (framing.py), if its records are alike: one schema, no headers.
+Otherwise its records are taken apart, and those of a schema read together (writers.py). Either way
+gives the same rows. What cannot be read is dead, with its reason, and costs no other record
+anything.
+
+Used by one thread. A registry that does not answer is an error that passes through; nothing that a
+batch holds is.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from client.fetcher import Batch
+from loader.decoding.columns import Columns
+from loader.decoding.decoded import BROKEN_BATCH, NO_VALUE, NOT_FRAMED, Dead, Decoded
+from loader.decoding.framing import Rows, first_record
+from loader.decoding.row_assembly import RowAssembly
+from loader.decoding.writers import SchemaSource, Unusable, Writers
+from schemas.envelope import PREFIX_SIZE, split
+from schemas.errors import BadMessage
+from wire.batch import HEADER_SIZE
+from wire.compression import Codec, decompress
+from wire.errors import BatchError
+from wire.records import Record, records
+
+MOST_BROKEN: Final = 100_000  # records of a batch that cannot be read, each of which is named
+
+
+class BatchDecoder:
+    """Rows have the batch's `topic` and `partition`, and `cluster` if the table wants it. What has
+    another time than `times`, from and to in milliseconds, is out of range."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        schemas: SchemaSource,
+        *,
+        topic: str,
+        partition: int,
+        cluster: str,
+        times: tuple[int, int] | None = None,
+    ) -> None:
+        self._writers = Writers(schemas, columns.reader)
+        self._assembly = RowAssembly(columns, topic, partition, cluster, times)
+
+    def decode(self, batch: Batch) -> Decoded:
+        """The batch's CRC is right. Control batches hold nothing."""
+        if batch.header.is_control:
+            return self._assembly.decoded([], (), {})
+        return self._whole(batch) or self._singly(batch)
+
+    def _whole(self, batch: Batch) -> Decoded | None:
+        """None if the batch is not of the one form that is read whole."""
+        header = batch.header
+        try:
+            unpacked = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
+        except (BatchError, ValueError):
+            return None
+        first = first_record(unpacked)
+        if first is None:
+            return None
+        writer = self._writers.of(first.schema_id)
+        if isinstance(writer, Unusable) or writer.framing is None:
+            return None
+        rows = writer.framing.batch(header, unpacked, first)
+        if rows is None:
+            return None
+        made, bad = self._assembly.rows(rows, writer.conversion)
+        dead: list[Dead] = []
+        if bad:
+            dead = [
+                _dead(record, bad[record.offset], first.schema_id)
+                for record in records(batch.data)
+                if record.offset in bad
+            ]
+        counts = {first.schema_id: header.record_count}
+        return self._assembly.decoded([made], tuple(dead), counts)
+
+    def _singly(self, batch: Batch) -> Decoded:
+        found, dead = _read(batch)
+        by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
+        for record in found:
+            by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
+        made: list[pa.RecordBatch] = []
+        counts: dict[int, int] = {}
+        for prefix, group in by_prefix.items():
+            if prefix is None:
+                dead += (_dead(each, Unusable(NO_VALUE, "a null value")) for each in group)
+                continue
+            try:
+                schema_id, _ = split(prefix)
+            except BadMessage as error:
+                dead += (_dead(each, Unusable(NOT_FRAMED, str(error))) for each in group)
+                continue
+            counts[schema_id] = len(group)
+            self._group(schema_id, group, made, dead)
+        dead.sort(key=lambda each: each.offset)
+        return self._assembly.decoded(made, tuple(dead), counts)
+
+    def _group(
+        self,
+        schema_id: int,
+        group: Sequence[Record],
+        made: list[pa.RecordBatch],
+        dead: list[Dead],
+    ) -> None:
+        """All records of a batch that name the same schema."""
+        writer = self._writers.of(schema_id)
+        if isinstance(writer, Unusable):
+            dead += (_dead(record, writer, schema_id) for record in group)
+            return
+        parts, bad = writer.read([record.value or b"" for record in group])
+        dead += (_dead(group[place], why, schema_id) for place, why in bad.items())
+        for part in parts:
+            own = [group[place] for place in part.places]
+            offsets = pa.array([record.offset for record in own], pa.int64())
+            times = pa.array([record.timestamp for record in own], pa.int64())
+            rows, misfits = self._assembly.rows(
+                Rows(offsets, times, part.bodies), writer.conversion
+            )
+            made.append(rows)
+            dead += (
+                _dead(record, misfits[record.offset], schema_id)
+                for record in own
+                if record.offset in misfits
+            )
+
+
+def _read(batch: Batch) -> tuple[list[Record], list[Dead]]:
+    """The records of a batch, and what is missing of them since it is broken."""
+    found: list[Record] = []
+    header = batch.header
+    try:
+        for record in records(batch.data):
+            found.append(record)  # noqa: PERF402  (it may end with an error, and what came counts)
+    except BatchError as error:
+        first = found[-1].offset + 1 if found else header.base_offset
+        missing = min(header.record_count - len(found), header.next_offset - first, MOST_BROKEN)
+        raw = bytes(batch.data)
+        return found, [
+            Dead(
+                offset=offset,
+                timestamp=header.base_timestamp,
+                key=None,
+                value=raw if offset == first else None,
+                reason=BROKEN_BATCH,
+                detail=f"the batch at offset {header.base_offset}: {error}",
+            )
+            for offset in range(first, first + missing)
+        ]
+    return found, []
+
+
+def _dead(record: Record, why: Unusable, schema_id: int = -1) -> Dead:
+    return Dead(
+        record.offset, record.timestamp, record.key, record.value, why.reason, why.detail, schema_id
+    )

@@ -1,0 +1,182 @@
+"""What a type of Avro is as a column, in the form that Spark gives its own columns in Arrow.
+
+The types are those of Spark's own Avro reader, and every column may be null:
+
+    boolean, int, long, float, double, string      as they are; `bytes`, `fixed`: binary
+    enum, uuid                                      string
+    date                                            date
+    timestamp-millis, timestamp-micros              timestamp, in microseconds, UTC
+    local-timestamp-millis, local-timestamp-micros  timestamp without time zone
+    timestamp-nanos, time-millis, time-micros, …    the number that Avro carries
+    decimal                                         decimal, up to 38 digits; binary beyond that
+    record, array, map                              struct, list, map of strings
+    null                                            a string that is always null
+    a record without fields                         a boolean: whether it is there
+    a union with null                               what the rest of it is
+    a union of int and long, of float and double    long, double
+    any other union                                 a struct: member_long, member_Order …, one set
+
+Spark does not tell `a` from `A`: a name that is taken gets underscores until it is free.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from loader.errors import NoSchema
+from schemas.definitions.logical_types import logical_type
+from schemas.definitions.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union
+
+MOST_COLUMNS: Final = 5_000  # counted to the innermost
+MOST_DIGITS: Final = 38
+
+_NO_LETTER: Final = re.compile(r"\W")
+_PRIMITIVES: Final = {
+    "null": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_LOGICAL: Final = {
+    "date": pa.date32(),
+    "timestamp-millis": TIMESTAMP,
+    "timestamp-micros": TIMESTAMP,
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+}
+_WIDER: Final = {
+    frozenset({"int", "long"}): pa.int64(),
+    frozenset({"float", "double"}): pa.float64(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnionForm:
+    """Where a union's branches stand. `slots`: for each branch which of the `types`; None for null.
+
+    With `members` the types are fields of a struct; without, there is one type at most.
+    """
+
+    column: pa.DataType
+    types: tuple[pa.DataType, ...]
+    slots: tuple[int | None, ...]
+    members: bool = False
+    wider: bool = False  # int and long, or float and double, in one
+
+
+def column_type(type_: Type) -> pa.DataType:
+    """Raises `NoSchema` if values of this type cannot stand in a column."""
+    return _ColumnTypes().of(type_)
+
+
+def union_form(branches: Sequence[Type]) -> UnionForm:
+    return _ColumnTypes().union(branches)
+
+
+def struct_of(record: Record, types: Sequence[pa.DataType]) -> pa.DataType:
+    if not record.fields:
+        return pa.bool_()
+    names = free_names((field.name for field in record.fields), set())
+    return pa.struct(list(zip(names, types, strict=True)))
+
+
+def list_of(items: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", items))
+
+
+def map_of(values: pa.DataType) -> pa.DataType:
+    return pa.map_(pa.string(), pa.field("value", values))
+
+
+def free_names(names: Iterable[str], taken: set[str]) -> list[str]:
+    """The names, changed where they are taken; `taken`, in lower case, has them all afterwards.
+
+    What is free as it is keeps its name, whatever stands before it."""
+    wanted = list(names)
+    found: dict[int, str] = {}
+    for place, name in enumerate(wanted):
+        if name.lower() not in taken:
+            taken.add(name.lower())
+            found[place] = name
+    for place, name in enumerate(wanted):
+        if place not in found:
+            while name.lower() in taken:
+                name += "_"  # noqa: PLW2901
+            taken.add(name.lower())
+            found[place] = name
+    return [found[place] for place in range(len(wanted))]
+
+
+def _member_names(branches: Iterable[Type]) -> list[str]:
+    """After what they are, and never where they stand: a branch may be put in front of others."""
+    kinds = (each.name.simple if isinstance(each, Named) else each.kind for each in branches)
+    return free_names((f"member_{_NO_LETTER.sub('_', kind)}" for kind in kinds), set())
+
+
+class _ColumnTypes:
+    def __init__(self) -> None:
+        self._columns = 0
+        self._open: set[int] = set()
+
+    def of(self, type_: Type) -> pa.DataType:
+        self._columns += 1
+        if self._columns > MOST_COLUMNS:
+            raise NoSchema(f"it has more than {MOST_COLUMNS:,} columns, nested ones counted")
+        match type_:
+            case Primitive():
+                return self._number(type_)
+            case Enum():
+                return pa.string()
+            case Fixed():
+                return self._decimal(type_)
+            case Array():
+                return list_of(self.of(type_.items))
+            case Map():
+                return map_of(self.of(type_.values))
+            case Union():
+                return self.union(type_.branches).column
+            case Record():
+                return self._record(type_)
+
+    def union(self, branches: Sequence[Type]) -> UnionForm:
+        present = [branch for branch in branches if branch.kind != "null"]
+        kinds = frozenset(branch.kind for branch in present)
+        if len(present) < 2:
+            types = [self.of(branch) for branch in present]
+            slots = tuple(0 if branch.kind != "null" else None for branch in branches)
+            return UnionForm(types[0] if types else pa.string(), tuple(types), slots)
+        if len(present) == 2 and kinds in _WIDER:
+            slots = tuple(0 if branch.kind != "null" else None for branch in branches)
+            return UnionForm(_WIDER[kinds], (_WIDER[kinds],), slots, wider=True)
+        types = [self.of(branch) for branch in present]
+        members = pa.struct(list(zip(_member_names(present), types, strict=True)))
+        places = iter(range(len(present)))
+        slots = tuple(next(places) if branch.kind != "null" else None for branch in branches)
+        return UnionForm(members, tuple(types), slots, members=True)
+
+    def _number(self, type_: Primitive) -> pa.DataType:
+        logical = logical_type(type_)
+        if logical == "decimal":
+            return self._decimal(type_)
+        return _LOGICAL.get(logical or "", _PRIMITIVES[type_.kind])
+
+    def _decimal(self, type_: Primitive | Fixed) -> pa.DataType:
+        if logical_type(type_) != "decimal" or type_.props["precision"] > MOST_DIGITS:
+            return pa.binary()
+        return pa.decimal128(type_.props["precision"], type_.props.get("scale", 0))
+
+    def _record(self, record: Record) -> pa.DataType:
+        if id(record) in self._open:
+            raise NoSchema(f"{record.name.full} contains itself, and columns cannot")
+        self._open.add(id(record))
+        types = [self.of(field.type) for field in record.fields]
+        self._open.discard(id(record))
+        return struct_of(record, types)

@@ -1,0 +1,127 @@
+"""The columns of a table: what its schema's fields are, and where a row came from.
+
+    the schema's fields        as column_types.py says
+    time, host, app, source, seq, position      the header, if the schema is an event's; or a struct
+    _timestamp                 the record's, where there is no header
+    _cluster                   where several clusters land in one table
+    _topic, _partition, _offset
+
+A schema that is no record is one column, `value`. The six names of the header are the header's,
+also if a field of that name is added later: what a column means must not change. A field whose name
+is taken, by one of these, by another field or by the folders (`dt`, `hour`), gets underscores until
+it is free. What a header has beyond the six is called `header_` and its name.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.config import HeaderColumns
+from loader.decoding.column_types import TIMESTAMP, column_type, free_names
+from loader.decoding.spark_types import spark_json
+from loader.errors import NoSchema
+from schemas.definitions.types import Record
+from schemas.errors import NotAnEvent
+from schemas.event_schemas import check_event_schema
+from schemas.parsing import AvroSchema
+
+VALUE: Final = "value"
+FOLDERS: Final = ("dt", "hour", "_hour")  # the last: of rows that lie in no folder yet
+ORIGIN: Final = {
+    "_timestamp": TIMESTAMP,
+    "_cluster": pa.string(),
+    "_topic": pa.string(),
+    "_partition": pa.int32(),
+    "_offset": pa.int64(),
+}
+_KNOWN: Final = 6  # fields of a header, the first; a schema may add others
+_MICROS: Final = pa.scalar(1000, pa.int64())  # in a millisecond
+
+
+class Columns:
+    """Raises `NoSchema` if the reader's schema cannot be columns."""
+
+    def __init__(self, reader: AvroSchema, *, header: HeaderColumns, with_cluster: bool) -> None:
+        self.reader: Final = reader
+        self.header: Final = header
+        self.with_cluster: Final = with_cluster
+        self.has_header: Final = _is_event(reader)
+        try:
+            value = column_type(reader.type)
+        except NoSchema as error:
+            raise NoSchema(f"{reader.full_name or 'the schema'}: {error}") from None
+        except RecursionError:
+            raise NoSchema(f"{reader.full_name or 'the schema'} is nested too deeply") from None
+        self.arrow: Final = pa.schema([*self._fields(value), *self._origin()])
+        self.spark_json: Final = spark_json(self.arrow)
+
+    def times(self, rows: pa.RecordBatch) -> pa.Int64Array:
+        """When each row happened, in milliseconds."""
+        times = self._of_header(rows, 0) if self.has_header else rows.column("_timestamp")
+        return pc.divide(times.view(pa.int64()), _MICROS)
+
+    def sources(self, rows: pa.RecordBatch) -> pa.Array | None:
+        return self._of_header(rows, 3) if self.has_header else None
+
+    def seqs(self, rows: pa.RecordBatch) -> pa.Int64Array | None:
+        return self._of_header(rows, 4) if self.has_header else None
+
+    def _of_header(self, rows: pa.RecordBatch, place: int) -> pa.Array:
+        """The header's fields come after all others of the schema."""
+        record = self.reader.type
+        assert isinstance(record, Record)
+        begin = len(record.fields) - 1
+        if self.header is HeaderColumns.NESTED:
+            return rows.column(begin).field(place)
+        return rows.column(begin + place)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Columns):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, HeaderColumns, bool]:
+        return self.reader.resolved_text, self.header, self.with_cluster
+
+    def _fields(self, value: pa.DataType) -> list[pa.Field]:
+        taken = {name.lower() for name in (*ORIGIN, *FOLDERS)}
+        record = self.reader.type
+        if not isinstance(record, Record):
+            return [pa.field(VALUE, value)]
+        types = [field.type for field in value] if record.fields else []
+        names = [field.name for field in record.fields]
+        if not self.has_header:
+            return _named(free_names(names, taken), types)
+        if self.header is HeaderColumns.NESTED:
+            own, *others = free_names(names, taken)
+            return [*_named(others, types[1:]), pa.field(own, types[0])]
+        flat = [each.name for each in types[0]]
+        known, further = flat[:_KNOWN], [f"header_{name}" for name in flat[_KNOWN:]]
+        header = free_names([*known, *further], taken)
+        fields = _named(free_names(names[1:], taken), types[1:])
+        return [*fields, *_named(header, [each.type for each in types[0]])]
+
+    def _origin(self) -> list[pa.Field]:
+        left_out = set()
+        if self.has_header:
+            left_out.add("_timestamp")
+        if not self.with_cluster:
+            left_out.add("_cluster")
+        return [pa.field(name, type_) for name, type_ in ORIGIN.items() if name not in left_out]
+
+
+def _named(names: list[str], types: list[pa.DataType]) -> list[pa.Field]:
+    return [pa.field(name, type_) for name, type_ in zip(names, types, strict=True)]
+
+
+def _is_event(schema: AvroSchema) -> bool:
+    try:
+        check_event_schema(schema)
+    except NotAnEvent:
+        return False
+    return True

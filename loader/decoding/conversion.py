@@ -1,0 +1,128 @@
+"""From the raw form of what a writer wrote to a reader's columns: the parts that are put together.
+
+Conversions work on whole arrays. Rows that do not fit are named and keep some value, or null, in
+the column: who asked leaves them out. Which of them count is the business of what is around them:
+what is not there (under a null, in another branch) fits.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.decoding.raw_form import field_name
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Rows that cannot be what the reader wants, and why."""
+
+    rows: pa.BooleanArray
+    reason: str
+    detail: str
+
+    def among(self, present: pa.BooleanArray) -> "Misfit":
+        return Misfit(pc.and_(self.rows, present), self.reason, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    column: pa.Array
+    misfits: tuple[Misfit, ...] = ()
+
+
+class Conversion(Protocol):
+    @property
+    def raw(self) -> pa.DataType:
+        """What of the raw form is needed, for who makes it of Python's values."""
+
+    def convert(self, raw: pa.Array) -> Converted: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Nothing that is written so can be read."""
+
+    raw: pa.DataType
+    column: pa.DataType
+    reason: str
+    detail: str
+
+    def convert(self, raw: pa.Array) -> Converted:
+        rows = constant(TRUE, len(raw))
+        misfit = Misfit(rows, self.reason, self.detail)
+        return Converted(pa.nulls(len(raw), self.column), (misfit,))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value that has no parts: steps, one after the other."""
+
+    raw: pa.DataType
+    steps: tuple[Callable[[pa.Array], Converted], ...]
+
+    def convert(self, raw: pa.Array) -> Converted:
+        misfits: tuple[Misfit, ...] = ()
+        for step in self.steps:
+            done = step(raw)
+            raw = done.column
+            misfits += done.misfits
+        return Converted(raw, misfits)
+
+
+@dataclass(frozen=True, slots=True)
+class FromField:
+    """A field that the writer has as well."""
+
+    place: int
+    conversion: Conversion
+
+
+@dataclass(frozen=True, slots=True)
+class FromDefault:
+    """A field that only the reader has: an array with its one default."""
+
+    default: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class RecordConversion:
+    column: pa.DataType  # a struct, or a boolean if it has no fields
+    fields: tuple[FromField | FromDefault, ...]
+
+    @property
+    def raw(self) -> pa.DataType:
+        wanted = {
+            each.place: each.conversion.raw for each in self.fields if isinstance(each, FromField)
+        }
+        return pa.struct([(field_name(place), type_) for place, type_ in wanted.items()])
+
+    def convert(self, raw: pa.Array) -> Converted:
+        columns: list[pa.Array] = []
+        misfits: list[Misfit] = []
+        for each in self.fields:
+            if isinstance(each, FromDefault):
+                columns.append(constant(each.default, len(raw)))
+                continue
+            done = each.conversion.convert(raw.field(field_name(each.place)))
+            columns.append(done.column)
+            misfits += done.misfits
+        absent = raw.is_null() if raw.null_count else None
+        if not self.fields:
+            there = constant(TRUE, len(raw))
+            column = (
+                there if absent is None else pc.if_else(absent, pa.scalar(None, pa.bool_()), there)
+            )
+        else:
+            column = pa.StructArray.from_arrays(columns, fields=list(self.column), mask=absent)
+        return Converted(column, tuple(misfits))
+
+
+TRUE: Final = pa.array([True])
+
+
+def constant(value: pa.Array, length: int) -> pa.Array:
+    """An array of one value, so many times."""
+    return value.take(pa.repeat(pa.scalar(0, pa.int32()), length))

@@ -1,0 +1,39 @@
+"""What becomes of a batch: rows, and what cannot be one, with its reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+NO_VALUE: Final = "no value"
+NOT_FRAMED: Final = "names no schema"
+UNKNOWN_SCHEMA: Final = "schema not registered"
+INVALID_SCHEMA: Final = "schema cannot be used"
+BROKEN_BATCH: Final = "broken batch"
+NO_SCHEMA: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A record that is no row. `reason` is one of few; `detail` says it of this record."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    reason: str
+    detail: str
+    schema_id: int = NO_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Rows in the order of their offsets, and what stands beside each."""
+
+    rows: pa.RecordBatch | None
+    times: pa.Int64Array  # milliseconds: the header's, or the record's without one
+    sources: pa.Array | None
+    seqs: pa.Int64Array | None
+    dead: tuple[Dead, ...] = ()
+    schema_ids: Mapping[int, int] = field(default_factory=dict)

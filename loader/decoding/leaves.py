@@ -1,0 +1,205 @@
+"""Values without parts: what was written as one type, as a column of another.
+
+Beyond what Avro can carry: Spark's calendar ends with the years 1 and 9999, and a decimal has the
+digits that its type says. A value outside is a misfit.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.decoding.column_types import TIMESTAMP, column_type
+from loader.decoding.conversion import Converted, Leaf, Misfit
+from loader.decoding.raw_form import RAW_PRIMITIVES
+from schemas.definitions.logical_types import logical_type
+from schemas.definitions.types import Enum, Fixed, Primitive
+
+Step = Callable[[pa.Array], Converted]
+
+MALFORMED: Final = "malformed"
+NOT_RESOLVABLE: Final = "not resolvable"
+OUT_OF_RANGE: Final = "out of range"
+
+_INTS: Final = (-(2**31), 2**31 - 1)
+_DAYS: Final = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
+_MILLIS: Final = (-62_135_596_800_000, 253_402_300_799_999)
+_MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+
+_MICROS_IN_A_MILLI: Final = pa.scalar(1000, pa.int64())
+
+
+def primitive(writer: Primitive, reader: Primitive) -> Leaf:
+    """The reader's type is the writer's, or one that it is promoted to."""
+    steps: list[Step] = []
+    if writer.kind == "int":
+        steps.append(partial(bounded, bounds=_INTS, reason=MALFORMED, what="int of 32 bits"))
+    if writer.kind == "string":
+        steps.append(_text)
+    if writer.kind == "bytes":
+        steps.append(partial(_view, to=pa.binary()))
+    if reader.kind == "null":
+        return null(column_type(reader))
+    if writer.kind == "bytes" and reader.kind == "string":
+        steps.append(_as_text)
+    elif RAW_PRIMITIVES[writer.kind] != RAW_PRIMITIVES[reader.kind]:
+        steps.append(partial(_cast, to=RAW_PRIMITIVES[reader.kind]))
+    steps += _logical(reader)
+    return Leaf(RAW_PRIMITIVES[writer.kind], tuple(steps))
+
+
+def fixed(reader: Fixed) -> Leaf:
+    return Leaf(pa.binary(), (_whole, *_logical(reader)))
+
+
+def enum(writer: Enum, reader: Enum) -> Leaf:
+    unknown = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+    steps: list[Step] = []
+    if unknown:
+        steps.append(partial(_symbols, unknown=pa.array(unknown), default=reader.default))
+    return Leaf(pa.string(), tuple(steps))
+
+
+def null(column: pa.DataType) -> Leaf:
+    return Leaf(pa.null(), (partial(_nulls, to=column),))
+
+
+def widened(writer: Primitive, kind: str, column: pa.DataType) -> Leaf:
+    """As a number of that kind, without what it means, and that as a wider one."""
+    plain = primitive(writer, Primitive(kind, {}))
+    return Leaf(plain.raw, (*plain.steps, partial(_cast, to=column)))
+
+
+def _logical(reader: Primitive | Fixed) -> list[Step]:
+    column = column_type(reader)
+    match logical_type(reader):
+        case "date":
+            days = partial(bounded, bounds=_DAYS, reason=OUT_OF_RANGE, what="date")
+            return [days, partial(_cast, to=pa.int32()), partial(_view, to=column)]
+        case "timestamp-millis" | "local-timestamp-millis":
+            return _millis(column)
+        case "timestamp-micros" | "local-timestamp-micros":
+            micros = partial(bounded, bounds=_MICROS, reason=OUT_OF_RANGE, what="time")
+            return [micros, partial(_view, to=column)]
+        case "decimal" if pa.types.is_decimal(column):
+            return [partial(_decimals, column=column)]
+    return [partial(_cast, to=pa.int32())] if reader.kind == "int" else []
+
+
+def _millis(column: pa.DataType) -> list[Step]:
+    millis = partial(bounded, bounds=_MILLIS, reason=OUT_OF_RANGE, what="time")
+    return [millis, _to_micros, partial(_view, to=column)]
+
+
+def _cast(raw: pa.Array, to: pa.DataType) -> Converted:
+    """Numbers become others of their size or larger, text becomes bytes: nothing can fail but the
+    last digits of a long as a floating number."""
+    return Converted(pc.cast(raw, to, safe=False))
+
+
+def _nulls(raw: pa.Array, to: pa.DataType) -> Converted:
+    return Converted(pa.nulls(len(raw), to))
+
+
+def _view(raw: pa.Array, to: pa.DataType) -> Converted:
+    return Converted(raw.view(to))
+
+
+def _to_micros(raw: pa.Array) -> Converted:
+    return Converted(pc.multiply(raw, _MICROS_IN_A_MILLI))
+
+
+def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
+    """Numbers from the one bound to the other."""
+    least, most = bounds
+    found: Mapping[str, int | None] = pc.min_max(raw).as_py()
+    lowest, highest = found["min"], found["max"]
+    if lowest is None or highest is None or (least <= lowest and highest <= most):
+        return Converted(raw)
+    outside = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    detail = f"{lowest if lowest < least else highest} is no {what}"
+    return Converted(
+        pc.if_else(outside, pa.scalar(0, raw.type), raw), (Misfit(outside, reason, detail),)
+    )
+
+
+def _whole(raw: pa.Array) -> Converted:
+    """What was read as floating numbers is one value."""
+    if not pa.types.is_struct(raw.type):
+        return Converted(raw)
+    parts = [_bytes_of(raw.field(place)) for place in range(raw.type.num_fields)]
+    joined = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+    if raw.null_count:
+        joined = pc.if_else(raw.is_valid(), joined, pa.scalar(None, pa.binary()))
+    return Converted(joined)
+
+
+def _bytes_of(numbers: pa.Array) -> pa.BinaryArray:
+    of = pa.binary(numbers.type.bit_width // 8)
+    data = [None, numbers.buffers()[1]]
+    return pc.cast(pa.Array.from_buffers(of, len(numbers), data, 0, numbers.offset), pa.binary())
+
+
+def _text(raw: pa.StringArray) -> Converted:
+    """What is called a string is one: pyruhvro takes any bytes."""
+    data = raw.buffers()[2]
+    if data is None or data.to_pybytes().isascii():
+        return Converted(raw)
+    return _in_utf8(raw.view(pa.binary()), MALFORMED, "a string is no UTF-8")
+
+
+def _as_text(raw: pa.BinaryArray) -> Converted:
+    return _in_utf8(raw, NOT_RESOLVABLE, "bytes are no UTF-8, and a string is wanted")
+
+
+def _in_utf8(raw: pa.BinaryArray, reason: str, detail: str) -> Converted:
+    try:
+        return Converted(pc.cast(raw, pa.string()))
+    except pa.ArrowInvalid:
+        values = raw.to_pylist()
+    rows = pa.array([value is not None and not _is_utf8(value) for value in values], pa.bool_())
+    kept = pc.if_else(rows, pa.scalar(b"", pa.binary()), raw)
+    return Converted(pc.cast(kept, pa.string()), (Misfit(rows, reason, detail),))
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _symbols(raw: pa.Array, unknown: pa.Array, default: str | None) -> Converted:
+    rows = pc.is_in(raw, value_set=unknown)
+    if not rows.true_count:
+        return Converted(raw)
+    if default is not None:
+        return Converted(pc.if_else(rows, pa.scalar(default), raw))
+    first = raw.filter(rows)[0].as_py()
+    detail = f"the reader's enum has no symbol {first}, and no default"
+    return Converted(raw, (Misfit(rows, NOT_RESOLVABLE, detail),))
+
+
+def _decimals(raw: pa.Array, column: pa.DataType) -> Converted:
+    """Big-endian numbers of any length, as Arrow's of sixteen bytes."""
+    most = 10**column.precision - 1
+    out = bytearray()
+    outside = []
+    for each in raw.to_pylist():
+        number = int.from_bytes(each or b"", "big", signed=True)
+        fits = each is None or (each != b"" and -most <= number <= most)
+        outside.append(not fits)
+        out += (number if fits else 0).to_bytes(16, "little", signed=True)
+    numbers = pa.Array.from_buffers(column, len(raw), [None, pa.py_buffer(bytes(out))])
+    column_ = pc.if_else(raw.is_valid(), numbers, pa.scalar(None, column))
+    if not any(outside):
+        return Converted(column_)
+    detail = f"the number does not fit into decimal({column.precision},{column.scale})"
+    return Converted(column_, (Misfit(pa.array(outside), OUT_OF_RANGE, detail),))
+
+
+KEYS: Final = Leaf(pa.string(), (_text,))  # of maps
+RECORD_TIMES: Final = Leaf(pa.int64(), tuple(_millis(TIMESTAMP)))

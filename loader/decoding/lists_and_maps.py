@@ -1,0 +1,81 @@
+"""Arrays and maps: their items are converted all at once, and divided as they were."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.decoding.conversion import Conversion, Converted, Misfit
+from loader.decoding.raw_form import ENTRY, KEY
+
+
+@dataclass(frozen=True, slots=True)
+class ListConversion:
+    column: pa.DataType
+    items: Conversion
+
+    @property
+    def raw(self) -> pa.DataType:
+        return pa.list_(self.items.raw)
+
+    def convert(self, raw: pa.Array) -> Converted:
+        done = self.items.convert(raw.values)
+        return Converted(
+            _as_list(self.column, raw, done.column),
+            tuple(_of_lists(misfit, raw) for misfit in done.misfits),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MapConversion:
+    """Of a key that comes twice, the last counts."""
+
+    column: pa.DataType
+    keys: Conversion
+    values: Conversion
+
+    @property
+    def raw(self) -> pa.DataType:
+        return pa.list_(pa.struct([(KEY, self.keys.raw), (ENTRY, self.values.raw)]))
+
+    def convert(self, raw: pa.Array) -> Converted:
+        keys = self.keys.convert(raw.values.field(KEY))
+        values = self.values.convert(raw.values.field(ENTRY))
+        fields = [self.column.key_field, self.column.item_field]
+        entries = pa.StructArray.from_arrays([keys.column, values.column], fields=fields)
+        misfits = (_of_lists(misfit, raw) for misfit in (*keys.misfits, *values.misfits))
+        return Converted(_without_repeated_keys(_as_list(self.column, raw, entries)), (*misfits,))
+
+
+def _as_list(column: pa.DataType, raw: pa.Array, values: pa.Array) -> pa.Array:
+    """`values` divided as those of `raw` are."""
+    return pa.Array.from_buffers(
+        column, len(raw), raw.buffers()[:2], raw.null_count, raw.offset, [values]
+    )
+
+
+def _of_lists(misfit: Misfit, lists: pa.Array) -> Misfit:
+    """A list does not fit if one of its items does not."""
+    starts = lists.offsets.to_pylist()
+    bad = {
+        bisect_right(starts, item) - 1
+        for item in pc.indices_nonzero(misfit.rows).to_pylist()
+        if starts[0] <= item < starts[-1]
+    }
+    rows = pa.array([row in bad for row in range(len(lists))], pa.bool_())
+    return Misfit(rows, misfit.reason, misfit.detail)
+
+
+def _without_repeated_keys(maps: pa.MapArray) -> pa.MapArray:
+    entries = len(maps.keys)
+    if entries < 2:
+        return maps
+    rows = pc.list_parent_indices(_as_list(pa.list_(maps.type.key_type), maps, maps.keys))
+    if len(rows) == entries:  # otherwise some lie in no map
+        pairs = pa.table({"row": rows, "key": maps.keys})
+        if pairs.group_by(["row", "key"], use_threads=False).aggregate([]).num_rows == entries:
+            return maps
+    return pa.array(
+        [None if each is None else list(dict(each).items()) for each in maps.to_pylist()], maps.type
+    )

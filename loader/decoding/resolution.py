@@ -1,0 +1,175 @@
+"""How what one schema wrote is read with another, decided once for each pair, as Avro says it.
+
+Records, enums and fixed types answer to each other by name, without namespace, or by the reader's
+alias; fields by name or alias. A reader's union takes the branch of the same full name, otherwise
+the first of the same type (and name), otherwise the first that what was written can be promoted to.
+What cannot be read at all is found only where there is some of it: an empty list of it can be.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from loader.decoding.column_types import UnionForm, column_type, union_form
+from loader.decoding.conversion import (
+    Conversion,
+    FromDefault,
+    FromField,
+    Never,
+    RecordConversion,
+)
+from loader.decoding.leaves import KEYS, NOT_RESOLVABLE, enum, fixed, null, primitive, widened
+from loader.decoding.lists_and_maps import ListConversion, MapConversion
+from loader.decoding.raw_form import nullable_branch, presence
+from loader.decoding.row_reader import RowReader
+from loader.decoding.unions import Branch, IntoUnion, UnionConversion
+from schemas.bodies.writing import REFUSALS, BodyWriter
+from schemas.definitions.default_values import default_value
+from schemas.definitions.types import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+)
+from schemas.definitions.words import type_in_words
+from schemas.errors import BadMessage, InvalidSchema
+from schemas.evolution.matching import names_agree, promoted
+from schemas.parsing import AvroSchema
+
+MOST_PAIRS: Final = 20_000
+
+
+def resolve(writer: Type, reader: Type) -> Conversion:
+    """Raises `InvalidSchema` if the two are too entangled."""
+    return _Resolving().of(writer, reader)
+
+
+class _Resolving:
+    def __init__(self) -> None:
+        self._pairs = 0
+
+    def of(self, writer: Type, reader: Type) -> Conversion:
+        self._pairs += 1
+        if self._pairs > MOST_PAIRS:
+            raise InvalidSchema("the writer's schema and the table's are too entangled")
+        if isinstance(writer, Union):
+            return self._from_union(writer, reader)
+        if isinstance(reader, Union):
+            return self._into_union(writer, reader)
+        match writer, reader:
+            case Primitive(), Primitive() if promoted(reader, writer):
+                return primitive(writer, reader)
+            case Array(), Array():
+                return ListConversion(column_type(reader), self.of(writer.items, reader.items))
+            case Map(), Map():
+                return MapConversion(
+                    column_type(reader), KEYS, self.of(writer.values, reader.values)
+                )
+            case Enum(), Enum() if names_agree(reader, writer):
+                return enum(writer, reader)
+            case Fixed(), Fixed() if names_agree(reader, writer) and writer.size == reader.size:
+                return fixed(reader)
+            case Record(), Record() if names_agree(reader, writer):
+                return self._record(writer, reader)
+        what = f"what was written as {type_in_words(writer)} cannot be read as "
+        return _never(writer, reader, what + type_in_words(reader))
+
+    def _record(self, writer: Record, reader: Record) -> Conversion:
+        fields: list[FromField | FromDefault] = []
+        places = {field.name: place for place, field in enumerate(writer.fields)}
+        for field in reader.fields:
+            names = (field.name, *field.aliases)
+            place = next((places[name] for name in names if name in places), None)
+            if place is not None:
+                conversion = self.of(writer.fields[place].type, field.type)
+                fields.append(FromField(place, conversion))
+                continue
+            try:
+                fields.append(FromDefault(self._default(field)))
+            except InvalidSchema as error:
+                return _never(writer, reader, str(error))
+        return RecordConversion(column_type(reader), tuple(fields))
+
+    def _default(self, field: Field) -> pa.Array:
+        """Written with the field's type, and read back: so it is what it would be in a record."""
+        if not field.has_default:
+            raise InvalidSchema(f"the writer has no field {field.name}, and it has no default")
+        body = bytearray(5)
+        try:
+            BodyWriter(field.type).write(body, default_value(field))
+            value = RowReader(AvroSchema(field.type, (), frozenset())).read(bytes(body))
+        except (BadMessage, *REFUSALS):
+            raise InvalidSchema(f"the default of {field.name} cannot be used") from None
+        conversion = self.of(field.type, field.type)
+        done = conversion.convert(pa.array([value], conversion.raw))
+        if any(misfit.rows.true_count for misfit in done.misfits):
+            raise InvalidSchema(f"the default of {field.name} is out of range")
+        return done.column
+
+    def _into_union(self, writer: Type, reader: Union) -> Conversion:
+        form = union_form(reader.branches)
+        branch = self._branch(writer, reader.branches, form)
+        if branch.conversion is None:
+            return null(form.column)
+        if branch.slot is None:
+            return branch.conversion
+        return IntoUnion(form.column, form.types, form.members, branch.slot, branch.conversion)
+
+    def _from_union(self, writer: Union, reader: Type) -> Conversion:
+        targets = reader.branches if isinstance(reader, Union) else (reader,)
+        form = union_form(targets)
+        branches = tuple(self._branch(each, targets, form) for each in writer.branches)
+        only = nullable_branch(writer)
+        return UnionConversion(form.column, form.types, form.members, branches, only)
+
+    def _branch(self, writer: Type, targets: Sequence[Type], form: UnionForm) -> Branch:
+        """Which of the reader's branches takes what was written as this type, and how."""
+        place = _first_match(writer, targets)
+        if place is None:
+            what = (
+                f"what was written as {type_in_words(writer)}, the reader's type has no place for"
+            )
+            return Branch(None, Never(presence(writer), form.column, NOT_RESOLVABLE, what))
+        target, slot = targets[place], form.slots[place]
+        if slot is None:
+            return Branch(None, None)
+        if isinstance(writer, Primitive) and isinstance(target, Primitive) and form.wider:
+            return Branch(slot, widened(writer, target.kind, form.types[slot]))
+        return Branch(slot, self.of(writer, target))
+
+
+def _first_match(writer: Type, targets: Sequence[Type]) -> int | None:
+    named = (place for place, each in enumerate(targets) if _same_full_name(writer, each))
+    same = (place for place, each in enumerate(targets) if _same(writer, each))
+    larger = (
+        place
+        for place, each in enumerate(targets)
+        if isinstance(each, Primitive) and isinstance(writer, Primitive) and promoted(each, writer)
+    )
+    return next(named, next(same, next(larger, None)))
+
+
+def _same_full_name(writer: Type, reader: Type) -> bool:
+    return (
+        isinstance(writer, Named)
+        and isinstance(reader, Named)
+        and writer.kind == reader.kind
+        and writer.name == reader.name
+    )
+
+
+def _same(writer: Type, reader: Type) -> bool:
+    if isinstance(writer, Named) and isinstance(reader, Named):
+        return writer.kind == reader.kind and names_agree(reader, writer)
+    return writer.kind == reader.kind
+
+
+def _never(writer: Type, reader: Type, why: str) -> Never:
+    return Never(presence(writer), column_type(reader), NOT_RESOLVABLE, why)

@@ -1,0 +1,115 @@
+"""Converted bodies and where they came from, put together as rows of a table's columns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.config import HeaderColumns
+from loader.decoding.columns import ORIGIN, Columns
+from loader.decoding.conversion import Conversion, constant
+from loader.decoding.decoded import Dead, Decoded
+from loader.decoding.framing import Rows
+from loader.decoding.leaves import OUT_OF_RANGE, RECORD_TIMES, bounded
+from loader.decoding.writers import Unusable
+from schemas.definitions.types import Record
+
+WANTED_TIME: Final = "time from `oldest` to `newest`"
+
+
+class RowAssembly:
+    """For the batches of one partition. Rows of other `times`, in milliseconds, are not wanted."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        topic: str,
+        partition: int,
+        cluster: str,
+        times: tuple[int, int] | None,
+    ) -> None:
+        self._columns = columns
+        self._times = times
+        if times is not None and not columns.has_header:  # a record without one says -1
+            self._times = max(times[0], 0), times[1]
+        self._origin = [name for name in columns.arrow.names if name in ORIGIN]
+        self._constants = {
+            "_cluster": pa.array([cluster]),
+            "_topic": pa.array([topic]),
+            "_partition": pa.array([partition], ORIGIN["_partition"]),
+        }
+
+    def rows(
+        self, found: Rows, conversion: Conversion
+    ) -> tuple[pa.RecordBatch, Mapping[int, Unusable]]:
+        """Those that fit, and by offset why others do not."""
+        done = conversion.convert(found.bodies)
+        misfits = done.misfits
+        columns = self._values(done.column)
+        for name in self._origin:
+            if name == "_timestamp":
+                stamped = RECORD_TIMES.convert(found.times)
+                misfits += stamped.misfits
+                columns.append(stamped.column)
+            else:
+                columns.append(self._origin_column(name, found.offsets))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._columns.arrow)
+        if self._times is not None:
+            times = self._columns.times(batch)
+            misfits += bounded(times, self._times, OUT_OF_RANGE, WANTED_TIME).misfits
+        if not misfits:
+            return batch, {}
+        bad: dict[int, Unusable] = {}
+        for misfit in misfits:
+            why = Unusable(misfit.reason, misfit.detail)
+            for offset in found.offsets.filter(misfit.rows).to_pylist():
+                bad.setdefault(offset, why)
+        if bad:
+            good = pc.invert(pc.is_in(found.offsets, value_set=pa.array(bad, pa.int64())))
+            batch = batch.filter(good)
+        return batch, bad
+
+    def decoded(
+        self,
+        parts: Sequence[pa.RecordBatch],
+        dead: tuple[Dead, ...],
+        schema_ids: Mapping[int, int],
+    ) -> Decoded:
+        """In the order of offsets."""
+        parts = [part for part in parts if part.num_rows]
+        rows = parts[0] if parts else pa.RecordBatch.from_pylist([], self._columns.arrow)
+        if len(parts) > 1:
+            rows = pa.concat_batches(parts)
+            rows = rows.take(pc.sort_indices(rows.column("_offset")))
+        return Decoded(
+            rows if parts else None,
+            self._columns.times(rows),
+            self._columns.sources(rows),
+            self._columns.seqs(rows),
+            dead,
+            schema_ids,
+        )
+
+    def _values(self, column: pa.Array) -> list[pa.Array]:
+        """The columns of the schema's fields, in the table's order."""
+        record = self._columns.reader.type
+        if not isinstance(record, Record):
+            return [column]
+        if not record.fields:
+            return []
+        values = [column.field(place) for place in range(column.type.num_fields)]
+        if not self._columns.has_header:
+            return values
+        header, *others = values
+        if self._columns.header is HeaderColumns.NESTED:
+            return [*others, header]
+        return [*others, *(header.field(place) for place in range(header.type.num_fields))]
+
+    def _origin_column(self, name: str, offsets: pa.Int64Array) -> pa.Array:
+        if name == "_offset":
+            return offsets
+        made = self._constants[name]
+        if len(made) < len(offsets):
+            made = self._constants[name] = constant(made[:1], len(offsets))
+        return made[: len(offsets)]

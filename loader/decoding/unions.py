@@ -1,0 +1,130 @@
+"""From and into unions, in the raw form and as columns (column_types.py says what those are)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from loader.decoding.conversion import TRUE, Conversion, Converted, Misfit, constant
+from loader.decoding.raw_form import branch_name
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What a branch of the writer's becomes: which of the reader's members, or null (None)."""
+
+    slot: int | None
+    conversion: Conversion | None  # None: it is null, with both
+
+
+@dataclass(frozen=True, slots=True)
+class UnionConversion:
+    """`nullable`: the branch that raw arrays with nulls hold otherwise. `members`: the column is a
+    struct of all `types`, otherwise it is the one there is."""
+
+    column: pa.DataType
+    types: tuple[pa.DataType, ...]
+    members: bool
+    branches: tuple[Branch, ...]
+    nullable: int | None
+
+    @property
+    def raw(self) -> pa.DataType:
+        if self.nullable is not None:
+            conversion = self.branches[self.nullable].conversion
+            assert conversion is not None
+            return conversion.raw
+        return pa.struct(
+            [
+                (branch_name(place), branch.conversion.raw)
+                for place, branch in enumerate(self.branches)
+                if branch.conversion is not None and branch.conversion.raw != pa.null()
+            ]
+        )
+
+    def convert(self, raw: pa.Array) -> Converted:
+        slots: list[pa.Array | None] = [None] * len(self.types)
+        misfits: list[Misfit] = []
+        for (present, values), branch in zip(self._parts(raw), self.branches, strict=True):
+            if branch.conversion is None:
+                continue
+            done = branch.conversion.convert(values)
+            misfits += [misfit.among(present()) for misfit in done.misfits]
+            if branch.slot is None:
+                continue
+            if self.nullable is not None:
+                slots[branch.slot] = done.column
+            else:
+                slots[branch.slot] = _where(present(), done.column, slots[branch.slot])
+        columns = [
+            pa.nulls(len(raw), type_) if column is None else column
+            for type_, column in zip(self.types, slots, strict=True)
+        ]
+        return Converted(_united(self, columns, len(raw)), tuple(misfits))
+
+    def _parts(self, raw: pa.Array) -> list[tuple[Callable[[], pa.BooleanArray], pa.Array]]:
+        """For each branch where it is, and its values there."""
+        if self.nullable is not None:
+            there, gone = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
+            return [there if place == self.nullable else gone for place in range(2)]
+        places = range(len(self.branches))
+        if pa.types.is_union(raw.type):
+            codes = raw.type_codes
+            return [(partial(pc.equal, codes, place), raw.field(place)) for place in places]
+        # Flattened, as what lies under a null may be anything.
+        held = dict(zip((each.name for each in raw.type), raw.flatten(), strict=True))
+        found = {place: held[branch_name(place)] for place in places if branch_name(place) in held}
+        none = partial(_all_null, list(found.values()), len(raw))
+        return [
+            (found[place].is_valid, found[place]) if place in found else (none, pa.nulls(len(raw)))
+            for place in places
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class IntoUnion:
+    """What was no union with the writer, as the reader's union."""
+
+    column: pa.DataType
+    types: tuple[pa.DataType, ...]
+    members: bool
+    slot: int
+    conversion: Conversion
+
+    @property
+    def raw(self) -> pa.DataType:
+        return self.conversion.raw
+
+    def convert(self, raw: pa.Array) -> Converted:
+        done = self.conversion.convert(raw)
+        columns = [
+            done.column if slot == self.slot else pa.nulls(len(raw), type_)
+            for slot, type_ in enumerate(self.types)
+        ]
+        return Converted(_united(self, columns, len(raw)), done.misfits)
+
+
+def _united(union: UnionConversion | IntoUnion, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    if not columns:
+        return pa.nulls(rows, union.column)
+    if not union.members:
+        return columns[0]
+    absent = _all_null(columns, rows)
+    return pa.StructArray.from_arrays(columns, fields=list(union.column), mask=absent)
+
+
+def _all_null(columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
+    found = constant(TRUE, rows)
+    for each in columns:
+        found = pc.and_(found, each.is_null())
+    return found
+
+
+def _where(
+    present: pa.BooleanArray, values: pa.Array, otherwise: pa.Array | None = None
+) -> pa.Array:
+    return pc.if_else(
+        present, values, pa.scalar(None, values.type) if otherwise is None else otherwise
+    )

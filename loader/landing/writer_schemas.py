@@ -1,0 +1,47 @@
+"""The schemas that records name: those that the driver knew, and the registry for others."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from schemas.parsing import AvroSchema, parse
+from schemas.registry_client import RegistryClient
+
+
+class Known(Protocol):
+    """What a task is told of schemas."""
+
+    @property
+    def registry(self) -> str: ...
+
+    @property
+    def writer_schemas(self) -> Mapping[int, str]: ...
+
+
+class WriterSchemas:
+    """Asks the registry for the first time when it has to."""
+
+    def __init__(self, spec: Known) -> None:
+        self._texts = spec.writer_schemas
+        self._urls = spec.registry
+        self._registry: RegistryClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._registry is not None:
+            self._registry.close()
+
+    def schema(self, schema_id: int) -> AvroSchema:
+        """Raises what `RegistryClient.schema` raises."""
+        if (text := self._texts.get(schema_id)) is not None:
+            return parse(text, strict=False)
+        if self._registry is None:
+            self._registry = RegistryClient(self._urls)
+        return self._registry.schema(schema_id)

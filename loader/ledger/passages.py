@@ -1,0 +1,153 @@
+"""A manifest's passages in the words of the ledger (docs/events.md). Pure.
+
+What one passage says of windows cannot be spread over entries. Where rows lie in more windows than
+an entry can hold, it speaks of longer ones.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from loader.manifests import Manifest, Passage
+from loader.reports import WindowCount
+from loader.tables import HOUR_MILLIS, Hour
+
+NOWHERE: Final = -1  # the partition of runs without offsets
+# An entry that was counted for a manifest is divided like that ever after.
+MOST_RUNS: Final = 2_000
+MOST_WINDOWS: Final = 8_000
+_LONGEST_MILLIS: Final = 2**31 - 1
+_PASSAGE, _RUN, _WINDOW, _EXCEPTED = 80, 32, 32, 16  # bytes that they take, about
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A passage, or runs of one, and what an entry must be like that has it."""
+
+    passage: Json
+    window_millis: int
+    weight: int  # bytes, about
+
+
+def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
+    """All that there is to say. With too many runs, these come first, without offsets."""
+    runs = list(_runs(passage.sources))
+    length = _length(passage.windows, window_millis)
+    if len(runs) > MOST_RUNS:
+        for at in range(0, len(runs), MOST_RUNS):
+            part = runs[at : at + MOST_RUNS]
+            yield Statement(_bare(passage, part), window_millis, _weight((), part))
+        runs = []
+    windows = _windows(passage, length)
+    yield Statement(_whole(passage, windows, runs), length, _weight(windows, runs))
+
+
+def rebuilt(manifest: Manifest) -> list[Json]:
+    """Hours that take the place of what earlier runs wrote, those that touch taken together."""
+    return [
+        {
+            "topic": topic.topic,
+            "topic_id": _topic_id(topic.topic_id),
+            "from_time": first,
+            "to_time": end,
+        }
+        for topic in manifest.topics
+        for first, end in _stretches(manifest.rebuilt)
+    ]
+
+
+def _stretches(hours: Iterable[Hour]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for hour in sorted(hours):
+        if found and found[-1][1] == hour:
+            found[-1] = found[-1][0], hour + HOUR_MILLIS
+        else:
+            found.append((hour, hour + HOUR_MILLIS))
+    return found
+
+
+def _length(windows: Sequence[WindowCount], window_millis: int) -> int:
+    """The shortest with which there are few enough."""
+    length = window_millis
+    while length < _LONGEST_MILLIS and _count(windows, length) > MOST_WINDOWS:
+        length = min(HOUR_MILLIS if length < HOUR_MILLIS else 2 * length, _LONGEST_MILLIS)
+    return length
+
+
+def _count(windows: Iterable[WindowCount], length: int) -> int:
+    return len({each.start // length for each in windows})
+
+
+def _windows(passage: Passage, length: int) -> list[Json]:
+    """Windows that are longer hold the sums of those in them."""
+    found: dict[int, list[int]] = {}
+    for each in passage.windows:
+        sums = found.setdefault(each.start - each.start % length, [0] * 6)
+        late = passage.late.get(each.start, 0)
+        counts = (each.rows, each.bytes, each.crc_sum, late, each.duplicates, each.dead)
+        for at, count in enumerate(counts):
+            sums[at] += count
+    return [_window(start, sums) for start, sums in sorted(found.items())]
+
+
+def _window(start: int, sums: Sequence[int]) -> Json:
+    rows, size, crc_sum, late, duplicates, dead = sums
+    fates = {"duplicate": duplicates, "dead_lettered": dead}
+    return {
+        "start": start,
+        "events": rows,
+        "bytes": size,
+        "crc_sum": crc_sum,
+        "late": late,
+        "excepted": [
+            {"fate": fate, "count": count, "bytes": 0} for fate, count in fates.items() if count
+        ],
+    }
+
+
+def _runs(sources: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[Json]:
+    for source, intervals in sorted(sources.items()):
+        for first, last in intervals:
+            yield {"source": source, "seq": first, "events": last - first + 1}
+
+
+def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
+    return {
+        "topic": passage.topic,
+        "topic_id": _topic_id(passage.topic_id),
+        "partition": passage.partition,
+        "leader_epoch": passage.leader_epoch,
+        "offsets": [{"first": passage.first, "count": passage.next_offset - passage.first}],
+        "no_events": passage.no_events,
+        "windows": windows,
+        "runs": runs,
+    }
+
+
+def _bare(passage: Passage, runs: list[Json]) -> Json:
+    return {
+        "topic": passage.topic,
+        "topic_id": _topic_id(passage.topic_id),
+        "partition": NOWHERE,
+        "offsets": [],
+        "windows": [],
+        "runs": runs,
+    }
+
+
+def _weight(windows: Sequence[Json], runs: Sequence[Json]) -> int:
+    return (
+        _PASSAGE
+        + sum(_WINDOW + _EXCEPTED * len(each["excepted"]) for each in windows)
+        + sum(_RUN + len(each["source"]) for each in runs)
+    )
+
+
+def _topic_id(text: str) -> str:
+    """As Kafka's tools print it."""
+    topic_id = UUID(text) if text else UUID(int=0)
+    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode() if topic_id.int else ""

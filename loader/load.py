@@ -1,0 +1,125 @@
+"""One load: every table brought up to what the brokers hold now, several side by side.
+
+What goes wrong with one table ends that table's part, and is told in its outcome. Watermarks are
+read before anything is planned: what they promise lies below the ends that are planned then.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from pyspark.sql import SparkSession
+
+from client.brokers import Brokers
+from client.errors import ClientError, OffsetsMissing
+from loader.config import LoaderConfig
+from loader.errors import GapError, Interrupted, LoaderError, StoreError
+from loader.hours.ledger_reading import read_watermarks
+from loader.hours.watermarks import Watermarks
+from loader.lock import sole_loader
+from loader.outcomes import TableOutcome, Watcher
+from loader.planning.choosing import matching, tables_of
+from loader.rewriting.formats import check_format
+from loader.store.opening import open_store
+from loader.store.store import Store
+from loader.surroundings import Request, Surroundings
+from loader.table_run import TableRun
+from loader.tables import TableSource
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
+
+log = logging.getLogger(__name__)
+
+
+def load(
+    config: LoaderConfig,
+    request: Request,
+    spark: SparkSession,
+    watcher: Watcher,
+    stopping: threading.Event | None = None,
+) -> list[TableOutcome]:
+    """Every table's outcome. Raises LoaderError or ClientError if none could even be begun."""
+    stopping = stopping or threading.Event()
+    check_format(spark, config.format, config.compression)
+    store = open_store(config.root, spark)
+    if not request.dry_run:
+        store.prove()
+    with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
+        tables = asked_for(config, request, brokers)
+        with closing(RegistryClient(config.registry)) as registry:
+            around = Surroundings(
+                config=config,
+                request=request,
+                spark=spark,
+                store=store,
+                registry=registry,
+                watermarks=(
+                    None
+                    if request.dry_run
+                    else watermarks(config, brokers, registry, store, tables)
+                ),
+                watcher=watcher,
+                stopping=stopping,
+            )
+            with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
+                return list(threads.map(lambda table: run_table(around, table), tables))
+
+
+def asked_for(config: LoaderConfig, request: Request, brokers: Brokers) -> list[TableSource]:
+    """The tables of this load. Raises LoaderError if what was asked for is none of them."""
+    known = brokers.refresh(None)
+    tables = tables_of(config, [name for name in known.topics if known.has(name)])
+    if not request.tables:
+        return list(tables)
+    names = {table.name for table in tables}
+    wanted = set(matching(names, request.tables, ()))
+    if strangers := wanted - names:
+        raise LoaderError(
+            f"{', '.join(sorted(strangers))}: no such table among those that are configured"
+        )
+    if not wanted:
+        raise LoaderError(f"no table matches {', '.join(request.tables)}")
+    return [table for table in tables if table.name in wanted]
+
+
+def watermarks(
+    config: LoaderConfig,
+    brokers: Brokers,
+    registry: RegistryClient,
+    store: Store,
+    tables: Sequence[TableSource],
+) -> Watermarks | None:
+    """None where no hour can be judged now: then none is closed, and the next load does it."""
+    topics = sorted({source.topic for table in tables for source in table.topics})
+    now = int(time.time() * 1000)
+    try:
+        return read_watermarks(brokers, registry, store, config, topics=topics, now=now)
+    except (ClientError, SchemaError, StoreError) as error:
+        log.warning("which hours are complete is not known: %s", error)
+        return None
+
+
+def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
+    """One table, whatever comes of it."""
+    outcome = TableOutcome(table.name)
+    try:
+        around.go_on(table.name)
+        with sole_loader(around.store.root, table.name), around.brokers() as brokers:
+            run = TableRun(around, table, brokers)
+            outcome = run.outcome
+            run.run()
+    except OffsetsMissing as error:
+        outcome.error = GapError(str(error))
+    except (LoaderError, ClientError, SchemaError) as error:
+        outcome.error = error
+    except Exception as error:  # a bug of ours is one table's trouble, and not that of a month
+        log.exception("table %s", table.name)
+        outcome.error = LoaderError(f"table {table.name}: {type(error).__name__}: {error}")
+    if outcome.error is not None and around.stopping.is_set():
+        said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
+        outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
+    around.watcher.ended(outcome)
+    return outcome

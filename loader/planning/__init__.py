@@ -1,0 +1,1 @@
+"""What one run reads: decided on values, before anything is read."""

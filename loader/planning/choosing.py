@@ -1,0 +1,60 @@
+"""Which topics are loaded, and into which tables."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from loader.config import LoaderConfig
+from loader.errors import LoaderError
+from loader.tables import SourceTopic, TableSource
+
+RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root that are no tables
+
+_WILD: Final = frozenset("*?[")
+
+
+def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
+    """The topics that are named, whether they exist or not, and those that a pattern matches.
+
+    `*`, `?` and `[…]` stand for what they stand for in file names. Topics whose names begin with
+    `_` are not for everyone: they must be named.
+    """
+    named = {pattern for pattern in patterns if not _WILD & set(pattern)}
+    matched = {
+        topic
+        for topic in topics
+        if not topic.startswith("_") and any(fnmatchcase(topic, each) for each in patterns)
+    }
+    return sorted(
+        topic for topic in named | matched if not any(fnmatchcase(topic, each) for each in exclude)
+    )
+
+
+def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource, ...]:
+    """The tables to load, by name, from a cluster that has these topics."""
+    together = [
+        TableSource(
+            name=name,
+            topics=tuple(
+                SourceTopic(topic=topic, cluster=cluster)
+                for topic, cluster in sorted(table.topics.items())
+            ),
+            with_cluster=True,
+        )
+        for name, table in config.tables.items()
+    ]
+    taken = {topic for table in config.tables.values() for topic in table.topics}
+    alone = [
+        TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster=config.cluster),))
+        for topic in matching(topics, config.topics, config.exclude)
+        if topic not in taken
+    ]
+    for table in alone:
+        if table.name in config.tables:
+            raise LoaderError(
+                f"topic {table.name} and `tables: {table.name}` would land in one folder: "
+                "name the table differently, or `exclude` the topic"
+            )
+        if table.name in RESERVED:
+            raise LoaderError(f"topic {table.name}: the folder of that name is the loader's own")
+    return tuple(sorted([*together, *alone], key=lambda table: table.name))

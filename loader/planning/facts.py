@@ -1,0 +1,23 @@
+"""What a cluster says of topics when a run is planned."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """Consumers can read from `earliest` on, up to `end`."""
+
+    leader_epoch: int
+    earliest: int
+    end: int  # what transactions have still open lies behind it
+    epoch_end: int | None = None  # where the epoch of the last batch read ended; if that is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """A topic that exists."""
+
+    topic: str
+    topic_id: str  # empty where the cluster has none: Apache Kafka before 2.8
+    partitions: Mapping[int, PartitionFacts]

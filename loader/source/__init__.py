@@ -1,0 +1,1 @@
+"""The data source `penstock`, but for Spark's own classes: options, what is read, rows."""

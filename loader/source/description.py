@@ -1,0 +1,132 @@
+"""What rows look like, and what a task must know to read them: found out once, where it is planned.
+
+It travels as text, with every task.
+"""
+
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from client.brokers import Brokers
+from loader.config import HeaderColumns
+from loader.decoding.columns import Columns
+from loader.decoding.spark_types import spark_json
+from loader.errors import NoSchema
+from loader.source.asking import topics_of
+from loader.source.options import DeadRecords, SourceOptions
+from schemas.compatibility import incompatibilities
+from schemas.errors import InvalidSchema
+from schemas.parsing import AvroSchema, parse
+from schemas.registry_client import RegistryClient
+
+CLIENT_ID: Final = "penstock-spark"
+DEAD: Final = "_dead"
+DEAD_TYPE: Final = pa.struct(
+    [
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("timestamp", pa.int64()),  # in milliseconds, and may be any
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """How rows of some topics are read."""
+
+    brokers: str
+    registry: str
+    reader_schema: str  # Avro, complete in itself
+    header: HeaderColumns
+    dead: DeadRecords
+    fail_on_data_loss: bool
+    writer_schemas: dict[int, str]  # by id: those that are known already
+    wanted: tuple[str, ...] | None = None  # columns; None: all
+
+    def packed(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(
+            parse(self.reader_schema, strict=False), header=self.header, with_cluster=False
+        )
+
+
+def unpacked(text: str) -> Description:
+    return msgspec.json.decode(text, type=Description)
+
+
+def row_schema(description: Description, columns: Columns) -> pa.Schema:
+    """Of all columns that there are, wanted or not."""
+    fields = list(columns.arrow)
+    if description.dead is DeadRecords.KEEP:
+        if DEAD in {name.lower() for name in columns.arrow.names}:
+            raise NoSchema(f"option `dead`, 'keep': the schema has a field {DEAD} of its own")
+        fields.append(pa.field(DEAD, DEAD_TYPE))
+    return pa.schema(fields)
+
+
+def row_schema_in_sparks_words(description: Description) -> str:
+    return spark_json(row_schema(description, description.columns))
+
+
+def describe(options: SourceOptions) -> Description:
+    """Asks the registry, and the cluster if topics are given by a pattern.
+
+    Rows are read as the latest schema of the first topic has it; those of others must be readable
+    so. Raises NoSchema, ClientError, or RegistryError.
+    """
+    with RegistryClient(options.registry) as registry:
+        if options.subject is not None:
+            return _description(options, _latest(registry, options.subject, options))
+        topics = _topics(options)
+        found = [_latest(registry, f"{topic}-value", options) for topic in topics]
+    (_, first), *others = found
+    for topic, (_, schema) in zip(topics[1:], others, strict=True):
+        if against := incompatibilities(first.type, schema.type):
+            raise NoSchema(
+                f"topic {topic} cannot be read with the schema of topic {topics[0]}: "
+                f"{against[0].path}: {against[0].detail}. "
+                "Read them apart, or name a schema that fits all: option schemaSubject"
+            )
+    return _description(options, *found)
+
+
+def _topics(options: SourceOptions) -> tuple[str, ...]:
+    if options.pattern is None:
+        return options.topics
+    with Brokers(options.bootstrap, client_id=CLIENT_ID) as brokers:
+        topics = topics_of(brokers, options)
+    if not topics:
+        raise NoSchema(f"no topic is called like {options.pattern!r}: option `topicPattern`")
+    return topics
+
+
+def _description(options: SourceOptions, *found: tuple[int, AvroSchema]) -> Description:
+    return Description(
+        brokers=options.brokers,
+        registry=options.registry,
+        reader_schema=found[0][1].resolved_text,
+        header=options.header,
+        dead=options.dead,
+        fail_on_data_loss=options.fail_on_data_loss,
+        writer_schemas={schema_id: schema.resolved_text for schema_id, schema in found},
+    )
+
+
+def _latest(
+    registry: RegistryClient, subject: str, options: SourceOptions
+) -> tuple[int, AvroSchema]:
+    latest = registry.latest(subject)
+    if latest is None:
+        raise NoSchema(
+            f"the registry at {options.registry} has no subject {subject}: "
+            "register a schema, or name another subject with option schemaSubject"
+        )
+    try:
+        return latest.id, registry.resolved(latest)
+    except InvalidSchema as error:
+        raise NoSchema(f"{subject}, version {latest.version}: {error}") from None

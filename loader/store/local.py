@@ -1,0 +1,210 @@
+"""A root on a file system that is mounted here: `file:///…`. Needs no JVM.
+
+Hadoop's own local file system cannot create a file exclusively: it looks, then renames, and of
+eight who race three may be told that they were first. A hard link can; so can nothing else that
+NFS has too. Nothing here writes or reads the `.crc` files that Hadoop's puts beside its own.
+"""
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from loader.errors import StoreError
+from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
+
+_SYNCING: Final = 8  # files at a time
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV)
+
+
+class LocalStore:
+    """A Store; see there."""
+
+    def __init__(self, root: str) -> None:
+        """`root` is a URI as Hadoop reads it: nothing in it is decoded."""
+        self._folder = _folder_of(root)
+        self.root = f"file://{self._folder}"
+
+    def uri(self, path: str) -> str:
+        return f"{self.root}/{check_path(path)}"
+
+    def prove(self) -> None:
+        path = f"{CREATING}/{uuid.uuid4().hex}"
+        twice = not self.create(path, b"1") or self.create(path, b"2")
+        self.delete(path)
+        if twice:
+            raise StoreError(f"{self.root}: a file was created twice under one name")
+
+    def create(self, path: str, data: bytes) -> bool:
+        target = self._at(path)
+        with _as_store_error("create", path), self._written(data) as temporary:
+            _make_folder(target.parent)
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                return target.read_bytes() == data
+            except OSError as error:
+                # The answer of a network's file system may be lost, and the file be there.
+                if temporary.stat().st_nlink == 1:
+                    if error.errno in _NO_LINKS:
+                        raise StoreError(_no_links(self.root)) from error
+                    raise
+            _sync(target.parent)
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        target = self._at(path)
+        with _as_store_error("write", path), self._written(data) as temporary:
+            _make_folder(target.parent)
+            temporary.replace(target)
+            _sync(target.parent)
+
+    def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
+        with _as_store_error("read", path):
+            try:
+                with self._at(path).open("rb") as file:
+                    if os.fstat(file.fileno()).st_size > limit:
+                        raise StoreError(f"{self.uri(path)} is longer than {limit:,} bytes")
+                    return file.read()
+            except FileNotFoundError:
+                return None
+
+    def list(self, path: str) -> Sequence[Entry]:
+        with _as_store_error("list", path):
+            try:
+                found = sorted(os.scandir(self._at(path)), key=lambda each: each.name)
+            except FileNotFoundError:
+                return []
+            return [entry for each in found if (entry := _entry(path, each)) is not None]
+
+    def list_recursively(self, path: str) -> Sequence[Entry]:
+        files: list[Entry] = []
+        for entry in self.list(path):
+            files.extend(self.list_recursively(entry.path) if entry.is_folder else [entry])
+        return files
+
+    def size(self, path: str) -> int | None:
+        with _as_store_error("look at", path):
+            try:
+                return self._at(path).stat().st_size
+            except FileNotFoundError:
+                return None
+
+    def rename(self, source: str, target: str) -> bool:
+        moved, to = self._at(source), self._at(target)
+        with _as_store_error("rename", source):
+            if not moved.exists():
+                return False
+            _make_folder(to.parent)
+            try:
+                moved.replace(to)
+            except FileNotFoundError:
+                return False
+            return True
+
+    def sync(self, paths: Iterable[str]) -> None:
+        wanted = {self._at(path) for path in paths}
+        above = {
+            folder
+            for each in wanted
+            for folder in each.parents
+            if folder.is_relative_to(self._folder)
+        }
+        with _as_store_error("sync", "files"), ThreadPoolExecutor(_SYNCING) as threads:
+            list(threads.map(_sync, sorted(wanted | above)))
+
+    def delete(self, path: str) -> None:
+        target = self._at(path)
+        with _as_store_error("delete", path):
+            while os.path.lexists(target):
+                # Somebody who deletes the same may be faster with a part of it.
+                with suppress(FileNotFoundError):
+                    _delete(target)
+
+    def _at(self, path: str) -> Path:
+        return self._folder / check_path(path)
+
+    @contextmanager
+    def _written(self, data: bytes) -> Iterator[Path]:
+        """A file with this content and a name of its own, which is gone afterwards."""
+        temporary = self._at(f"{CREATING}/{uuid.uuid4().hex}")
+        _make_folder(temporary.parent)
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _folder_of(root: str) -> Path:
+    scheme, _, rest = root.partition(":")
+    if scheme != "file":
+        raise StoreError(f"{root} is not on a local file system")
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        rest = slash + path
+        if host:
+            raise StoreError(f"{root}: a local path begins with a third slash: file:///{host}…")
+    if not rest.startswith("/"):
+        raise StoreError(f"{root}: the path must begin with a slash")
+    return Path("/", os.path.normpath(rest).lstrip("/"))
+
+
+def _entry(folder: str, found: os.DirEntry[str]) -> Entry | None:
+    try:
+        stat = found.stat()
+    except FileNotFoundError:
+        return None  # gone meanwhile
+    path = f"{folder}/{found.name}"
+    return Entry(path, found.is_dir(), stat.st_size, stat.st_mtime_ns // 1_000_000)
+
+
+def _delete(target: Path) -> None:
+    try:
+        shutil.rmtree(target)
+    except NotADirectoryError:
+        target.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """A power loss leaves the new folders, too."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    """A file's content, or which names a folder has; if it is there."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _no_links(root: str) -> str:
+    return (
+        f"{root}: this file system has no hard links, and without them two loaders could commit"
+        " the same run; put the root on another one"
+    )
+
+
+@contextmanager
+def _as_store_error(what: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot {what} {path}: {error.strerror or error}") from error

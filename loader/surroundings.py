@@ -1,0 +1,68 @@
+"""What a load has at hand, and what it was asked to do; shared by all its tables."""
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+
+from pyspark.sql import SparkSession
+
+from client.brokers import Brokers
+from loader.config import LoaderConfig
+from loader.errors import Interrupted
+from loader.hours.watermarks import Watermarks
+from loader.outcomes import Watcher
+from loader.store.store import Store
+from loader.tables import Hour
+from schemas.registry_client import RegistryClient
+
+
+def loader_name() -> str:
+    """Who writes manifests: no two processes are called the same."""
+    try:
+        penstock = version("penstock")
+    except PackageNotFoundError:
+        penstock = "unknown"
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]} penstock {penstock}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One load, as it was asked for."""
+
+    tables: tuple[str, ...] = ()  # names or patterns of tables; none: all that are configured
+    accept_gap: bool = False
+    max_records: int | None = None  # of each table
+    rebuild: tuple[Hour, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Usable by many threads, but for brokers: each table has connections of its own."""
+
+    config: LoaderConfig
+    request: Request
+    spark: SparkSession
+    store: Store
+    registry: RegistryClient
+    watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
+    watcher: Watcher
+    stopping: threading.Event
+    clock: Callable[[], float] = time.time
+    loader: str = field(default_factory=loader_name)
+
+    def now(self) -> int:
+        return int(self.clock() * 1000)
+
+    def brokers(self) -> Brokers:
+        return Brokers(self.config.bootstrap, client_id="penstock-loader")
+
+    def go_on(self, table: str) -> None:
+        """Raises Interrupted if nobody wants more of this load."""
+        if self.stopping.is_set():
+            raise Interrupted(f"table {table}: stopped before anything was committed")

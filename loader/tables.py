@@ -1,0 +1,78 @@
+"""Where rows come from and where they go: the values on which all parts of a load agree.
+
+A *table* is a folder below the root, fed by one topic, or by several that differ in their cluster.
+A *slice* is what one task reads: the batches whose base offset lies in a range. So every batch
+belongs to one slice, and a slice may end behind its range: where its last batch ends.
+An *hour* is given by the milliseconds at which it begins, in UTC.
+"""
+
+from datetime import UTC, datetime
+from typing import Final, NewType
+
+import msgspec
+
+HOUR_MILLIS: Final = 3_600_000
+# The years 1 to 9999, which all times of rows lie in.
+FIRST_TIME: Final = -62_135_596_800_000
+LAST_TIME: Final = 253_402_300_799_999
+
+Hour = NewType("Hour", int)
+Partition = tuple[str, int]  # a topic and a partition of it
+
+
+def hour_of(millis: int) -> Hour:
+    return Hour(millis - millis % HOUR_MILLIS)
+
+
+def hour_folder(hour: Hour) -> str:
+    """`dt=2026-11-20/hour=07`."""
+    begins = datetime.fromtimestamp(hour // 1000, UTC)
+    return f"dt={begins.year:04}-{begins.month:02}-{begins.day:02}/hour={begins.hour:02}"
+
+
+def hour_in_folder(folder: str) -> Hour:
+    """The other way round. ValueError if it is no hour's folder."""
+    begins = datetime.strptime(folder, "dt=%Y-%m-%d/hour=%H").replace(tzinfo=UTC)
+    return Hour(int(begins.timestamp()) * 1000)
+
+
+def log_name(topic: str, partition: int) -> str:
+    """`page_views-17`."""
+    return f"{topic}-{partition}"
+
+
+class SourceTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic that feeds a table."""
+
+    topic: str
+    cluster: str  # the name in file names and in `_cluster`
+
+
+class TableSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A table and what feeds it."""
+
+    name: str
+    topics: tuple[SourceTopic, ...]
+    with_cluster: bool = False  # has the column `_cluster`
+
+
+class Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """The batches of one partition whose base offset is at least `first`, and below `end`."""
+
+    number: int  # within its job, from 0
+    topic: str
+    topic_id: str
+    cluster: str
+    partition: int
+    first: int
+    end: int
+    from_within: bool = False  # and, of the batch that `first` lies in, the records from there on
+    besides: bytes = b""  # what only it is told to have landed before; see task_spec.py
+
+    @property
+    def log(self) -> str:
+        return log_name(self.topic, self.partition)
+
+    @property
+    def origin(self) -> Partition:
+        return self.topic, self.partition

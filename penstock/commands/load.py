@@ -1,0 +1,128 @@
+"""`penstock load`."""
+
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import click
+
+from loader.config import LoaderConfig
+from loader.errors import LoaderError
+from loader.surroundings import Request
+from loader.tables import Hour
+from penstock.event_log import LogFormat
+from penstock.json_option import json_option
+from penstock.load_arguments import EveryType, HoursType, NamesType, sorted_once
+from penstock.load_program import LoadProgram
+from penstock.load_progress import watching
+from penstock.load_summary import Ended, document, show, show_plan
+from penstock.output import print_json
+from penstock.program_configuration import configuration_options, configured, log_format_option
+
+
+@click.command()
+@configuration_options
+@click.option(
+    "--topics",
+    type=NamesType(),
+    multiple=True,
+    metavar="NAME,…",
+    help="Only these of the configured tables: names, or patterns such as app.*; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and write nothing.")
+@click.option(
+    "--every",
+    type=EveryType(),
+    metavar="TIME",
+    help="Load now, and then at all multiples of 30m, 1h, 1d … since midnight UTC.",
+)
+@click.option(
+    "--max-records",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of each table, at most about so many.",
+)
+@click.option(
+    "--accept-gap/--fail-on-gap",
+    default=False,
+    help="Whether to go on where the brokers have lost what was to be read (default: fail).",
+)
+@click.option(
+    "--rebuild",
+    type=HoursType(),
+    multiple=True,
+    metavar="HOUR",
+    help="Write whole hours anew: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
+)
+@click.option("--pack-env", is_flag=True, help="Ship this Python environment to Spark's executors.")
+@log_format_option
+@json_option
+def command(
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    topics: tuple[tuple[str, ...], ...],
+    dry_run: bool,
+    every: int | None,
+    max_records: int | None,
+    accept_gap: bool,
+    rebuild: tuple[tuple[Hour, ...], ...],
+    pack_env: bool,
+    log_format: LogFormat,
+    as_json: bool,
+) -> int:
+    """Load what topics hold into a Hadoop filesystem, each event once.
+
+    docs/loader.md explains every key of the file. Exit code 3: there was nothing to do; 4: events
+    are missing in the brokers; 5: another loader is at work; 6: too many events cannot be decoded;
+    7: Spark failed.
+
+    \b
+    Example:
+        penstock load --config loader.yaml
+        penstock load --config loader.yaml --dry-run
+        penstock load --config loader.yaml --every 1h
+        penstock load --config loader.yaml --topics page_views --rebuild dt=2026-11-20/hour=07
+    """
+    if rebuild and (every or max_records):
+        raise click.UsageError("--rebuild goes with neither --every nor --max-records")
+    if rebuild and not topics:
+        raise click.UsageError("--rebuild needs --topics: which tables have these hours anew")
+    if every and accept_gap:
+        raise click.UsageError(
+            "--every does not go with --accept-gap, which would accept all that is lost from now on"
+        )
+    loaded = configured(LoaderConfig, config, overrides)
+    request = Request(
+        tables=tuple(chain.from_iterable(topics)),
+        accept_gap=accept_gap,
+        max_records=max_records,
+        rebuild=sorted_once(rebuild),
+        dry_run=dry_run,
+    )
+    tell = partial(_tell, as_json=as_json, dry_run=dry_run)
+    try:
+        with LoadProgram(loaded, request, watching(log_format), pack=pack_env) as program:
+            if every:
+                return program.again_and_again(every, tell)
+            ended = program.once()
+    except LoaderError as error:
+        return _failed(error, error.exit_code)
+    tell(ended)
+    if ended.error is not None:
+        return _failed(ended.error, ended.exit_code)
+    return ended.exit_code
+
+
+def _failed(error: Exception, exit_code: int) -> int:
+    click.echo(f"penstock load: {' '.join(str(error).split())}", err=True)
+    return exit_code
+
+
+def _tell(ended: Ended, *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        print_json(document(ended))
+    elif ended.error is None and dry_run:
+        show_plan(ended.outcomes)
+    elif ended.error is None:
+        show(ended.outcomes)

@@ -1,0 +1,176 @@
+"""One load in this process, or one after the other, until it is told to stop.
+
+The main thread has the signals, and waits; loads run in a thread of their own. SIGTERM or Ctrl-C
+ends the program between two loads at once. Within one, Spark's jobs are cancelled and no further
+step is begun: what is not committed is read again by the next load, what is committed is made
+visible, now or then. A second signal ends the process, and its JVM with it, wherever they are.
+
+Spark is started for each load and stopped after it: between loads nobody holds executors, or tokens
+that grow old. The JVM stays.
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from client.errors import ClientError
+from loader.config import LoaderConfig
+from loader.environment.packing import PackedEnvironment, cache_directory, kept, pack_environment
+from loader.environment.settings import runs_here
+from loader.errors import LoaderError
+from loader.load import load
+from loader.outcomes import TableOutcome
+from loader.spark_jvm import cancel_jobs, end_jvm, end_session
+from loader.surroundings import Request
+from penstock.load_progress import LoadWatcher
+from penstock.load_schedule import missed, next_run
+from penstock.load_summary import INTERRUPTED, NOTHING_TO_DO, Ended
+from penstock.spark_output import SparkOutput
+from penstock.spark_start import check_java, start_spark
+from schemas.errors import SchemaError
+
+_TURN_SECONDS: Final = 0.5
+
+log = logging.getLogger("penstock.load")
+
+
+class LoadProgram:
+    """To be used as a context, which ends Spark's JVM. Raises LoaderError if there can be none."""
+
+    def __init__(
+        self, config: LoaderConfig, request: Request, watcher: LoadWatcher, *, pack: bool
+    ) -> None:
+        self._config = config
+        self._request = request
+        self._watcher = watcher
+        self._packed = self._pack() if pack else None
+        self._output = SparkOutput()
+        self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._session: Any = None  # Spark's; the loader knows its type
+        self._thread = ThreadPoolExecutor(1, "load")
+
+    def __enter__(self) -> "LoadProgram":
+        check_java()
+        self._output.__enter__()
+        listen_for_signals(self._events)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown()
+        end_jvm()
+        self._output.__exit__(kind, error, trace)
+
+    def once(self) -> Ended:
+        """One load, to its end."""
+        began = time.monotonic()
+        with self._watcher.at_work():
+            running = self._thread.submit(self._load)
+            running.add_done_callback(self._events.put)
+            over = False
+            while not over:
+                over = self._is_over(running)
+        seconds = time.monotonic() - began
+        try:
+            outcomes = tuple(running.result())
+        except (LoaderError, ClientError, SchemaError) as error:
+            return Ended((), seconds, self._stopping.is_set(), error)
+        except Exception as bug:
+            log.exception("a load ended as none should")
+            told = LoaderError(f"{type(bug).__name__}: {bug}")
+            return Ended((), seconds, self._stopping.is_set(), told)
+        return Ended(outcomes, seconds, self._stopping.is_set())
+
+    def again_and_again(self, every: int, tell: Callable[[Ended], None]) -> int:
+        """Until it is told to stop; the exit code then."""
+        while True:
+            began = time.time()
+            ended = self.once()
+            tell(ended)
+            if ended.error is not None:
+                log.error("load failed reason=%s", ended.error)
+            if ended.interrupted:
+                return INTERRUPTED
+            now = time.time()
+            if skipped := missed(began, now, every):
+                log.warning("a load took longer than the time between loads skipped=%d", skipped)
+            at = next_run(now, every)
+            log.info("waiting until=%s", datetime.fromtimestamp(at, UTC).isoformat())
+            if self._told_to_stop_before(at):
+                return 0 if ended.exit_code == NOTHING_TO_DO else ended.exit_code
+
+    def _pack(self) -> PackedEnvironment | None:
+        if runs_here(self._config.spark.master):
+            log.warning("--pack-env means nothing with master=%s", self._config.spark.master)
+            return None
+        with self._watcher.at_work():
+            self._watcher.preparing("packing the environment")
+            packed = pack_environment(cache_directory(os.environ))
+            self._watcher.preparing("")
+        log.info("environment packed path=%s bytes=%d", packed.path, packed.bytes)
+        return packed
+
+    def _load(self) -> list[TableOutcome]:
+        self._watcher.preparing("starting Spark")
+        try:
+            if self._packed is not None:
+                self._packed = kept(self._packed)
+            session = start_spark(self._config, self._packed, self._output)
+        finally:
+            self._watcher.preparing("")
+        with self._lock:
+            self._session = session
+        try:
+            return load(self._config, self._request, session, self._watcher, self._stopping)
+        finally:
+            with self._lock:
+                self._session = None
+            end_session(session)
+
+    def _is_over(self, running: Future[list[TableOutcome]]) -> bool:
+        """After the next event, or a turn. What a load that is to stop begins, is cancelled."""
+        with suppress(Empty):
+            # What a signal's handler puts there may wake nobody: never without a time.
+            if self._events.get(timeout=_TURN_SECONDS) is running:
+                return True
+            self._stopping.set()
+            self._watcher.preparing("stopping")
+        if self._stopping.is_set():
+            with self._lock:
+                if self._session is not None:
+                    cancel_jobs(self._session)
+        return False
+
+    def _told_to_stop_before(self, at: float) -> bool:
+        while (left := at - time.time()) > 0:
+            with suppress(Empty):
+                self._events.get(timeout=min(left, _TURN_SECONDS))
+                return True
+        return False
+
+
+def listen_for_signals(events: SimpleQueue[Any]) -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def take(number: int, _: FrameType | None) -> None:
+        events.put(number)
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+
+    for number in numbers:
+        signal.signal(number, take)

@@ -1,0 +1,67 @@
+"""The loader's own data source: reading slices gives the pieces of the files that they become.
+
+Spark plans it in one process and reads in others, so what the job is travels as text: in an option,
+and in each partition.
+"""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from pyarrow import RecordBatch
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from loader.landing.pieces import hours_of_each
+from loader.landing.task import land
+from loader.tables import Slice
+from loader.task_spec import LandingJob, unpacked
+
+JOB: Final = "job"  # the option
+COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"
+
+
+class LandingSource(DataSource):
+    """Made by Spark, with the option."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._job = options[JOB]
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock_landing"
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def reader(self, schema: StructType) -> "LandingReader":
+        return LandingReader(unpacked(self._job))
+
+
+class LandingPartition(InputPartition):
+    """The slices of one task."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        super().__init__(msgspec.json.encode(slices))
+
+
+class LandingReader(DataSourceReader):
+    """Plans on the driver, reads on an executor."""
+
+    def __init__(self, job: LandingJob) -> None:
+        self._job = job
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to every task: each is told of its own slices by its partition."""
+        return {"_job": msgspec.structs.replace(self._job, groups=())}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [LandingPartition(each) for each in self._job.groups]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        slices = msgspec.json.decode(partition.value, type=tuple[Slice, ...])
+        most_hours = hours_of_each(len(slices))
+        for piece in slices:
+            seen = self._job.seen_in(piece)
+            yield from land(piece, self._job.spec, seen, most_hours=most_hours)

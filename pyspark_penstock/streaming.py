@@ -1,0 +1,67 @@
+"""The stream behind `spark.readStream.format("penstock")`. Needs Spark 4.2.
+
+Spark keeps one of these on the driver for as long as a query runs, and makes another where reading
+is planned: so making one must cost nothing, and it travels without its connections.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyarrow import RecordBatch
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from loader.source.options import read_options
+from loader.source.stream import Stream
+from loader.source.stream_offsets import from_json
+from pyspark_penstock.partitions import partitions_of, rows_of
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What Spark asks of a stream, in its words."""
+
+    def __init__(self, options: dict[str, str], description: str) -> None:
+        self._options = options
+        self._description = description
+        self._stream = Stream(read_options(options))
+
+    def __getstate__(self) -> tuple[dict[str, str], str]:
+        return self._options, self._description
+
+    def __setstate__(self, state: tuple[dict[str, str], str]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's names)
+        return self._stream.initial().as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self._stream.options.records_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return self._stream.next(from_json(start), most).as_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        latest = self._stream.latest
+        return None if latest is None else latest.as_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._stream.end_here()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return partitions_of(self._stream.tasks_between(from_json(start), from_json(end)))
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        return rows_of(partition, self._description)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark's checkpoint is what counts."""
+
+    def stop(self) -> None:
+        self._stream.close()

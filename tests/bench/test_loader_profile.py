@@ -1,0 +1,42 @@
+"""The profile of the loader: chosen by its name, and run from end to end with few events."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.brokers import PENSTOCK
+from bench.loaders import loaders
+from bench.measurement import Figure
+from bench.profile import QUICK
+from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
+from bench.rounds import measure
+
+_FEW = replace(QUICK, rows=16_000)
+
+
+def test_its_name_stands_for_it_alone() -> None:
+    assert called("loader") == ["loader"]
+    assert [name for name in PROFILES if measured_by(name) is Measured.LOADERS] == ["loader"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_penstock_is_measured(tmp_path: Path) -> None:
+    with loaders(tmp_path, None) as kinds:
+        results = measure(
+            PROFILES["loader"], kinds, _FEW, rounds=1, directory=tmp_path, files=tmp_path
+        )
+    samples: list[Mapping[Figure, float]] = []
+    for outcome in results.outcomes.values():
+        assert outcome.failure is None
+        samples += outcome.samples
+    assert list(results.brokers) == [PENSTOCK]
+    assert [sample[FILES] for sample in samples] == [8, 1, 1]
+    for sample in samples:
+        assert all(value > 0 for value in sample.values())
+        assert ROWS_PER_SECOND in sample
+        assert WORKER in sample
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,68 @@
+"""Consumed offsets, as another client reads them back."""
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TheirPartition
+
+from client import admin
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.errors import ErrorCode, Refused
+from client.offset_commits import Consumed, commit_offsets
+from client.producer import Producer
+from tests.apache_kafka import ApacheKafka
+from tests.broker_process import BrokerProcess
+
+
+def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:
+    asking = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        found = asking.committed([TheirPartition(topic, each) for each in range(partitions)], 60)
+    finally:
+        asking.close()
+    return [each.offset for each in found]
+
+
+def test_what_was_consumed_is_shown_by_kafkas_tools(
+    running_kafka: ApacheKafka, new_topic: str
+) -> None:
+    group = f"group-of-{new_topic}"
+    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+        admin.create_topic(brokers, new_topic, partitions=3)
+        first = {
+            TopicPartition(new_topic, 0): Consumed(5, 0),
+            TopicPartition(new_topic, 2): Consumed(7),
+        }
+        assert commit_offsets(brokers, group, first)
+        assert committed(running_kafka.bootstrap, group, new_topic, 3) == [5, -1001, 7]
+        assert commit_offsets(brokers, group, {TopicPartition(new_topic, 2): Consumed(9)})
+        assert committed(running_kafka.bootstrap, group, new_topic, 3) == [5, -1001, 9]
+
+
+def test_a_group_that_has_members_is_left_alone(running_kafka: ApacheKafka, new_topic: str) -> None:
+    group = f"group-of-{new_topic}"
+    with Brokers(parse_addresses(running_kafka.bootstrap), patience_seconds=60) as brokers:
+        admin.create_topic(brokers, new_topic)
+        producer = Producer(brokers, new_topic)
+        producer.send(b"one")
+        producer.flush()
+        settings = {"bootstrap.servers": running_kafka.bootstrap, "group.id": group}
+        member = Consumer({**settings, "auto.offset.reset": "earliest"})
+        try:
+            member.subscribe([new_topic])
+            assert member.consume(1, timeout=60)
+            with pytest.raises(Refused) as refused:
+                commit_offsets(brokers, group, {TopicPartition(new_topic, 0): Consumed(1)})
+        finally:
+            member.close()
+        assert refused.value.code is ErrorCode.unknown_member_id
+
+
+def test_a_cluster_that_keeps_no_offsets_is_told_nothing(
+    running_broker: BrokerProcess, new_topic: str
+) -> None:
+    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        admin.create_topic(brokers, new_topic)
+        target = TopicPartition(new_topic, 0)
+        assert not commit_offsets(brokers, "group", {target: Consumed(1)})

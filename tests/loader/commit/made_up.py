@@ -1,0 +1,125 @@
+"""Values for tests of a commit: slices, reports, manifests, with what matters given."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from loader.commit.landed_sources import LandedSources
+from loader.commit.staging import Staged, StagedFile
+from loader.landing.pieces import FileKind
+from loader.manifests import VERSION, HourState, Kind, Manifest, PartitionState, TopicState
+from loader.planning.plan import Plan
+from loader.reports import Intervals, SliceReport, SourceRun, WindowCount
+from loader.tables import HOUR_MILLIS, Hour, Slice
+
+HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
+NEXT_HOUR: Final = Hour(HOUR + HOUR_MILLIS)
+NOW: Final = HOUR + 5 * HOUR_MILLIS + 1234
+
+
+def piece(number: int, first: int, end: int, *, partition: int = 0, topic: str = "t") -> Slice:
+    return Slice(
+        number=number,
+        topic=topic,
+        topic_id="id",
+        cluster="dc1",
+        partition=partition,
+        first=first,
+        end=end,
+    )
+
+
+def report(
+    of: Slice,
+    rows: Mapping[Hour, int],
+    *,
+    next_offset: int | None = None,
+    duplicates: int = 0,
+    dead: int = 0,
+    no_events: int | None = None,
+    sources: Mapping[str, Intervals] | None = None,
+    scattered: tuple[str, ...] = (),
+    leader_epoch: int = 3,
+) -> SliceReport:
+    """All rows of an hour are in its first window, with what did not become one."""
+    end = of.end if next_offset is None else next_offset
+    begins = min(rows, default=HOUR)
+    windows = {hour: WindowCount(start=hour, rows=count) for hour, count in rows.items()}
+    first = windows.get(begins, WindowCount(start=begins))
+    if rows or duplicates or dead:
+        windows[begins] = WindowCount(
+            start=begins, rows=first.rows, duplicates=duplicates, dead=dead, bytes=100, crc_sum=7
+        )
+    counted = sum(rows.values()) + duplicates + dead
+    return SliceReport(
+        slice=of.number,
+        topic=of.topic,
+        partition=of.partition,
+        first=of.first,
+        next_offset=end,
+        leader_epoch=leader_epoch,
+        batches=1,
+        bytes=100,
+        no_events=end - of.first - counted if no_events is None else no_events,
+        rows=dict(rows),
+        windows=tuple(windows.values()),
+        sources=tuple(
+            SourceRun(source=source, intervals=intervals)
+            for source, intervals in (sources or {}).items()
+        ),
+        scattered=scattered,
+        duplicates=duplicates,
+        dead={"no value": dead} if dead else {},
+    )
+
+
+def left_by(*reports: SliceReport) -> Staged:
+    """With just the files that they name, counted."""
+    files = []
+    for each in reports:
+        for hour, rows in each.rows.items():
+            path = f"staging/{each.slice}/{hour}"
+            files.append(StagedFile(FileKind.ROWS, each.slice, hour, path, rows * 10, rows=rows))
+        if each.dead:
+            path = f"staging/{each.slice}/dead"
+            count = each.dead_count
+            files.append(StagedFile(FileKind.DEAD, each.slice, None, path, 5, rows=count))
+    sources = LandedSources()
+    for each in reports:
+        sources.add(each)
+    return Staged({each.slice: each for each in reports}, tuple(files), sources)
+
+
+def plan_of(*slices: Slice) -> Plan:
+    """Every partition is read from the first of its slices on."""
+    partitions: dict[str, dict[int, int]] = {}
+    for each in slices:
+        of_topic = partitions.setdefault(each.topic, {})
+        of_topic[each.partition] = min(each.first, of_topic.get(each.partition, each.first))
+    topics = tuple(
+        TopicState(
+            topic=topic,
+            cluster="dc1",
+            topic_id="id",
+            partitions=tuple(
+                PartitionState(partition=partition, next_offset=first, from_offset=first)
+                for partition, first in of_topic.items()
+            ),
+        )
+        for topic, of_topic in partitions.items()
+    )
+    return Plan(slices=slices, ranges=(), topics=topics)
+
+
+def manifest(run: int, *, hours: Mapping[Hour, HourState] | None = None) -> Manifest:
+    return Manifest(
+        version=VERSION,
+        run=run,
+        kind=Kind.LOAD,
+        table="t",
+        committed=NOW - HOUR_MILLIS,
+        loader="test",
+        topics=(),
+        hours=dict(hours or {}),
+        ledger_seq=40,
+        ledger_entries=2,
+    )

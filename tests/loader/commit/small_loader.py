@@ -1,0 +1,379 @@
+"""A loader without Spark or brokers: the log is a list, a task is a loop, a file has lines of JSON.
+
+Everything that decides what is committed, when, and what becomes visible is the real thing, on a
+real store. So are the steps and their order; where it stops, it has to be taken up again by
+another, who must find that every event landed once.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from loader.commit.history import History
+from loader.commit.landed_sources import LandedSources, seen_in
+from loader.commit.layout import run_folder
+from loader.commit.next_state import load_manifest, next_run
+from loader.commit.publishing import clean, publish
+from loader.commit.staging import Staged, read_again, staged, verified
+from loader.intervals import GrowingIntervals, lengthened
+from loader.landing.pieces import PIECE_END, FileKind
+from loader.manifests import SEVERAL, Added, HourState, Kind, Manifest, Marker
+from loader.markers import no_marker, success_marker
+from loader.planning.facts import PartitionFacts, TopicFacts
+from loader.planning.plan import Plan, plan
+from loader.reports import Intervals, SliceReport, SourceRun, WindowCount
+from loader.store.store import Store
+from loader.tables import (
+    HOUR_MILLIS,
+    Hour,
+    Partition,
+    Slice,
+    SourceTopic,
+    TableSource,
+    hour_folder,
+    hour_of,
+)
+from loader.task_spec import Seen
+from tests.loader.membership import contains
+
+TABLE: Final = "page_views"
+TOPIC: Final = "page_views"
+TOPIC_ID: Final = "0f3c2c5e-8f0e-4f0e-9d0c-2b7f3a1f0c11"
+WINDOW: Final = 60_000
+DAY: Final = 86_400_000
+
+Row = dict[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event; without a source, a record that cannot be decoded."""
+
+    source: str
+    seq: int
+    time: int
+
+
+@dataclass(slots=True)
+class Log:
+    """Batches by partition."""
+
+    partitions: dict[int, list[list[Event]]] = field(default_factory=dict)
+
+    def append(self, partition: int, *batches: Sequence[Event]) -> None:
+        self.partitions.setdefault(partition, []).extend(list(batch) for batch in batches)
+
+    def read(self, piece: Slice) -> Iterator[tuple[int, list[Event]]]:
+        """Base offsets, and what is in the batches."""
+        base = 0
+        for batch in self.partitions[piece.partition]:
+            if piece.first <= base < piece.end:
+                yield base, batch
+            base += len(batch)
+
+    def facts(self) -> dict[str, TopicFacts]:
+        return {
+            TOPIC: TopicFacts(
+                topic=TOPIC,
+                topic_id=TOPIC_ID,
+                partitions={
+                    partition: PartitionFacts(
+                        leader_epoch=0, earliest=0, end=sum(len(batch) for batch in batches)
+                    )
+                    for partition, batches in self.partitions.items()
+                },
+            )
+        }
+
+    def events(self) -> Iterator[Event]:
+        for batches in self.partitions.values():
+            for batch in batches:
+                yield from batch
+
+
+class SmallLoader:
+    """One process's worth of loading. `token` is its own."""
+
+    def __init__(self, store: Store, log: Log, *, token: str, now: int) -> None:
+        self.store = store
+        self.log = log
+        self.token = token
+        self.now = now
+        self.history = History(store, TABLE)
+
+    def load(self) -> None:
+        """Everything that there is to do: what is owed, what is new, what can be closed."""
+        self.make_up()
+        clean(self.store, TABLE, self.now)
+        self.load_what_is_new()
+        self.close_hours()
+        self.history.forget(10)
+
+    def make_up(self) -> None:
+        for run in self.history.unpublished():
+            self._finish(self.history.read(run))
+
+    def load_what_is_new(self) -> None:
+        latest = self.history.latest()
+        planned = self._plan(latest)
+        if planned.nothing_to_do:
+            return
+        folder = run_folder(TABLE, next_run(latest), self.token)
+        left = self._landed(latest, planned, folder)
+        manifest = load_manifest(
+            latest,
+            planned,
+            left,
+            table=TABLE,
+            now=self.now,
+            loader=f"small {self.token}",
+            schema="{}",
+            dead_share=0.5,
+            duplicate_share=0.5,
+            forget_after=7 * DAY,
+        )
+        self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
+
+    def close_hours(self) -> None:
+        """Merges all hours that are over and not complete yet."""
+        latest = self.history.latest()
+        if latest is None:
+            return
+        closing = {
+            hour: state
+            for hour, state in latest.hours.items()
+            if state.complete < 0 and hour + HOUR_MILLIS <= self.now
+        }
+        if closing:
+            self._commit(self._closed(latest, closing))
+
+    def _commit(self, manifest: Manifest) -> None:
+        self.history.commit(manifest)
+        self._finish(manifest)
+
+    def _finish(self, manifest: Manifest) -> None:
+        publish(self.store, manifest)
+        # The ledger: entries that come twice are one.
+        self.store.replace(
+            f"ledger/{manifest.ledger_seq}", msgspec.json.encode((manifest.run, manifest.passages))
+        )
+        self.history.mark_published(manifest.run)
+
+    def _plan(self, latest: Manifest | None) -> Plan:
+        source = TableSource(name=TABLE, topics=(SourceTopic(topic=TOPIC, cluster="dc1"),))
+        return plan(
+            source,
+            self.log.facts(),
+            () if latest is None else latest.topics,
+            accept_gap=False,
+            max_records=None,
+            records_per_task=4,
+        )
+
+    def _landed(self, latest: Manifest | None, planned: Plan, folder: str) -> Staged:
+        known = () if latest is None else latest.sources
+        seen = seen_in(known, [piece.origin for piece in planned.slices])
+        for piece in planned.slices:
+            self._land(piece, _seen(seen, piece), f"{folder}/pieces")
+        sources = LandedSources(known)
+        left = staged(self.store, f"{folder}/pieces", sources)
+        for piece in planned.slices:
+            if twice := sources.twice.get(piece.number):
+                self._land(piece, _more(_seen(seen, piece), twice), f"{folder}/again")
+        if sources.twice:
+            left = read_again(left, staged(self.store, f"{folder}/again", LandedSources()))
+        counts = {file.path: len(lines(self.store, file.path)) for file in left.files}
+        return verified(counts, left)
+
+    def _land(self, piece: Slice, seen: Mapping[str, Intervals], directory: str) -> None:
+        """What a task does."""
+        report, files = landed(self.log, piece, seen)
+        for hour, rows in files.items():
+            kind, at = FileKind.ROWS, "dt=none/hour=none"
+            if hour is None:
+                kind = FileKind.DEAD
+            else:
+                at = hour_folder(hour)
+            path = f"{directory}/kind={kind}/slice={piece.number}/{at}/part-0-{self.token}.c000.txt"
+            self._stage(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        path = f"{directory}/kind=report/slice={piece.number}/dt=none/hour=none/part-0.c000.txt"
+        self._stage(path, msgspec.json.encode(report) + PIECE_END.encode())
+
+    def _stage(self, path: str, data: bytes) -> None:
+        """As Spark does: what is half written is seen."""
+        if not self.store.root.startswith("file://"):
+            self.store.replace(path, data)
+            return
+        file = Path(self.store.root.removeprefix("file://")) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+    def _closed(self, latest: Manifest, closing: Mapping[Hour, HourState]) -> Manifest:
+        run = next_run(latest)
+        folder = run_folder(TABLE, run, self.token)
+        adds: list[Added] = []
+        removes: list[str] = []
+        markers: list[Marker] = []
+        hours = dict(latest.hours)
+        for hour, state in closing.items():
+            files = state.files
+            if len(files) > 1:
+                merged = b"".join(self.store.read(path) or b"" for path in files)
+                added = Added(
+                    staged=f"{folder}/merged/{hour}.txt",
+                    path=f"{TABLE}/{hour_folder(hour)}/part-merged-{run}.parquet",
+                    hour=hour,
+                    rows=state.rows,
+                    bytes=len(merged),
+                )
+                self._stage(added.staged, merged)
+                adds.append(added)
+                removes.extend(files)
+                files = (added.path,)
+            hours[hour] = msgspec.structs.replace(state, complete=run, files=files)
+            markers.append(success_marker(TABLE, hour, hours[hour], run))
+            markers.append(no_marker(TABLE, hour, "_INCOMPLETE"))
+        return msgspec.structs.replace(
+            latest,
+            run=run,
+            kind=Kind.CLOSE,
+            committed=self.now,
+            adds=tuple(adds),
+            removes=tuple(removes),
+            markers=tuple(markers),
+            passages=(),
+            hours=hours,
+            ledger_seq=latest.ledger_seq + latest.ledger_entries,
+            ledger_entries=1,
+        )
+
+
+def lines(store: Store, path: str) -> list[Row]:
+    return [json.loads(line) for line in (store.read(path) or b"").splitlines()]
+
+
+def landed(
+    log: Log, piece: Slice, seen: Mapping[str, Intervals]
+) -> tuple[SliceReport, dict[Hour | None, list[Row]]]:
+    """The report of a slice, and the rows of its files; under None what cannot be decoded."""
+    own: dict[str, GrowingIntervals] = defaultdict(GrowingIntervals)
+    files: dict[Hour | None, list[Row]] = defaultdict(list)
+    fates: dict[int, Counter[str]] = defaultdict(Counter)
+    next_offset, batches = piece.end, 0
+    counted = 0
+    for base, batch in log.read(piece):
+        batches += 1
+        next_offset = max(next_offset, base + len(batch))
+        for offset, event in enumerate(batch, base):
+            counted += 1
+            window = fates[event.time - event.time % WINDOW]
+            row: Row = {"source": event.source, "seq": event.seq, "offset": offset}
+            if not event.source:
+                window["dead"] += 1
+                files[None].append(row)
+            elif contains(seen.get(event.source, ()), event.seq) or not own[event.source].add(
+                event.seq, event.seq
+            ):
+                window["duplicates"] += 1
+            else:
+                window["rows"] += 1
+                files[hour_of(event.time)].append(row)
+    total = sum(fates.values(), Counter())
+    report = SliceReport(
+        slice=piece.number,
+        topic=piece.topic,
+        partition=piece.partition,
+        first=piece.first,
+        next_offset=next_offset,
+        leader_epoch=0,
+        batches=batches,
+        bytes=0,
+        no_events=0,
+        rows={hour: len(rows) for hour, rows in files.items() if hour is not None},
+        windows=tuple(
+            WindowCount(
+                start=start,
+                rows=fate["rows"],
+                duplicates=fate["duplicates"],
+                dead=fate["dead"],
+            )
+            for start, fate in sorted(fates.items())
+        ),
+        sources=tuple(
+            SourceRun(source=source, intervals=found.intervals)
+            for source, found in own.items()
+            if found.intervals
+        ),
+        duplicates=total["duplicates"],
+        dead={"no value": total["dead"]} if total["dead"] else {},
+    )
+    return report, files
+
+
+def _seen(seen: Mapping[Partition, Seen], piece: Slice) -> dict[str, Intervals]:
+    told = {**seen.get((piece.topic, SEVERAL), {}), **seen.get(piece.origin, {})}
+    return {source: lengthened(landed) for source, landed in told.items()}
+
+
+def _more(seen: Mapping[str, Intervals], also: Mapping[str, Intervals]) -> dict[str, Intervals]:
+    return {source: (*seen.get(source, ()), *also.get(source, ())) for source in {*seen, *also}}
+
+
+def assert_all_landed_once(store: Store, log: Log, *, now: int) -> None:
+    """What anyone sees, and what the newest manifest says, is what the log holds: once."""
+    history = History(store, TABLE)
+    latest = history.latest()
+    assert latest is not None
+    assert history.unpublished() == []
+
+    visible = [
+        entry for entry in store.list_recursively(TABLE) if not entry.name.startswith(("_", "."))
+    ]
+    assert {entry.path for entry in visible} == {
+        path for state in latest.hours.values() for path in state.files
+    }
+    wanted = {(each.source, each.seq): hour_of(each.time) for each in log.events() if each.source}
+    found: dict[tuple[str, int], str] = {}
+    for hour, state in latest.hours.items():
+        rows = [row for path in state.files for row in lines(store, path)]
+        assert len(rows) == state.rows
+        assert all(path.startswith(f"{TABLE}/{hour_folder(hour)}/") for path in state.files)
+        for row in rows:
+            event = str(row["source"]), int(row["seq"])
+            assert event not in found, f"{event} landed twice"
+            found[event] = hour_folder(hour)
+    assert found == {event: hour_folder(hour) for event, hour in wanted.items()}
+
+    dead = [row for entry in store.list_recursively("_dead") for row in lines(store, entry.path)]
+    assert len(dead) == sum(not event.source for event in log.events())
+    assert len({json.dumps(row) for row in dead}) == len(dead)
+
+    for hour, state in latest.hours.items():
+        markers = {
+            entry.name
+            for entry in store.list(f"{TABLE}/{hour_folder(hour)}")
+            if entry.name.startswith("_") and not entry.name.startswith("_LATE-")
+        }
+        assert markers == ({"_SUCCESS"} if state.complete >= 0 else set())
+        if state.complete >= 0:
+            said = json.loads(store.read(f"{TABLE}/{hour_folder(hour)}/_SUCCESS") or b"")
+            assert (said["rows"], said["files"]) == (state.rows, len(state.files))
+
+    clean(store, TABLE, now)
+    assert store.list(f"_penstock/{TABLE}/staging") == []
+    assert len(store.list("ledger")) == len(history.runs())
+    for run in history.runs():
+        manifest = history.read(run)
+        told = store.read(f"ledger/{manifest.ledger_seq}")
+        assert told == msgspec.json.encode((run, manifest.passages))
+        for passage in manifest.passages:
+            counted = sum(w.rows + w.duplicates + w.dead for w in passage.windows)
+            assert counted + passage.no_events == passage.next_offset - passage.first
+
+    clean(store, TABLE, now + 2 * DAY)
+    assert store.list("_penstock/~creating") == []

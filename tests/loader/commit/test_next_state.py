@@ -1,0 +1,249 @@
+"""The manifest that follows from what was read."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from loader.commit.next_state import load_manifest, next_run
+from loader.commit.staging import Staged
+from loader.errors import Mismatch, TooManyDead, TooManyDuplicates
+from loader.manifests import HourState, KnownSources, Manifest, PartitionState
+from loader.planning.plan import Plan
+from loader.tables import Slice, hour_of
+from tests.loader.commit.made_up import (
+    HOUR,
+    NEXT_HOUR,
+    NOW,
+    left_by,
+    manifest,
+    piece,
+    plan_of,
+    report,
+)
+
+AT = "dt=2026-11-20/hour=00"
+
+
+def next_after(
+    previous: Manifest | None,
+    left: Staged,
+    *slices: Slice,
+    planned: Plan | None = None,
+    dead_share: float = 0.5,
+    duplicate_share: float = 0.5,
+) -> Manifest:
+    return load_manifest(
+        previous,
+        planned or plan_of(*slices),
+        left,
+        table="t",
+        now=NOW,
+        loader="test",
+        schema="columns",
+        dead_share=dead_share,
+        duplicate_share=duplicate_share,
+        forget_after=86_400_000,
+    )
+
+
+def test_the_first_run() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 20), piece(2, 0, 5, partition=7)]
+    left = left_by(
+        report(slices[0], {HOUR: 10}, sources={"a": ((0, 9),)}),
+        report(slices[1], {HOUR: 3, NEXT_HOUR: 9}, next_offset=22, sources={"a": ((10, 21),)}),
+        report(slices[2], {}, no_events=5, leader_epoch=-1),
+    )
+    made = next_after(None, left, *slices)
+    assert (made.run, made.kind, made.table, made.committed) == (1, "load", "t", NOW)
+    assert [(added.path, added.rows, added.bytes) for added in made.adds] == [
+        (f"t/{AT}/part-dc1-0-0-10-1.parquet", 10, 100),
+        (f"t/{AT}/part-dc1-0-10-22-1.parquet", 3, 30),
+        ("t/dt=2026-11-20/hour=01/part-dc1-0-10-22-1.parquet", 9, 90),
+    ]
+    assert {added.staged for added in made.adds} == {file.path for file in left.files}
+    assert made.hours == {
+        HOUR: HourState(
+            rows=13,
+            files=(f"t/{AT}/part-dc1-0-0-10-1.parquet", f"t/{AT}/part-dc1-0-10-22-1.parquet"),
+            bytes=130,
+            changed=1,
+            at=NOW,
+        ),
+        NEXT_HOUR: HourState(
+            rows=9,
+            files=("t/dt=2026-11-20/hour=01/part-dc1-0-10-22-1.parquet",),
+            bytes=90,
+            changed=1,
+            at=NOW,
+        ),
+    }
+    assert made.topics[0].partitions == (
+        PartitionState(partition=0, next_offset=22, leader_epoch=3, from_offset=0),
+        PartitionState(partition=7, next_offset=5, leader_epoch=-1, from_offset=0),
+    )
+    assert made.sources == (
+        KnownSources(topic="t", partition=0, loaded=hour_of(NOW), landed={"a": 22}),
+    )
+    assert made.markers == ()
+    assert made.ledger_seq == 0
+    assert made.schema == "columns"
+
+
+def test_passages_say_what_was_read_by_partition() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 20), piece(2, 4, 9, partition=7)]
+    left = left_by(
+        report(slices[0], {HOUR: 8}, duplicates=1, dead=1, sources={"a": ((0, 7),)}),
+        report(slices[1], {HOUR: 6, NEXT_HOUR: 4}, sources={"b": ((0, 0),), "a": ((9, 9),)}),
+        report(slices[2], {HOUR: 2}, no_events=1),
+    )
+    first, second = next_after(None, left, *slices).passages
+    assert (first.topic, first.topic_id, first.cluster, first.partition) == ("t", "id", "dc1", 0)
+    assert (first.first, first.next_offset, first.no_events) == (0, 20, 0)
+    assert [(each.start, each.rows, each.duplicates, each.dead) for each in first.windows] == [
+        (HOUR, 14, 1, 1),
+        (NEXT_HOUR, 4, 0, 0),
+    ]
+    assert (first.windows[0].bytes, first.windows[0].crc_sum) == (200, 14)
+    assert first.sources == {"a": ((0, 7), (9, 9)), "b": ((0, 0),)}
+    # What lies before its first batch was removed by compaction.
+    assert (second.first, second.next_offset, second.no_events) == (4, 9, 3)
+
+
+def test_what_follows_on_a_run() -> None:
+    """Partitions that were not read keep their state; so do hours and sources."""
+    known = HourState(rows=5, files=("t/x",), bytes=50, changed=1)
+    before = msgspec.structs.replace(
+        manifest(1, hours={HOUR: known}),
+        sources=(KnownSources(topic="t", partition=9, loaded=HOUR, landed={"z": 5}),),
+    )
+    slices = [piece(0, 10, 20)]
+    planned = plan_of(*slices)
+    other = PartitionState(partition=9, next_offset=77, leader_epoch=1)
+    topic = msgspec.structs.replace(
+        planned.topics[0], partitions=(*planned.topics[0].partitions, other)
+    )
+    left = left_by(report(slices[0], {NEXT_HOUR: 10}, duplicates=0))
+    made = next_after(before, left, planned=replace(planned, topics=(topic,)))
+    assert made.run == 2
+    assert made.hours[HOUR] == known
+    assert made.topics[0].partitions[1] == other
+    assert made.topics[0].partitions[0].next_offset == 20
+    assert made.sources == before.sources
+    assert made.ledger_seq == 42
+    assert next_run(before) == 2
+    assert next_run(None) == 1
+
+
+def test_rows_of_an_hour_that_was_complete_are_late() -> None:
+    done = HourState(rows=5, files=("t/x",), bytes=50, changed=1, complete=1)
+    due = HourState(rows=5, files=("t/y",), bytes=50, changed=1, incomplete="no news of h1")
+    before = manifest(3, hours={HOUR: done, NEXT_HOUR: due})
+    slices = [piece(0, 10, 20), piece(1, 20, 23)]
+    left = left_by(report(slices[0], {HOUR: 4, NEXT_HOUR: 6}), report(slices[1], {HOUR: 3}))
+    made = next_after(before, left, *slices)
+    assert made.hours[HOUR].late_rows == 7
+    assert made.hours[HOUR].complete == 1
+    assert made.hours[HOUR].rows == 12
+    assert made.hours[NEXT_HOUR].late_rows == 0
+    assert made.hours[NEXT_HOUR].incomplete == "no news of h1"
+    assert made.passages[0].late == {HOUR: 7}
+    late, success = made.markers
+    assert (late.path, success.path) == (f"t/{AT}/_LATE-4", f"t/{AT}/_SUCCESS")
+    assert json.loads(late.content)["rows"] == 7
+    assert len(json.loads(late.content)["files"]) == 2
+    assert json.loads(success.content)["rows"] == 12
+    assert json.loads(success.content)["complete_since_run"] == 1
+
+
+def test_dead_letters_lie_apart_in_the_hour_of_the_run() -> None:
+    slices = [piece(0, 0, 10)]
+    made = next_after(None, left_by(report(slices[0], {HOUR: 7}, dead=3)), *slices)
+    assert [(added.path, added.rows) for added in made.adds] == [
+        ("_dead/t/dt=2026-11-20/hour=05/part-dc1-0-0-10-1.parquet", 3),
+        (f"t/{AT}/part-dc1-0-0-10-1.parquet", 7),
+    ]
+    assert set(made.hours) == {HOUR}
+    assert made.hours[HOUR].rows == 7
+    assert made.dead == {"no value": 3}
+
+
+def test_files_of_one_slice_and_hour_have_names_of_their_own() -> None:
+    slices = [piece(0, 0, 10)]
+    left = left_by(report(slices[0], {HOUR: 10}))
+    file = replace(left.files[0], suffix=".gz.json")
+    two = replace(left, files=(replace(file, path="a", rows=4), replace(file, path="b", rows=6)))
+    made = next_after(None, two, *slices)
+    assert [(added.staged, added.path, added.rows) for added in made.adds] == [
+        ("a", f"t/{AT}/part-dc1-0-0-10-1.gz.json", 4),
+        ("b", f"t/{AT}/part-dc1-0-0-10-1-2.gz.json", 6),
+    ]
+    assert made.hours[HOUR].rows == 10
+
+
+@pytest.mark.parametrize(("dead", "share"), [(5, 0.5), (0, 0.0), (1, 0.1)])
+def test_some_may_be_dead(dead: int, share: float) -> None:
+    slices = [piece(0, 0, 10)]
+    left = left_by(report(slices[0], {HOUR: 10 - dead}, dead=dead))
+    assert next_after(None, left, *slices, dead_share=share).dead == (
+        {"no value": dead} if dead else {}
+    )
+
+
+def test_too_many_dead() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 1010)]
+    left = left_by(
+        report(slices[0], {HOUR: 9}, duplicates=1), report(slices[1], {HOUR: 989}, dead=11)
+    )
+    with pytest.raises(TooManyDead) as caught:
+        next_after(None, left, *slices, dead_share=0.01)
+    assert str(caught.value) == (
+        "table t: 11 of 1,010 records cannot be decoded, more than `dead_share: 0.01` allows;"
+        " most of them: no value (as in t-0, offsets 10 to 1009); nothing was committed"
+    )
+
+
+@pytest.mark.parametrize(("duplicates", "share"), [(99, 0.0), (505, 0.5), (1009, 1.0)])
+def test_some_may_be_duplicates(duplicates: int, share: float) -> None:
+    slices = [piece(0, 0, 1010)]
+    left = left_by(report(slices[0], {HOUR: 1010 - duplicates}, duplicates=duplicates))
+    assert next_after(None, left, *slices, duplicate_share=share).duplicates == duplicates
+
+
+def test_too_many_duplicates() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 1010)]
+    several = msgspec.structs.replace(
+        report(slices[1], {HOUR: 494}, duplicates=505, dead=1), repeated="shop"
+    )
+    left = left_by(report(slices[0], {HOUR: 9}, duplicates=1), several)
+    with pytest.raises(TooManyDuplicates) as caught:
+        next_after(None, left, *slices)
+    assert str(caught.value) == (
+        "table t: 506 of 1,010 records have a source and seq that landed before, more than"
+        " `duplicate_share: 0.5` allows; most of them: source shop (as in t-0, offsets 10 to 1009);"
+        " nothing was committed. If it does not number its events, its source must be empty; if the"
+        " log has them twice: --set duplicate_share=1"
+    )
+
+
+def test_nothing_is_made_of_what_does_not_fit() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 20)]
+    with pytest.raises(Mismatch):
+        next_after(None, left_by(report(slices[0], {HOUR: 10})), *slices)
+
+
+def test_a_run_of_accepted_gaps_alone() -> None:
+    """Nothing is read; the state says where reading goes on."""
+    planned = plan_of(piece(0, 50, 60))
+    made = next_after(None, Staged({}, ()), planned=replace(planned, slices=()))
+    assert made.adds == ()
+    assert made.passages == ()
+    assert made.topics == planned.topics
+
+
+def test_a_manifest_is_what_it_was_when_it_is_read() -> None:
+    slices = [piece(0, 0, 10)]
+    left = left_by(report(slices[0], {HOUR: 9}, dead=1, sources={"a": ((0, 8),)}))
+    made = next_after(manifest(1, hours={}), left, *slices)
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Manifest) == made

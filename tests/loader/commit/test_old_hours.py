@@ -1,0 +1,141 @@
+"""What is forgotten of old hours, and found again."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loader.commit.next_state import load_manifest
+from loader.commit.old_hours import LISTED_MILLIS, REMEMBERED_MILLIS, as_marked, faded
+from loader.commit.recalling import listed, recalled
+from loader.manifests import HourState, Manifest
+from loader.markers import hour_path, success_marker
+from loader.store.local import LocalStore
+from loader.store.store import Store
+from loader.tables import HOUR_MILLIS, Hour
+from tests.loader.commit.made_up import HOUR, NOW, left_by, manifest, piece, plan_of, report
+
+DAY = 24 * HOUR_MILLIS
+LONG_AGO = Hour(HOUR - REMEMBERED_MILLIS - DAY)
+FOLDER = hour_path("t", LONG_AGO)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return LocalStore(f"file://{tmp_path}")
+
+
+def test_names_of_files_go_first_and_complete_hours_later() -> None:
+    def of(age: int, complete: int = 2) -> HourState:
+        at = max(NOW - age, 0)
+        return HourState(rows=9, files=("a", "b"), unlisted=3, complete=complete, at=at)
+
+    hours = {
+        Hour(0): of(LISTED_MILLIS),
+        Hour(1): of(LISTED_MILLIS + 1),
+        Hour(2): of(LISTED_MILLIS + 1, complete=-1),
+        Hour(3): of(REMEMBERED_MILLIS),
+        Hour(4): of(REMEMBERED_MILLIS + 1),
+        Hour(5): of(REMEMBERED_MILLIS + 1, complete=-1),
+    }
+    after = faded(hours, NOW)
+    assert set(after) == {0, 1, 2, 3, 5}
+    assert after[Hour(0)] == hours[Hour(0)]
+    for hour in (1, 2, 3, 5):
+        shorter = msgspec.structs.replace(hours[Hour(hour)], files=(), unlisted=5)
+        assert after[Hour(hour)] == shorter
+    assert faded(after, NOW) == after
+
+
+def test_an_hour_is_not_older_than_its_end() -> None:
+    """Nor is one that was closed without ever having had rows."""
+    state = HourState(rows=0, files=(), complete=3)
+    assert faded({HOUR: state}, NOW) == {HOUR: state}
+    assert faded({LONG_AGO: state}, NOW) == {}
+
+
+def test_two_years_of_hours_are_little() -> None:
+    """A manifest has all of this, every time."""
+    files = tuple(
+        f"{hour_path('t', HOUR)}/part-dc1-{n}-1000000-2000000-77.parquet" for n in range(20)
+    )
+    first = HOUR - 2 * 365 * DAY
+    hours = {
+        Hour(hour): HourState(rows=9**9, files=files, bytes=9**9, changed=7, complete=8, at=hour)
+        for hour in range(first, HOUR, HOUR_MILLIS)
+    }
+    before, after = (len(msgspec.json.encode(each)) for each in (hours, faded(hours, NOW)))
+    assert before > 20_000_000
+    assert after < 3_000_000
+
+
+def test_the_marker_of_a_complete_hour_says_what_was_known_of_it() -> None:
+    state = HourState(
+        rows=9, files=(), unlisted=4, bytes=77, changed=5, complete=3, late_rows=2, at=NOW
+    )
+    marker = success_marker("t", HOUR, state, 5)
+    assert as_marked(marker.content.encode()) == msgspec.structs.replace(state, at=0)
+    assert as_marked(b"") is None  # Spark's own
+
+
+def after_load(store: Store, before: Manifest) -> Manifest:
+    slices = [piece(0, 10, 20)]
+    return load_manifest(
+        recalled(store, before, [LONG_AGO], NOW),
+        plan_of(*slices),
+        left_by(report(slices[0], {LONG_AGO: 10})),
+        table="t",
+        now=NOW,
+        loader="test",
+        schema="columns",
+        dead_share=0.5,
+        duplicate_share=1.0,
+        forget_after=DAY,
+    )
+
+
+def test_rows_of_an_hour_that_was_forgotten_are_late(store: Store) -> None:
+    state = HourState(rows=5, files=("t/x", "t/y"), bytes=50, changed=1, complete=2)
+    marker = success_marker("t", LONG_AGO, state, 2)
+    store.replace(marker.path, marker.content.encode())
+    made = after_load(store, manifest(8, hours={}))
+    assert made.passages[0].late == {LONG_AGO: 10}
+    late, success = made.markers
+    assert json.loads(late.content)["rows"] == 10
+    said = json.loads(success.content)
+    assert (said["rows"], said["files"], said["late_rows"]) == (15, 3, 10)
+    assert (said["run"], said["complete_since_run"]) == (9, 2)
+    assert made.hours[LONG_AGO].at == NOW
+
+
+def test_rows_of_an_hour_that_never_was_are_not(store: Store) -> None:
+    made = after_load(store, manifest(8, hours={}))
+    assert made.markers == ()
+    assert made.hours[LONG_AGO].complete == -1
+    assert made.passages[0].late == {}
+
+
+def test_only_what_may_be_forgotten_is_looked_up(store: Store) -> None:
+    """A hour that is open, or new, has no marker to be believed."""
+    state = HourState(rows=5, files=("t/x",), complete=2)
+    for hour in (HOUR, LONG_AGO):
+        marker = success_marker("t", hour, state, 2)
+        store.replace(marker.path, marker.content.encode())
+    mine = manifest(8, hours={LONG_AGO: HourState(rows=1, files=("t/z",))})
+    assert recalled(store, mine, [HOUR, LONG_AGO], NOW) == mine
+
+
+def test_the_files_of_an_old_hour_are_those_in_its_folder(store: Store) -> None:
+    for name in ("part-a", "part-b", "_SUCCESS", ".part-a.crc"):
+        store.replace(f"{FOLDER}/{name}", b"x")
+    old = HourState(rows=9, files=("t/new",), unlisted=1, complete=2)
+    kept = HourState(rows=9, files=("t/x",), complete=2)
+    before = manifest(8, hours={LONG_AGO: old, HOUR: kept})
+    after = listed(store, before, [LONG_AGO, HOUR, Hour(0)])
+    assert after.hours == {
+        LONG_AGO: msgspec.structs.replace(
+            old, files=(f"{FOLDER}/part-a", f"{FOLDER}/part-b"), unlisted=0
+        ),
+        HOUR: kept,
+    }

@@ -1,0 +1,252 @@
+"""What a job has left is just what its reports say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loader.commit.landed_sources import LandedSources
+from loader.commit.staging import (
+    Staged,
+    StagedFile,
+    check,
+    not_remembered,
+    read_again,
+    reshaped,
+    staged,
+    verified,
+)
+from loader.errors import Mismatch
+from loader.landing.pieces import FileKind
+from loader.reports import SliceReport, WindowCount
+from loader.store.local import LocalStore
+from loader.store.store import Store
+from tests.loader.commit.made_up import HOUR, NEXT_HOUR, left_by, piece, report
+
+JOB = "_penstock/t/staging/run-1-x/pieces"
+AT = "dt=2026-11-20/hour=00"
+NONE = "dt=none/hour=none"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return LocalStore(f"file://{tmp_path}")
+
+
+def put(store: Store, path: str, data: bytes = b"rows") -> None:
+    store.replace(f"{JOB}/{path}", data)
+
+
+def put_report(store: Store, of: SliceReport, name: str = "part-0.txt") -> None:
+    path = f"kind=report/slice={of.slice}/{NONE}/{name}"
+    put(store, path, msgspec.json.encode(of) + b"PAR1")
+
+
+def test_what_a_job_has_left(store: Store) -> None:
+    first = report(piece(0, 0, 10), {HOUR: 9}, dead=1)
+    put_report(store, first)
+    put(store, f"kind=rows/slice=0/{AT}/part-0-abc.c000.txt")
+    put(store, f"kind=rows/slice=0/{AT}/.part-0-abc.c000.txt.crc")
+    put(store, f"kind=dead/slice=0/{NONE}/part-0-abc.c000.txt", b"dead.")
+    put(store, "_SUCCESS", b"")
+    left = staged(store, JOB, LandedSources())
+    assert left.reports == {0: first}
+    assert set(left.files) == {
+        StagedFile(FileKind.ROWS, 0, HOUR, f"{JOB}/kind=rows/slice=0/{AT}/part-0-abc.c000.txt", 4),
+        StagedFile(
+            FileKind.DEAD, 0, None, f"{JOB}/kind=dead/slice=0/{NONE}/part-0-abc.c000.txt", 5
+        ),
+    }
+    check([piece(0, 0, 10)], left)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "part-0.txt",
+        f"kind=rows/slice=x/{AT}/part-0.txt",
+        f"kind=odd/slice=0/{AT}/part-0.txt",
+        f"kind=rows/{AT}/part-0.txt",
+        f"kind=rows/slice=0/{AT}/deeper/part-0.txt",
+        f"slice=0/{AT}/part-0.txt",
+    ],
+)
+def test_files_of_no_load(store: Store, path: str) -> None:
+    put(store, path)
+    with pytest.raises(Mismatch, match=f"{path}: nothing of a load"):
+        staged(store, JOB, LandedSources())
+
+
+def test_two_attempts_at_one_slice(store: Store) -> None:
+    for name in ("part-0.txt", "part-1.txt"):
+        put(store, f"kind=rows/slice=0/{AT}/{name}")
+    with pytest.raises(Mismatch, match="slice 0 has two files of rows"):
+        staged(store, JOB, LandedSources())
+
+
+def test_two_reports_of_one_slice(store: Store) -> None:
+    for name in ("part-0.txt", "part-1.txt"):
+        put_report(store, report(piece(0, 0, 10), {}), name)
+    with pytest.raises(Mismatch, match="slice 0 has two reports"):
+        staged(store, JOB, LandedSources())
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"{}PAR1", b'{"slice": 0'])
+def test_what_is_no_report(store: Store, content: bytes) -> None:
+    put(store, f"kind=report/slice=0/{NONE}/part-0.txt", content)
+    with pytest.raises(Mismatch, match="is no report"):
+        staged(store, JOB, LandedSources())
+
+
+def test_a_report_of_another_slice(store: Store) -> None:
+    other = msgspec.json.encode(report(piece(1, 0, 10), {}))
+    put(store, f"kind=report/slice=0/{NONE}/part-0.txt", other)
+    with pytest.raises(Mismatch, match="is the report of slice 1"):
+        staged(store, JOB, LandedSources())
+
+
+def test_other_formats_take_the_place_of_rows(store: Store) -> None:
+    put(store, f"kind=rows/slice=0/{AT}/part-0.txt")
+    put(store, f"kind=mixed/slice=0/{NONE}/part-0.txt")
+    put(store, f"kind=dead/slice=0/{NONE}/part-0.txt")
+    for name in ("part-0-x.c000.zstd.orc", "part-1-x.c000.zstd.orc", "_SUCCESS"):
+        store.replace(f"orc/slice=0/{AT}/{name}", b"orc")
+    left = reshaped(
+        staged(store, JOB, LandedSources()), {FileKind.ROWS, FileKind.MIXED}, store, "orc"
+    )
+    assert [(each.kind, each.hour, each.suffix) for each in left.files] == [
+        (FileKind.DEAD, None, ".parquet"),
+        (FileKind.ROWS, HOUR, ".zstd.orc"),
+        (FileKind.ROWS, HOUR, ".zstd.orc"),
+    ]
+
+
+def test_divided_rows_join_the_others(store: Store) -> None:
+    put(store, f"kind=rows/slice=0/{AT}/part-0.txt")
+    put(store, f"kind=mixed/slice=0/{NONE}/part-0.txt")
+    store.replace("divided/slice=0/dt=2026-11-20/hour=01/part-0.c000.zstd.parquet", b"rows")
+    left = reshaped(staged(store, JOB, LandedSources()), {FileKind.MIXED}, store, "divided")
+    assert [(each.kind, each.hour) for each in left.files] == [
+        (FileKind.ROWS, HOUR),
+        (FileKind.ROWS, NEXT_HOUR),
+    ]
+
+
+def test_what_cannot_be_remembered_is_told() -> None:
+    plain, wild = piece(0, 0, 10), piece(1, 10, 20)
+    left = left_by(report(plain, {HOUR: 10}, sources={"a": ((0, 9),)}))
+    assert list(not_remembered(left)) == []
+    wildly = report(wild, {HOUR: 10}, scattered=("b", "c"))
+    untracked = msgspec.structs.replace(report(plain, {HOUR: 10}), untracked=1_234)
+    scattered, many = not_remembered(left_by(untracked, wildly))
+    assert scattered.startswith("events of 2 sources, such as b, are numbered too wildly")
+    assert many.startswith("1,234 rows are of more sources than a task can remember")
+
+
+def test_slices_that_were_landed_again() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 20)]
+    first = left_by(report(slices[0], {HOUR: 10}), report(slices[1], {HOUR: 5, NEXT_HOUR: 5}))
+    second = left_by(report(slices[1], {HOUR: 5}, duplicates=5))
+    left = read_again(first, second)
+    check(slices, left)
+    assert left.reports[1].duplicates == 5
+    assert [(each.slice, each.hour) for each in left.files] == [(0, HOUR), (1, HOUR)]
+
+
+PIECES = [piece(0, 0, 10), piece(1, 10, 20)]
+REPORTS = [report(PIECES[0], {HOUR: 9}, dead=1), report(PIECES[1], {HOUR: 5, NEXT_HOUR: 5})]
+
+
+def test_what_fits() -> None:
+    check(PIECES, left_by(*REPORTS))
+    check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {}, no_events=0)))
+    check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {HOUR: 12}, next_offset=12)))
+
+
+def without_a_file() -> Staged:
+    left = left_by(*REPORTS)
+    return replace(left, files=left.files[1:])
+
+
+def with_a_file_too_many() -> Staged:
+    left = left_by(*REPORTS)
+    extra = replace(left.files[0], hour=NEXT_HOUR)
+    return replace(left, files=(*left.files, extra))
+
+
+def with_mixed_rows() -> Staged:
+    left = left_by(*REPORTS)
+    mixed = replace(left.files[0], kind=FileKind.MIXED, hour=None)
+    return replace(left, files=(mixed, *left.files[1:]))
+
+
+def changed(**fields: object) -> Staged:
+    return left_by(msgspec.structs.replace(REPORTS[0], **fields), REPORTS[1])
+
+
+MISFITS = {
+    "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; look at \\[1\\]"),
+    "a report without a slice": (left_by(*REPORTS, report(piece(2, 20, 30), {})), "3 of 2 slices"),
+    "a file is missing": (without_a_file(), "slice 0: files of rows are missing, or too many"),
+    "a file too many": (with_a_file_too_many(), "slice 0: files of rows are missing, or too many"),
+    "rows were not divided": (with_mixed_rows(), "slice 0: files of "),
+    "another topic": (changed(topic="u"), "the report of slice 0 does not add up"),
+    "another partition": (changed(partition=1), "the report of slice 0 does not add up"),
+    "another range": (changed(first=1), "the report of slice 0 does not add up"),
+    "not read to its end": (changed(next_offset=9, no_events=-1), "does not add up"),
+    "more rows than in windows": (changed(rows={HOUR: 8}, no_events=1), "does not add up"),
+    "rows in another hour": (changed(rows={NEXT_HOUR: 9}), "does not add up"),
+    "other duplicates": (changed(duplicates=1, no_events=-1), "does not add up"),
+    "other dead letters": (changed(dead={"x": 2}, no_events=-1), "does not add up"),
+    "more than there are offsets": (changed(no_events=1), "does not add up"),
+    "an offset read twice": (
+        left_by(report(PIECES[0], {HOUR: 11}, next_offset=11), REPORTS[1]),
+        "slices 0 and 1 have both read offset 10",
+    ),
+}
+
+
+@pytest.mark.parametrize(("left", "says"), MISFITS.values(), ids=MISFITS.keys())
+def test_what_does_not_fit(left: Staged, says: str) -> None:
+    with pytest.raises(Mismatch, match=says):
+        check(PIECES, left)
+
+
+def test_a_batch_that_reaches_into_the_next_slice() -> None:
+    """Which begins with the batch behind it."""
+    first = report(PIECES[0], {HOUR: 12}, next_offset=12)
+    check(PIECES, left_by(first, report(PIECES[1], {HOUR: 8}, no_events=0)))
+
+
+def test_partitions_do_not_overlap() -> None:
+    other = piece(1, 5, 15, partition=1)
+    check([PIECES[0], other], left_by(REPORTS[0], report(other, {HOUR: 10})))
+
+
+def test_of_some_hours_the_dead_of_others_are_not_told_by_window() -> None:
+    found = msgspec.structs.replace(
+        REPORTS[0], windows=(WindowCount(start=HOUR, rows=9),), other_hours=0
+    )
+    check(PIECES, left_by(found, REPORTS[1]), some_hours=True)
+    with pytest.raises(Mismatch):
+        check(PIECES, left_by(found, REPORTS[1]))
+
+
+def test_rows_are_those_that_were_counted() -> None:
+    left = left_by(*REPORTS)
+    uncounted = replace(left, files=tuple(replace(file, rows=-1) for file in left.files))
+    counts = {file.path: file.rows for file in left.files}
+    assert verified(counts, uncounted) == left
+    for path, rows in counts.items():
+        with pytest.raises(Mismatch, match="were written, and"):
+            verified({**counts, path: rows + 1}, uncounted)
+        with pytest.raises(Mismatch, match="was not counted"):
+            verified({each: n for each, n in counts.items() if each != path}, uncounted)
+
+
+def test_rows_of_several_files_are_counted_together() -> None:
+    left = left_by(report(PIECES[0], {HOUR: 10}))
+    two = (replace(left.files[0], path="one"), replace(left.files[0], path="other"))
+    found = verified({"one": 4, "other": 6}, replace(left, files=two))
+    assert [file.rows for file in found.files] == [4, 6]

@@ -1,0 +1,37 @@
+"""What tests of whole loads share: an application that writes, and a loader that is told of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loader.config import LoaderConfig
+from tests.broker_process import BrokerProcess
+from tests.loader.application import Application
+from tests.loader.loads import LONG_AGO
+from tests.registry_process import RegistryProcess
+
+
+@pytest.fixture
+def application(
+    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> Iterator[Application]:
+    made = Application(running_broker.bootstrap, running_registry.url, new_topic, partitions=2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def config(
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    new_topic: str,
+    tmp_path: Path,
+) -> LoaderConfig:
+    return LoaderConfig(
+        root=f"file://{tmp_path}/root",
+        topics=(new_topic,),
+        brokers=(running_broker.bootstrap,),
+        registry=running_registry.url,
+        completeness=LONG_AGO,
+    )

@@ -1,0 +1,140 @@
+"""Any schema, any values: whole batches, record by record, and fastavro say the same."""
+
+import json
+import math
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from loader.decoding.decoded import Decoded
+from loader.decoding.framing import Framing
+from loader.decoding.native import NotNative, native_type
+from loader.decoding.resolution import resolve
+from loader.decoding.row_reader import RowReader
+from loader.errors import NoSchema
+from schemas.definitions.types import Record
+from schemas.envelope import Decoder, Encoder
+from schemas.errors import BadMessage, InvalidSchema
+from schemas.parsing import AvroSchema, parse
+from tests.loader.decoding.decoding import (
+    batch_of,
+    columns_of,
+    decoder,
+    is_origin,
+    records_of,
+    rows_of,
+)
+from tests.loader.decoding.evolution import evolved
+from tests.loader.decoding.expected import Ambiguous, OutOfRange, as_column, in_column
+from tests.schemas.avro_strategies import schemas, values
+
+pytestmark = pytest.mark.fuzz
+
+HEADERS: Final = (("trace", b"1"),)  # so that records are not read whole
+
+
+def same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        return len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(wanted, float) or isinstance(found, float):
+        return math.isclose(found, wanted, rel_tol=1e-6, abs_tol=1e-38) or found == wanted
+    return bool(found == wanted)
+
+
+def value_of(reader: AvroSchema, columns: Any, row: dict[str, Any]) -> Any:
+    """A row without what the loader adds, in the form of `expected`."""
+    fields = [field for field in columns.arrow if not is_origin(field.name)]
+    if not isinstance(reader.type, Record):
+        return in_column(reader.type, fields[0].type, row["value"])
+    if not fields:
+        return True
+    pairs = zip(reader.type.fields, fields, strict=True)
+    return [in_column(own.type, field.type, row[field.name]) for own, field in pairs]
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.data())
+def test_what_was_written_is_read(data: st.DataObject) -> None:
+    json_schema = data.draw(schemas())
+    written = data.draw(st.lists(values(json_schema), min_size=1, max_size=3))
+    try:
+        schema = parse(json.dumps(json_schema), strict=False)
+        columns_of(schema)
+    except (NoSchema, InvalidSchema):
+        assume(False)
+    check(schema, schema, written)
+
+
+def check(writer: AvroSchema, reader: AvroSchema, written: list[Any]) -> None:
+    try:
+        messages = Encoder(writer, 1).encode_many(written)
+    except BadMessage:
+        assume(False)
+    whole = wanted(writer, reader, messages)
+    made = decoder(columns_of(reader), {1: writer})
+    taken_apart = made.decode(
+        batch_of([each._replace(headers=HEADERS) for each in records_of(messages)])
+    )
+    assert whole.dead == taken_apart.dead
+    assert (whole.rows is None) == (taken_apart.rows is None)
+    if whole.rows is not None:
+        whole.rows.validate(full=True)
+        assert whole.rows.equals(taken_apart.rows)
+    natively_is_row_by_row(writer, reader, messages)
+
+
+def wanted(writer: AvroSchema, reader: AvroSchema, messages: list[bytes]) -> Decoded:
+    """Holds rows against those of fastavro, with its own resolution."""
+    columns = columns_of(reader)
+    found = decoder(columns, {1: writer}).decode(batch_of(records_of(messages)))
+    oracle = Decoder(lambda _: writer, None if reader is writer else reader)
+    expected: dict[int, Any] = {}
+    for at, message in enumerate(messages):
+        try:
+            expected[at] = as_column(reader.type, oracle.decode(message))
+        except (BadMessage, OutOfRange):
+            continue
+        except Ambiguous:
+            assume(False)
+    rows = rows_of(found)
+    assert [row["_offset"] for row in rows] == sorted(expected)
+    for row in rows:
+        assert same(value_of(reader, columns, row), expected[row["_offset"]])
+    assert {dead.offset for dead in found.dead} == set(range(len(messages))) - set(expected)
+    return found
+
+
+def natively_is_row_by_row(writer: AvroSchema, reader: AvroSchema, messages: list[bytes]) -> None:
+    try:
+        native = Framing(native_type(writer.type)).bodies(messages)
+    except NotNative:
+        return
+    assert native is not None
+    conversion = resolve(writer.type, reader.type)
+    rows = RowReader(writer)
+    singly = pa.array([rows.read(message) for message in messages], conversion.raw)
+    one, other = conversion.convert(native), conversion.convert(singly)
+    assert [each.rows.to_pylist() for each in one.misfits] == [
+        each.rows.to_pylist() for each in other.misfits
+    ]
+    if not one.misfits:
+        assert one.column.equals(other.column)
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(st.data())
+def test_what_was_written_is_read_with_a_later_schema(data: st.DataObject) -> None:
+    old = data.draw(schemas(records=True))
+    written = data.draw(st.lists(values(old), min_size=1, max_size=3))
+    new = data.draw(evolved(old))
+    try:
+        writer = parse(json.dumps(old), strict=False)
+        reader = parse(json.dumps(new), strict=False)
+        columns_of(reader)
+        Decoder(lambda _: writer, reader)
+    except (NoSchema, InvalidSchema):
+        assume(False)
+    check(writer, reader, written)

@@ -1,0 +1,180 @@
+"""Watermarks read from a broker's `_audit`, as agents write it."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client.addresses import parse_addresses
+from client.admin import create_topic, delete_topic
+from client.brokers import Brokers
+from client.producer import Producer
+from cluster.zookeeper import EmbeddedZooKeeper
+from loader.config import LEDGER_TOPIC, LoaderConfig
+from loader.hours.agents import Agent, Agents, Beat
+from loader.hours.ledger_reading import lookup_at, read_ledger, read_watermarks, topic_ends
+from loader.hours.watermark_cache import LedgerRead, cache_path
+from loader.hours.watermarks import TopicEnd
+from loader.store.local import LocalStore
+from schemas.envelope import Encoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
+from tests.broker_process import BrokerProcess
+from tests.client.test_partition_reader import delete_before
+from tests.loader.hours.said import entry
+from tests.registry_process import RegistryProcess
+from wire.records import Codec
+
+LONG_AGO = 1_000_000
+NOW = LONG_AGO + 86_400_000
+
+
+@pytest.fixture(scope="module")
+def broker(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[BrokerProcess]:
+    """One whose `_audit` nobody else writes to."""
+    directory = tmp_path_factory.mktemp("own-broker")
+    with BrokerProcess(directory, zookeeper=f"{zookeeper.address}/{uuid.uuid4().hex}") as broker:
+        yield broker
+
+
+@pytest.fixture
+def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+        if brokers.refresh([LEDGER_TOPIC]).has(LEDGER_TOPIC):
+            delete_topic(brokers, LEDGER_TOPIC)
+        yield brokers
+
+
+@pytest.fixture
+def registry(running_registry: RegistryProcess) -> Iterator[RegistryClient]:
+    with RegistryClient(running_registry.url) as client:
+        yield client
+
+
+def write(brokers: Brokers, registry: RegistryClient, *entries: dict[str, Any]) -> None:
+    """Each in a batch of its own."""
+    schema = built_in(LEDGER)
+    encoder = Encoder(schema, registry.register("_audit-value", schema.text))
+    producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
+    for each in entries:
+        producer.send(encoder.encode(each))
+        producer.flush()
+
+
+def config(root: Path, cluster: str = "dc1") -> LoaderConfig:
+    return LoaderConfig(root=f"file://{root}", topics=("x",), cluster=cluster)
+
+
+def test_what_agents_said_and_where_topics_end(
+    brokers: Brokers, registry: RegistryClient, new_topic: str, tmp_path: Path
+) -> None:
+    create_topic(brokers, new_topic, partitions=2)
+    producer = Producer(brokers, new_topic)
+    producer.send(b"1", partition=1)
+    producer.flush()
+    write(
+        brokers,
+        registry,
+        entry("a", 0, (LONG_AGO, [new_topic]), time=LONG_AGO),
+        *(entry("a", seq, (LONG_AGO + seq, []), time=LONG_AGO + seq) for seq in range(1, 40)),
+        entry("silent", 0, (1, [new_topic]), time=NOW - 31 * 86_400_000),
+    )
+    store = LocalStore(f"file://{tmp_path}")
+    marks = read_watermarks(
+        brokers, registry, store, config(tmp_path), topics=[new_topic, "none"], now=NOW
+    )
+    known = brokers.topic(new_topic)
+    assert marks.ends == {new_topic: TopicEnd(str(known.id), {0: 0, 1: 1}), "none": None}
+    assert [(each.agent, each.until) for each in marks.expected(new_topic)] == [
+        ("a", LONG_AGO + 39)
+    ]
+
+
+def test_only_what_is_new_is_read_again(
+    brokers: Brokers, registry: RegistryClient, tmp_path: Path
+) -> None:
+    lookup = lookup_at(registry)
+    assert read_ledger(brokers, lookup, None).agents == Agents()  # there is no _audit yet
+    write(brokers, registry, entry("a", 0, (1, ["x"])))
+    first = read_ledger(brokers, lookup, None)
+    assert first.offsets == {0: 1}
+    assert set(first.agents.by_id) == {"a"}
+
+    write(brokers, registry, entry("b", 0, (1, ["x"])))
+    first.agents.by_id.clear()
+    again = read_ledger(brokers, lookup, first)
+    assert again.offsets == {0: 2}
+    assert set(again.agents.by_id) == {"b"}
+    assert set(read_ledger(brokers, lookup, again).agents.by_id) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("other", "known"),
+    [
+        ({}, {"silent"}),  # nothing is new
+        ({"offsets": {0: 0}}, {"silent", "a"}),
+        ({"topic_id": "another"}, {"silent", "a"}),
+        ({"offsets": {0: 2}}, {"silent", "a"}),
+        ({"offsets": {0: 0, 1: 0}}, {"silent", "a"}),
+        ({"cluster_id": "another"}, {"a"}),
+    ],
+)
+def test_a_ledger_that_is_another_is_read_from_its_beginning(
+    brokers: Brokers, registry: RegistryClient, other: dict[str, Any], known: set[str]
+) -> None:
+    """Who spoke in the one before is still waited for, if it was this cluster's."""
+    write(brokers, registry, entry("a", 0, (1, ["x"])))
+    lookup = lookup_at(registry)
+    true = read_ledger(brokers, lookup, None)
+    values: dict[str, Any] = {
+        "cluster_id": true.cluster_id,
+        "topic_id": true.topic_id,
+        "offsets": true.offsets,
+        "agents": Agents({"silent": Agent("h", 0, 0, (Beat(1, frozenset("x")),))}),
+    }
+    read = read_ledger(brokers, lookup, LedgerRead(**values | other))
+    assert set(read.agents.by_id) == known
+    assert (read.cluster_id, read.topic_id, read.offsets) == (
+        true.cluster_id,
+        true.topic_id,
+        {0: 1},
+    )
+
+
+def test_entries_that_are_gone_before_they_were_read_are_warned_of(
+    brokers: Brokers, registry: RegistryClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(brokers, registry, entry("a", 0, (1, ["x"])), entry("b", 0, (1, ["x"])))
+    lookup = lookup_at(registry)
+    read = read_ledger(brokers, lookup, None)
+    delete_before(brokers, LEDGER_TOPIC, 1)
+    assert set(read_ledger(brokers, lookup, read).agents.by_id) == {"a", "b"}
+    assert not caplog.records
+    assert set(read_ledger(brokers, lookup, None).agents.by_id) == {"b"}
+    assert "are not known, and not waited for" in caplog.text
+
+
+@pytest.mark.parametrize("kept", [b"", b"{}", b'{"version": 9}'])
+def test_what_is_kept_may_be_lost_or_damaged(
+    brokers: Brokers, registry: RegistryClient, tmp_path: Path, kept: bytes
+) -> None:
+    write(brokers, registry, entry("a", 0, (1, ["x"]), time=NOW))
+    store = LocalStore(f"file://{tmp_path}")
+    path = cache_path(brokers.refresh([LEDGER_TOPIC]).cluster_id or "", "dc1")
+    store.replace(path, kept)
+    for _ in range(2):
+        marks = read_watermarks(brokers, registry, store, config(tmp_path), topics=[], now=NOW)
+        assert [each.agent for each in marks.expected("x")] == ["a"]
+    assert store.read(path) not in {None, kept}
+
+
+def test_schemas_that_are_not_there_are_none(registry: RegistryClient) -> None:
+    assert lookup_at(registry)(2**31 - 1) is None
+
+
+def test_topics_of_no_name_end_nowhere(brokers: Brokers) -> None:
+    assert topic_ends(brokers, []) == {}

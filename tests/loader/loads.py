@@ -1,0 +1,54 @@
+"""Loads in the tests' own Spark session, and what came of them."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import Row, SparkSession
+
+from loader.config import Completeness, LoaderConfig
+from loader.load import load
+from loader.outcomes import TableOutcome
+from loader.surroundings import Request
+
+# Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
+# which there is nothing, are left alone: so it does not matter when an hour ends.
+LONG_AGO: Final = Completeness(settle=72 * 3600.0, deadline=100 * 365 * 86_400.0)
+
+
+@dataclass
+class Listening:
+    """A watcher that remembers what it was told."""
+
+    steps: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    records: int = 0
+
+    def planned(self, table: str, tasks: int, records: int) -> None:
+        self.records += records
+
+    def advanced(self, table: str, tasks: int, records: int) -> None:
+        pass
+
+    def doing(self, table: str, step: str) -> None:
+        self.steps.append(f"{table}: {step}")
+
+    def warned(self, table: str, text: str) -> None:
+        self.warnings.append(f"{table}: {text}")
+
+    def ended(self, outcome: TableOutcome) -> None:
+        pass
+
+
+def load_once(
+    spark: SparkSession, config: LoaderConfig, request: Request | None = None
+) -> TableOutcome:
+    """The outcome of a load's only table, in which nothing went wrong."""
+    (outcome,) = load(config, request or Request(), spark, Listening())
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome
+
+
+def rows_of(spark: SparkSession, config: LoaderConfig, table: str) -> list[Row]:
+    """What a plain reader sees."""
+    return spark.read.parquet(f"{config.root}/{table}").collect()

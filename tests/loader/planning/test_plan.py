@@ -1,0 +1,353 @@
+"""What a run reads, and what it refuses to pass over."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loader.errors import GapError
+from loader.manifests import PartitionState, TopicState
+from loader.planning.facts import PartitionFacts, TopicFacts
+from loader.planning.gaps import Gap, Why
+from loader.planning.plan import Plan, plan
+from loader.tables import SourceTopic, TableSource
+
+TABLE = TableSource(name="t", topics=(SourceTopic(topic="t", cluster="c"),))
+EPOCH = 4
+
+
+def facts(
+    *partitions: tuple[int, int] | tuple[int, int, int], topic: str = "t", topic_id: str = "one"
+) -> dict[str, TopicFacts]:
+    """Earliest and end of each, and where the known epoch ended, if somebody knows."""
+    found = {
+        index: PartitionFacts(
+            leader_epoch=EPOCH,
+            earliest=each[0],
+            end=each[1],
+            epoch_end=each[2] if len(each) == 3 else None,
+        )
+        for index, each in enumerate(partitions)
+    }
+    return {topic: TopicFacts(topic=topic, topic_id=topic_id, partitions=found)}
+
+
+def state(*next_offsets: int, topic: str = "t", topic_id: str = "one") -> list[TopicState]:
+    partitions = tuple(
+        PartitionState(partition=index, next_offset=each, leader_epoch=EPOCH)
+        for index, each in enumerate(next_offsets)
+    )
+    return [TopicState(topic=topic, cluster="c", topic_id=topic_id, partitions=partitions)]
+
+
+def planned(
+    found: dict[str, TopicFacts],
+    known: Sequence[TopicState],
+    *,
+    table: TableSource = TABLE,
+    accept_gap: bool = False,
+    max_records: int | None = None,
+    records_per_task: int = 1_000,
+) -> Plan:
+    return plan(
+        table,
+        found,
+        known,
+        accept_gap=accept_gap,
+        max_records=max_records,
+        records_per_task=records_per_task,
+    )
+
+
+def as_asked_for(
+    known: Sequence[TopicState], found: dict[str, TopicFacts]
+) -> dict[str, TopicFacts]:
+    """Nobody asks where an epoch ended that is not known."""
+    unknown = {
+        (topic.topic, each.partition)
+        for topic in known
+        for each in topic.partitions
+        if each.leader_epoch < 0
+    }
+    return {
+        name: replace(
+            topic,
+            partitions={
+                index: replace(each, epoch_end=None) if (name, index) in unknown else each
+                for index, each in topic.partitions.items()
+            },
+        )
+        for name, topic in found.items()
+    }
+
+
+def ranges(made: Plan) -> list[tuple[int, int, int, bool]]:
+    return [(each.partition, each.first, each.end, each.within) for each in made.ranges]
+
+
+def next_offsets(made: Plan) -> list[int]:
+    return [each.next_offset for topic in made.topics for each in topic.partitions]
+
+
+def test_a_new_topic_is_read_from_its_beginning() -> None:
+    made = planned(facts((0, 10), (7, 9), (3, 3)), [])
+    assert ranges(made) == [(0, 0, 10, False), (1, 7, 9, True)]
+    assert made.records == 12
+    assert not made.nothing_to_do
+    # Nobody knows how long it has been there: no gap, but not a secret either.
+    assert (made.gaps, made.never_seen) == ((), {"t": 10})
+    assert planned(facts((0, 10), (7, 9), (3, 3)), made.topics).never_seen == {}
+    (topic,) = made.topics
+    assert (topic.topic, topic.cluster, topic.topic_id) == ("t", "c", "one")
+    assert [(each.next_offset, each.from_offset) for each in topic.partitions] == [
+        (0, 0),
+        (7, 7),
+        (3, -1),
+    ]
+
+
+def test_reading_goes_on_where_it_ended() -> None:
+    made = planned(facts((0, 10, 10), (0, 9, 9), (0, 5)), state(4, 9))
+    assert ranges(made) == [(0, 4, 10, False), (2, 0, 5, False)]
+    assert [each.leader_epoch for each in made.topics[0].partitions] == [EPOCH, EPOCH, -1]
+    assert made.slices[0].topic_id == "one"
+
+
+def test_nothing_new_is_nothing_to_do() -> None:
+    assert planned(facts((0, 10, 10)), state(10)).nothing_to_do
+    assert planned(facts(), []).nothing_to_do
+    assert planned({}, []).nothing_to_do
+    assert planned({}, []).absent == ("t",)
+
+
+def test_a_topic_without_ids_is_taken_for_the_same() -> None:
+    assert ranges(planned(facts((0, 9), topic_id=""), state(4))) == [(0, 4, 9, False)]
+    assert ranges(planned(facts((0, 9)), state(4, topic_id=""))) == [(0, 4, 9, False)]
+
+
+GAPS = [
+    pytest.param(
+        facts((0, 9), (7, 9)),
+        state(9),
+        Gap(topic="t", partition=1, first=0, end=7, why=Why.RETENTION),
+        [(1, 7, 9, True)],
+        "t-1: offsets 0 to 6 were deleted before they were read",
+        id="new-partition",
+    ),
+    pytest.param(
+        facts((7, 9)),
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=7, why=Why.RETENTION),
+        [(0, 7, 9, True)],
+        "t-0: offsets 4 to 6 were deleted before they were read",
+        id="retention",
+    ),
+    pytest.param(
+        facts((9, 9)),
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=9, why=Why.RETENTION),
+        [],
+        "t-0: offsets 4 to 8 were deleted",
+        id="everything-deleted",
+    ),
+    pytest.param(
+        facts((0, 9), topic_id="two"),
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=-1, why=Why.RECREATED),
+        [(0, 0, 9, False)],
+        "t-0: the topic was deleted and made anew; of the old one, offsets from 4 on",
+        id="recreated",
+    ),
+    pytest.param(
+        facts((0, 9, 3)),
+        state(4),
+        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
+        [(0, 3, 9, False)],
+        "t-0: offsets 3 to 3 were loaded, and the log has lost them",
+        id="another-history",
+    ),
+    pytest.param(
+        facts((5, 9, 3)),
+        state(4),
+        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
+        [(0, 5, 9, True)],
+        "t-0: offsets 3 to 3 were loaded",
+        id="another-history-and-retention",
+    ),
+    pytest.param(
+        facts((1, 3)),
+        state(4),
+        Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED, again=2),
+        [(0, 1, 3, True)],
+        "t-0: offsets 3 to 3 were loaded, and the log has lost them since, or holds something else "
+        "there; how much of the rest is the same nobody can tell: all 2 offsets that are there are "
+        "to be read again, and rows without a source and number, or of a source that is forgotten, "
+        "will be there twice. To load",
+        id="shorter",
+    ),
+    pytest.param(
+        facts((0, 0)),
+        state(4),
+        Gap(topic="t", partition=0, first=0, end=4, why=Why.TRUNCATED),
+        [],
+        "t-0: offsets 0 to 3 were loaded, and the log has lost them since, or holds something else "
+        "there. To load",
+        id="empty",
+    ),
+    pytest.param(
+        facts(),
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=-1, why=Why.VANISHED),
+        [],
+        "t-0 does not exist any more; offsets from 4 on",
+        id="no-partition",
+    ),
+    pytest.param(
+        {},
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=-1, why=Why.VANISHED),
+        [],
+        "t-0 does not exist any more",
+        id="no-topic",
+    ),
+    pytest.param(
+        facts(topic_id="two"),
+        state(4),
+        Gap(topic="t", partition=0, first=4, end=-1, why=Why.RECREATED),
+        [],
+        "t-0: the topic was deleted and made anew",
+        id="recreated-smaller",
+    ),
+]
+
+
+@pytest.mark.parametrize(("found", "known", "gap", "read", "said"), GAPS)
+def test_a_gap_fails_the_run_unless_it_is_accepted(
+    found: dict[str, TopicFacts],
+    known: list[TopicState],
+    gap: Gap,
+    read: list[tuple[int, int, int, bool]],
+    said: str,
+) -> None:
+    with pytest.raises(GapError) as refused:
+        planned(found, known)
+    message = str(refused.value)
+    assert message.startswith(said)
+    assert message.endswith("To load what is there, and write the gap down: --accept-gap")
+    made = planned(found, known, accept_gap=True)
+    assert made.gaps == (gap,)
+    assert ranges(made) == read
+    # Once written down, it is no gap any more.
+    assert not made.nothing_to_do
+    after = planned(as_asked_for(made.topics, found), made.topics)
+    assert after.gaps == ()
+    assert ranges(after) == [(*each[:3], False) for each in read]
+
+
+@pytest.mark.parametrize("topic_id", ["one", ""])
+def test_a_topic_that_was_out_of_sight_is_read_on(topic_id: str) -> None:
+    """A broker that has just started shows none, nor one that is not allowed to for a moment."""
+    known = state(40, 7, topic_id=topic_id)
+    away = planned({}, known, accept_gap=True)
+    assert [each.absent for each in away.topics[0].partitions] == [True, True]
+    half = planned(facts((0, 50), topic_id=topic_id), away.topics)
+    assert ranges(half) == [(0, 40, 50, False)]
+    assert [each.absent for each in half.topics[0].partitions] == [False, True]
+    back = planned(facts((0, 60), (3, 9), topic_id=topic_id), half.topics)
+    assert ranges(back) == [(0, 40, 60, False), (1, 7, 9, False)]
+    assert not any(each.absent for each in back.topics[0].partitions)
+    # And may be gone again.
+    with pytest.raises(GapError):
+        planned({}, back.topics)
+
+
+def test_what_was_out_of_sight_has_lost_offsets_meanwhile() -> None:
+    away = planned({}, state(4), accept_gap=True)
+    with pytest.raises(GapError, match="t-0: offsets 4 to 6 were deleted before they were read"):
+        planned(facts((7, 9)), away.topics)
+
+
+def test_a_topic_that_comes_back_as_another_is_read_from_its_beginning() -> None:
+    away = planned({}, state(4), accept_gap=True)
+    anew = planned(facts((0, 9), topic_id="two"), away.topics)
+    assert (ranges(anew), anew.gaps) == ([(0, 0, 9, False)], ())
+    assert anew.topics[0].topic_id == "two"
+    with pytest.raises(GapError, match="t-0: offsets 0 to 2 were deleted before they were read"):
+        planned(facts((3, 9), topic_id="two"), away.topics)
+
+
+def test_many_gaps_are_one_line() -> None:
+    with pytest.raises(GapError, match=r"t-0: .* were read \(and 2 more gaps\)\. To load"):
+        planned(facts((7, 9), (7, 9), (7, 9)), state(4, 5, 6))
+
+
+def test_what_is_given_up_is_counted() -> None:
+    made = planned(facts((7, 9), (0, 9)), state(4, 3), accept_gap=True)
+    assert made.skipped == 3
+    assert [each.skipped for each in made.topics[0].partitions] == [3, 0]
+
+
+def test_all_partitions_of_a_recreated_topic_begin_anew() -> None:
+    made = planned(facts((2, 9), (0, 3), topic_id="two"), state(4), accept_gap=True)
+    assert ranges(made) == [(0, 2, 9, True), (1, 0, 3, False)]
+    assert made.topics[0].topic_id == "two"
+    assert next_offsets(made) == [2, 0]
+    assert made.topics[0].partitions[0].leader_epoch == -1
+
+
+def test_a_limit_is_shared() -> None:
+    made = planned(facts((0, 100), (0, 5), (0, 100)), [], max_records=25)
+    assert ranges(made) == [(0, 0, 10, False), (1, 0, 5, False), (2, 0, 10, False)]
+    assert made.records == 25
+    made = planned(facts((0, 100), (0, 100)), [], max_records=1)
+    assert made.records == 1
+    assert [each.from_offset for each in made.topics[0].partitions].count(-1) == 1
+
+
+def test_several_topics_of_one_table() -> None:
+    table = TableSource(
+        name="v",
+        topics=(SourceTopic(topic="a", cluster="x"), SourceTopic(topic="b", cluster="y")),
+        with_cluster=True,
+    )
+    old = state(5, topic="gone")
+    known = [*state(3, topic="b"), *old]
+    made = planned(facts((0, 4), topic="a") | facts((0, 9), topic="b"), known, table=table)
+    assert [(each.topic, each.cluster, each.first, each.end) for each in made.slices] == [
+        ("a", "x", 0, 4),
+        ("b", "y", 3, 9),
+    ]
+    # What does not feed the table any more is remembered.
+    assert made.topics[2:] == tuple(old)
+
+
+offsets = st.integers(0, 50)
+logs = st.lists(st.tuples(offsets, offsets).map(lambda at: (min(at), max(at))), max_size=4)
+
+
+@given(found=logs, known=st.lists(offsets, max_size=4), limit=st.none() | st.integers(1, 60))
+def test_everything_from_where_it_was_read_to_is_read_and_nothing_twice(
+    found: list[tuple[int, int]], known: list[int], limit: int | None
+) -> None:
+    made = planned(
+        facts(*found), state(*known), accept_gap=True, max_records=limit, records_per_task=7
+    )
+    read: dict[int, list[int]] = {}
+    for each in made.slices:
+        read.setdefault(each.partition, []).extend(range(each.first, each.end))
+    for partition, (earliest, end) in enumerate(found):
+        got = read.pop(partition, [])
+        begins = known[partition] if partition < len(known) else earliest
+        if not earliest <= begins <= end:
+            begins = earliest
+        assert got == list(range(begins, begins + len(got)))
+        assert len(got) == end - begins or limit is not None
+    assert not read
+    total = sum(each.offsets for each in made.ranges)
+    assert total == made.records
+    assert limit is None or total <= limit
+    assert [each.partition for topic in made.topics for each in topic.partitions] == list(
+        range(max(len(found), len(known)))
+    )

@@ -1,0 +1,157 @@
+"""What a user says is understood, or refused in one line that names it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from loader.config import HeaderColumns
+from loader.source.errors import OptionRefused
+from loader.source.options import OPTIONS, DeadRecords, SourceOptions, read_options
+from loader.source.positions import (
+    AtOffsets,
+    AtTime,
+    Earliest,
+    Latest,
+    Position,
+    millis,
+    position,
+)
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"
+
+
+def options(**given: str) -> SourceOptions:
+    return read_options({"topic": "orders", **given})
+
+
+def test_little_must_be_said() -> None:
+    said = options()
+    assert said.topics == ("orders",)
+    assert (said.starting, said.ending, said.pattern, said.subject) == (None,) * 4
+    assert (said.header, said.dead) == (HeaderColumns.FLAT, DeadRecords.FAIL)
+    assert said.fail_on_data_loss
+    assert (said.records_per_task, said.tasks_per_partition) == (1_000_000, 1)
+    assert (said.bytes_per_task, said.records_per_trigger) == (None, None)
+    assert not said.filter_pushdown
+
+
+def test_names_in_any_case_and_all_of_them() -> None:
+    said = read_options(
+        {
+            "TOPIC": " a , b,a",
+            "brokers": "one:9092,two",
+            "registry": "http://r:8081",
+            "schemasubject": "views",
+            "startingoffsets": "Latest",
+            "endingOffsets": '{"a": {"0": -1}}',
+            "HEADER": "Nested",
+            "dead": "keep",
+            "failOnDataLoss": "FALSE",
+            "maxRecordsPerTask": "7",
+            "maxBytesPerTask": "8",
+            "tasksPerPartition": "9",
+            "maxRecordsPerTrigger": "10",
+            "filterPushdown": "true",
+        }
+    )
+    assert said.topics == ("a", "b")
+    assert [str(each) for each in said.bootstrap] == ["one:9092", "two:9092"]
+    assert (said.registry, said.subject) == ("http://r:8081", "views")
+    assert (said.starting, said.ending) == (Latest(), AtOffsets({"a": {0: -1}}))
+    assert (said.header, said.dead) == (HeaderColumns.NESTED, DeadRecords.KEEP)
+    assert not said.fail_on_data_loss
+    assert (said.records_per_task, said.bytes_per_task, said.tasks_per_partition) == (7, 8, 9)
+    assert (said.records_per_trigger, said.filter_pushdown) == (10, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topics": "a"}, "option 'topics': there is none of that name (did you mean `topic`?)"),
+        ({"startingOffset": "5"}, "did you mean `startingOffsets`?"),
+        ({"kafka.bootstrap.servers": "a"}, "there is none of that name: there are brokers, "),
+        ({"topicPattern": "a*"}, "`topic` or `topicPattern`, and one of them only"),
+        ({"topic": "a,,b"}, "option `topic`, 'a,,b': it is empty"),
+        ({"topic": "app.*"}, "patterns are for option `topicPattern`"),
+        ({"brokers": "a:b:c"}, "option `brokers`, 'a:b:c': bootstrap"),
+        ({"registry": "r"}, "option `registry`, 'r': registry 'r': a URL begins"),
+        ({"startingOffsets": "soon"}, "neither earliest, nor latest, nor offsets such as"),
+        ({"startingOffsets": '{"a": 5}'}, "neither earliest, nor latest, nor offsets such as"),
+        ({"endingOffsets": '{"a": {"0": -3}}'}, "a: partition 0 at -3 cannot be"),
+        ({"startingTimestamp": "yesterday"}, "neither milliseconds since 1970 nor a time such as"),
+        (
+            {"endingTimestamp": "0", "endingOffsets": "latest"},
+            "give option `endingOffsets` or `endingTimestamp`, not both",
+        ),
+        ({"startingTimestamp": "2", "endingTimestamp": "1"}, "is later than `endingTimestamp`"),
+        ({"startingOffsets": "latest", "endingOffsets": "earliest"}, "cannot begin at the latest"),
+        (
+            {"startingOffsets": '{"a": {"0": 9}}', "endingOffsets": '{"a": {"0": 8}}'},
+            "a-0: option `startingOffsets` has 9, behind 8 of `endingOffsets`",
+        ),
+        ({"dead": "bury"}, "option `dead`, 'bury': it is one of fail, skip, keep"),
+        ({"header": "none"}, "it is one of flat, nested"),
+        ({"failOnDataLoss": "no"}, "it is true or false"),
+        ({"maxRecordsPerTask": "0"}, "it must be a whole number, 1 at least"),
+        ({"maxRecordsPerTrigger": "many"}, "it must be a whole number, 1 at least"),
+    ],
+)
+def test_what_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionRefused) as refused:
+        options(**given)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_topic_must_be_named() -> None:
+    with pytest.raises(OptionRefused, match="give option `topic` or `topicPattern`"):
+        read_options({})
+
+
+def test_what_only_streams_have_and_what_only_batches() -> None:
+    options().for_batches()
+    options().for_streams()
+    with pytest.raises(OptionRefused, match=r"`maxRecordsPerTrigger` is for spark\.readStream"):
+        options(maxRecordsPerTrigger="5").for_batches()
+    with pytest.raises(OptionRefused, match=r"`endingTimestamp` is for spark\.read only"):
+        options(endingTimestamp="5").for_streams()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("earliest", Earliest()),
+        (" LATEST ", Latest()),
+        (
+            '{"a": {"0": 5, "11": -2}, "b": {"1": -1}}',
+            AtOffsets({"a": {0: 5, 11: -2}, "b": {1: -1}}),
+        ),
+    ],
+)
+def test_places(text: str, expected: Position) -> None:
+    assert position(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        (" 1763622000000 ", 1_763_622_000_000),
+        ("-5", -5),
+        ("2025-11-20T07:00:00Z", 1_763_622_000_000),
+        ("2025-11-20T08:00:00.250+01:00", 1_763_622_000_250),
+        ("2025-11-20 07:00", 1_763_622_000_000),
+        ("2025-11-20", 1_763_596_800_000),
+    ],
+)
+def test_times(text: str, expected: int) -> None:
+    assert millis(text) == expected
+    said = options(startingTimestamp=text)
+    assert said.starting == AtTime(expected)
+
+
+def test_the_page_has_a_line_for_every_option() -> None:
+    rows = re.findall(r"^\| `(\w+)`", PAGE.read_text(), re.MULTILINE)
+    assert sorted(name for name in rows if name in OPTIONS) == sorted(OPTIONS)
+    assert len(set(rows)) == len(rows)

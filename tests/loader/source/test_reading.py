@@ -1,0 +1,281 @@
+"""What tasks read, from a running broker; without Spark, which only carries it."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from client import admin
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.errors import OffsetsMissing, UnknownTopic
+from loader.errors import GapError, NoSchema
+from loader.source.batch_plan import batch_tasks
+from loader.source.description import describe
+from loader.source.errors import DeadRecord, OptionRefused
+from loader.source.narrowing import Condition, Operator
+from loader.source.options import SourceOptions, read_options
+from loader.source.reading import read
+from loader.source.tasks import Task
+from schemas.envelope import Encoder
+from schemas.parsing import parse
+from tests.broker_process import BrokerProcess
+from tests.client.test_partition_reader import delete_before
+from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
+from tests.loader.source.conftest import NewApplication
+from tests.registry_process import RegistryProcess
+
+Rows = list[dict[str, Any]]
+
+
+class Source:
+    """Options as a user gives them, and the rows that come of it."""
+
+    def __init__(self, brokers: str, registry: str) -> None:
+        self._given = {"brokers": brokers, "registry": registry}
+
+    def options(self, application: Application | None = None, **given: object) -> SourceOptions:
+        topic = {} if application is None else {"topic": application.topic}
+        others = {name: str(value) for name, value in given.items()}
+        return read_options({**self._given, **topic, **others})
+
+    def tasks(self, application: Application | None = None, **given: object) -> list[Task]:
+        return batch_tasks(self.options(application, **given))
+
+    def rows(self, application: Application | None = None, **given: object) -> Rows:
+        options = self.options(application, **given)
+        return rows_of(batch_tasks(options), options)
+
+
+def rows_of(tasks: Sequence[Task], options: SourceOptions) -> Rows:
+    description = describe(options)
+    return [row for task in tasks for each in read(task, description) for row in each.to_pylist()]
+
+
+def offsets(rows: Rows) -> list[tuple[int, int]]:
+    return [(row["_partition"], row["_offset"]) for row in rows]
+
+
+@pytest.fixture
+def source(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Source:
+    return Source(running_broker.bootstrap, running_registry.url)
+
+
+@pytest.fixture
+def written(new_application: NewApplication) -> Application:
+    """Two partitions, of fifty events each, a second apart; five batches each."""
+    application = new_application(partitions=2)
+    for batch in range(5):
+        for partition in (0, 1):
+            application.write(10, partition=partition, time=BEGAN + batch * 10_000, step=1000)
+    return application
+
+
+def test_every_row_once_however_it_is_divided(written: Application, source: Source) -> None:
+    whole = source.rows(written)
+    assert landed(whole) == sorted(written.written)
+    for given in (
+        {"tasksPerPartition": 3},
+        {"tasksPerPartition": 50},
+        {"maxRecordsPerTask": 7},
+        {"maxBytesPerTask": 1000},
+    ):
+        tasks = source.tasks(written, **given)
+        assert len(tasks) >= 4
+        found = rows_of(tasks, source.options(written, **given))
+        assert sorted(offsets(found)) == offsets(whole)
+        assert landed(found) == sorted(written.written)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "left"),
+    [
+        ("earliest", "latest", range(50)),
+        ("latest", "latest", range(0)),
+        ('{"T": {"0": 13, "1": 13}}', '{"T": {"0": 27, "1": 27}}', range(13, 27)),
+        ('{"T": {"0": -2, "1": 0}}', '{"T": {"0": 4, "1": 4}}', range(4)),
+        ('{"T": {"0": 49, "1": 49}}', '{"T": {"0": -1, "1": 50}}', range(49, 50)),
+    ],
+)
+def test_both_ends_are_exact(
+    written: Application, source: Source, first: str, last: str, left: range
+) -> None:
+    named = [text.replace("T", written.topic) for text in (first, last)]
+    found = source.rows(written, startingOffsets=named[0], endingOffsets=named[1])
+    assert offsets(found) == [(partition, each) for partition in (0, 1) for each in left]
+
+
+@pytest.mark.parametrize(
+    ("from_second", "to_second", "left"),
+    [(13, 27, range(13, 27)), (0, 50, range(50)), (12.5, 13, range(0)), (99, 100, range(0))],
+)
+def test_from_time_to_time(
+    written: Application, source: Source, from_second: float, to_second: float, left: range
+) -> None:
+    first, last = (BEGAN + int(each * 1000) for each in (from_second, to_second))
+    found = source.rows(written, startingTimestamp=first, endingTimestamp=last)
+    assert offsets(found) == [(partition, each) for partition in (0, 1) for each in left]
+
+
+def test_offsets_that_are_not_there(
+    written: Application, source: Source, running_broker: BrokerProcess
+) -> None:
+    def at(zero: int, one: int) -> str:
+        return f'{{"{written.topic}": {{"0": {zero}, "1": {one}}}}}'
+
+    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        brokers.topic(written.topic)
+        delete_before(brokers, written.topic, 15)
+    with pytest.raises(GapError, match=r"-0: offset 14 was deleted, the log begins at 15\. "):
+        source.tasks(written, startingOffsets=at(14, 0))
+    with pytest.raises(GapError, match="-1: there is no offset 51, the log ends at 50"):
+        source.tasks(written, endingOffsets=at(50, 51))
+    found = source.rows(
+        written, startingOffsets=at(14, 45), endingOffsets=at(17, 51), failOnDataLoss="false"
+    )
+    assert offsets(found) == [(0, 15), (0, 16), *((1, each) for each in range(45, 50))]
+    # What nobody named begins where the log does, within a batch.
+    assert offsets(source.rows(written))[0] == (0, 15)
+    said = rf"must name every partition .*{written.topic}-1 is missing.* -2 is the earliest"
+    with pytest.raises(OptionRefused, match=said):
+        source.tasks(written, startingOffsets=f'{{"{written.topic}": {{"0": 20}}}}')
+    with pytest.raises(OptionRefused, match=r"other-0 is not read \(and 1 more\)"):
+        source.tasks(written, endingOffsets='{"other": {"0": 20, "1": 5}}')
+
+
+def test_what_is_deleted_before_a_task_reads_it(
+    written: Application, source: Source, running_broker: BrokerProcess
+) -> None:
+    strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
+    tasks = batch_tasks(strict)
+    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        brokers.topic(written.topic)
+        delete_before(brokers, written.topic, 30)
+    with pytest.raises(OffsetsMissing, match=f"{written.topic}-0: offsets 0 to 49"):
+        rows_of(tasks, strict)
+    left = [(0, each) for each in range(30, 50)] + [(1, each) for each in range(50)]
+    assert offsets(rows_of(tasks, lenient)) == left
+
+
+def test_a_topic_that_is_made_anew_before_it_is_read(
+    written: Application, source: Source, running_broker: BrokerProcess
+) -> None:
+    strict, lenient = source.options(written), source.options(written, failOnDataLoss="false")
+    tasks = batch_tasks(strict)
+    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        admin.delete_topic(brokers, written.topic)
+        deadline = time.monotonic() + 60
+        while brokers.refresh([written.topic]).has(written.topic):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        admin.create_topic(brokers, written.topic, partitions=2)
+    with pytest.raises(OffsetsMissing, match="the topic was made anew"):
+        rows_of(tasks, strict)
+    assert rows_of(tasks, lenient) == []
+
+
+def test_what_cannot_be_decoded(application: Application, source: Source) -> None:
+    application.write(3)
+    application.send_bytes(b"no envelope", time=BEGAN + 5)
+    application.send_bytes(None)
+    application.write(2)
+    said = rf"{application.topic}-0, offset 3: names no schema: .*dead=skip.*dead=keep"
+    with pytest.raises(DeadRecord, match=said):
+        source.rows(application)
+    assert [row["_offset"] for row in source.rows(application, dead="skip")] == [0, 1, 2, 5, 6]
+    kept = sorted(source.rows(application, dead="keep"), key=lambda row: row["_offset"])
+    assert [row["_offset"] for row in kept] == list(range(7))
+    assert [row["_dead"] is None for row in kept] == [True] * 3 + [False] * 2 + [True] * 2
+    assert kept[3]["_dead"] == {
+        "reason": "names no schema",
+        "detail": kept[3]["_dead"]["detail"],
+        "timestamp": BEGAN + 5,
+        "key": None,
+        "value": b"no envelope",
+    }
+    assert (kept[3]["_topic"], kept[3]["user"], kept[4]["_dead"]["reason"]) == (
+        application.topic,
+        None,
+        "no value",
+    )
+    # What lies outside of what was asked for is nobody's business.
+    bounds = {
+        f"{name}Offsets": f'{{"{application.topic}": {{"0": {offset}}}}}'
+        for name, offset in (("starting", 5), ("ending", 7))
+    }
+    assert [row["_offset"] for row in source.rows(application, **bounds)] == [5, 6]
+
+
+def test_conditions_make_less_to_read(written: Application, source: Source) -> None:
+    def left(*conditions: tuple[str, Operator, Any]) -> list[tuple[int, int, int]]:
+        made = [Condition(column, how, (value,)) for column, how, value in conditions]
+        tasks = batch_tasks(source.options(written), made)
+        return [(each.partition, each.first, each.end) for task in tasks for each in task]
+
+    assert left(("_partition", Operator.EQUAL, 1)) == [(1, 0, 50)]
+    assert left(("_offset", Operator.FROM, 30)) == [(0, 30, 50), (1, 30, 50)]
+    assert left(("_offset", Operator.ABOVE, 50)) == []
+    assert left(("_topic", Operator.EQUAL, "another")) == []
+
+
+def test_late_records_are_not_lost_to_a_condition_on_time(
+    new_application: NewApplication, source: Source
+) -> None:
+    text = '"string"'
+    application = new_application(schema=text)
+    encoder = Encoder(parse(text), application.change(text))
+    for second in (10, 50, 20, 60, 30):
+        application.send_bytes(encoder.encode(f"{second}"), time=BEGAN + second * 1000)
+        application.flush()
+    options = source.options(application)
+    late = datetime.fromtimestamp(BEGAN / 1000 + 40, UTC)
+    found = rows_of(
+        batch_tasks(options, [Condition("_timestamp", Operator.FROM, (late,))]), options
+    )
+    assert [row["value"] for row in found] == ["50", "20", "60", "30"]
+    later = late.replace(year=late.year + 1)
+    assert batch_tasks(options, [Condition("_timestamp", Operator.ABOVE, (later,))]) == []
+
+
+def test_several_topics_of_one_schema(new_application: NewApplication, source: Source) -> None:
+    old = new_application("-a")
+    new = new_application("-b")
+    old.write(3)
+    referrer = {"name": "referrer", "type": "string", "default": "none"}
+    new.change(event_schema([*VIEW, referrer]))
+    new.write(2, fields={**new.view(0), "referrer": "mail"})
+    # The first has the say: it has no referrer.
+    both = source.rows(topic=f"{old.topic},{new.topic}")
+    assert [row["_topic"] for row in both] == [old.topic] * 3 + [new.topic] * 2
+    assert "referrer" not in both[0]
+    pattern = source.rows(topicPattern=f"{old.topic[:-2]}-*")
+    assert landed(pattern) == landed(both)
+    swapped = source.rows(topic=f"{new.topic},{old.topic}")
+    assert [row["referrer"] for row in swapped] == ["mail"] * 2 + ["none"] * 3
+    named = source.rows(topic=f"{old.topic},{new.topic}", schemaSubject=f"{new.topic}-value")
+    assert [row["referrer"] for row in named] == ["none"] * 3 + ["mail"] * 2
+
+
+def test_topics_that_cannot_be_read_together(
+    new_application: NewApplication, source: Source
+) -> None:
+    one = new_application("-a")
+    other = new_application("-b", schema=event_schema([{"name": "user", "type": "long"}]))
+    said = rf"topic {other.topic} cannot be read with the schema of topic {one.topic}: /fields/"
+    with pytest.raises(NoSchema, match=said):
+        describe(source.options(topic=f"{one.topic},{other.topic}"))
+
+
+def test_what_does_not_exist(source: Source, new_topic: str) -> None:
+    with pytest.raises(NoSchema, match=f"has no subject {new_topic}-value: register a schema"):
+        describe(source.options(topic=new_topic))
+    with pytest.raises(UnknownTopic, match=f"no topic {new_topic}"):
+        source.tasks(topic=new_topic)
+    with pytest.raises(NoSchema, match="no topic is called like"):
+        describe(source.options(topicPattern=f"{new_topic}?"))
+
+
+def test_an_empty_topic(application: Application, source: Source) -> None:
+    assert source.tasks(application) == []

@@ -1,0 +1,161 @@
+"""What every store promises, on the file system mounted here and on a real HDFS."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from loader.errors import StoreError
+from loader.store.local import LocalStore
+from loader.store.store import Entry, Store
+from tests.loader.store.hadoop_stores import hadoop_store
+
+RACERS = 8
+ODD = "dt=2026-11-20/hour=07/a b%20c;{d} é"
+
+
+@pytest.fixture(params=["file", "hdfs"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "file":
+        return LocalStore(f"file://{tmp_path}/root %41")
+    spark = request.getfixturevalue("spark")
+    hdfs = request.getfixturevalue("hdfs")
+    return hadoop_store(spark, hdfs, f"{hdfs.uri}/{uuid.uuid4().hex}/root %41")
+
+
+def test_what_is_created_is_read(store: Store) -> None:
+    data = bytes(range(256)) * 999
+    assert store.create("a/b/file", data)
+    assert store.read("a/b/file") == data
+    assert store.size("a/b/file") == len(data)
+    assert store.read("a/b/file", len(data)) == data
+    with pytest.raises(StoreError, match="longer than 255,743 bytes"):
+        store.read("a/b/file", len(data) - 1)
+
+
+def test_what_is_there_is_not_created(store: Store) -> None:
+    assert store.create("file", b"one")
+    assert not store.create("file", b"other")
+    assert store.create("file", b"one")  # as after an answer that was lost
+    assert store.read("file") == b"one"
+
+
+def test_an_empty_file_is_a_file(store: Store) -> None:
+    assert store.create("a/empty", b"")
+    assert store.read("a/empty") == b""
+    assert store.size("a/empty") == 0
+
+
+def test_what_is_not_there(store: Store) -> None:
+    assert store.read("a/b") is None
+    assert store.size("a/b") is None
+    assert not store.rename("a/b", "c")
+    assert list(store.list("a")) == []
+    assert list(store.list_recursively("a")) == []
+    store.delete("a/b")
+    assert store.size("c") is None
+
+
+def test_of_many_who_create_a_file_one_does(store: Store) -> None:
+    for attempt in range(5):
+        path = f"race/{attempt}"
+        with ThreadPoolExecutor(RACERS) as threads:
+            mine = [bytes([racer]) * 10_000 for racer in range(RACERS)]
+            won = list(threads.map(store.create, [path] * RACERS, mine))
+        assert won.count(True) == 1
+        assert store.read(path) == mine[won.index(True)]
+    assert list(store.list("_penstock/~creating")) == []
+
+
+def test_replacing(store: Store) -> None:
+    store.replace("a/file", b"one")
+    store.replace("a/file", b"other")
+    assert store.read("a/file") == b"other"
+    assert [entry.name for entry in store.list("a")] == ["file"]
+
+
+def test_listing(store: Store) -> None:
+    for path in ("a/c/2", "a/c/1", "a/b", f"a/{ODD}/f", "other/1"):
+        store.replace(path, path.encode())
+    entries = store.list("a")
+    assert [(entry.path, entry.is_folder) for entry in entries] == [
+        ("a/b", False),
+        ("a/c", True),
+        ("a/dt=2026-11-20", True),
+    ]
+    assert entries[0].size == 3
+    assert entries[0].modified > 1_700_000_000_000
+    found = store.list_recursively("a")
+    assert [(entry.path, entry.size) for entry in found] == [
+        (path, len(path.encode())) for path in ("a/b", "a/c/1", "a/c/2", f"a/{ODD}/f")
+    ]
+    assert found[-1].name == "f"
+
+
+def test_renaming(store: Store) -> None:
+    store.replace("a/1", b"one")
+    assert store.rename("a/1", f"new/{ODD}")
+    assert not store.rename("a/1", f"new/{ODD}")
+    assert store.read(f"new/{ODD}") == b"one"
+    # Nobody uses a name for another file: it is the same one, half moved.
+    store.replace("a/1", b"one")
+    assert store.rename("a/1", f"new/{ODD}")
+    assert store.read(f"new/{ODD}") == b"one"
+    assert list(store.list("a")) == []
+
+
+def test_a_folder_that_was_taken_away_meanwhile(store: Store) -> None:
+    store.replace("a/1", b"one")
+    store.replace("a/2", b"two")
+    assert store.rename("a/1", "new/x/1")
+    store.delete("new")
+    assert store.rename("a/2", "new/x/2")
+    assert store.read("new/x/2") == b"two"
+
+
+def test_syncing_takes_what_is_there(store: Store) -> None:
+    store.replace("a/b/1", b"1")
+    store.sync(["a/b/1", "a/b", "a/b/2", "c/d"])
+    assert [entry.path for entry in store.list_recursively("a")] == ["a/b/1"]
+    assert list(store.list("c")) == []
+
+
+def test_deleting(store: Store) -> None:
+    for path in ("a/b/1", "a/b/2", "a/c"):
+        store.replace(path, b"")
+    store.delete("a/b")
+    store.delete("a/b")
+    assert [entry.path for entry in store.list_recursively("a")] == ["a/c"]
+    store.delete("a/c")
+    assert list(store.list("a")) == []
+
+
+def test_proving_leaves_nothing(store: Store) -> None:
+    store.prove()
+    assert list(store.list("_penstock/~creating")) == []
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "../a", "a/../b", "a/./b", "a/b\n"])
+def test_paths_stay_below_the_root(path: str) -> None:
+    store = LocalStore("file:///nowhere")
+    with pytest.raises(StoreError, match="no path below the root"):
+        store.replace(path, b"")
+
+
+def test_errors_are_one_line(store: Store) -> None:
+    store.replace("a/b", b"")
+    for act in (
+        lambda: store.replace("a/b/c", b""),
+        lambda: store.create("a/b/c", b""),
+        lambda: store.read("a"),
+    ):
+        with pytest.raises(StoreError) as caught:
+            act()
+        assert "a" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_entries_are_named_by_their_last_part() -> None:
+    assert Entry("a/b", is_folder=False, size=0, modified=0).name == "b"
+    assert Entry("b", is_folder=False, size=0, modified=0).name == "b"

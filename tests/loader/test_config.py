@@ -1,0 +1,27 @@
+"""What a loader's configuration refuses, and how it says so."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from loader.config import LoaderConfig
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("dead_share", 1.01, "`dead_share` must be between 0 and 1"),
+        ("duplicate_share", -0.1, "`duplicate_share` must be between 0 and 1"),
+        ("oldest", 0, "`oldest` must be positive"),
+        ("newest", -1, "`newest` must not be negative"),
+        ("forget_sources", 0, "`forget_sources` must be positive"),
+        ("window", 7, "`window` must divide an hour"),
+        ("keep_manifests", 9, "`keep_manifests` must be 10 at least"),
+    ],
+)
+def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:
+    known = {"root": "file:///x", "topics": ["a"]}
+    assert msgspec.convert(known, LoaderConfig).topics == ("a",)
+    with pytest.raises(msgspec.ValidationError, match=why):
+        msgspec.convert({**known, key: value}, LoaderConfig)

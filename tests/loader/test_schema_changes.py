@@ -1,0 +1,82 @@
+"""Whole loads, while schemas and configurations change beneath them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from loader.config import Completeness, FileFormat, HeaderColumns, LoaderConfig
+from loader.errors import LoaderError
+from tests.broker_process import BrokerProcess
+from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
+from tests.loader.loads import LONG_AGO, load_once, rows_of
+from tests.registry_process import RegistryProcess
+
+GONE: Json = {"name": "gone", "type": "string"}
+NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}
+
+
+@pytest.fixture
+def application(
+    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> Iterator[Application]:
+    made = Application(
+        running_broker.bootstrap,
+        running_registry.url,
+        new_topic,
+        partitions=2,
+        schema=event_schema([*VIEW, GONE]),
+    )
+    yield made
+    made.close()
+
+
+def widened(field: Json) -> Json:
+    return {**field, "type": "long"} if field["name"] == "status" else field
+
+
+@pytest.fixture
+def config(config: LoaderConfig) -> LoaderConfig:
+    """No hour is closed by itself."""
+    never = Completeness(settle=1e12, deadline=1e12)
+    return msgspec.structs.replace(config, completeness=never)
+
+
+def test_a_plain_reader_sees_all_columns_there_ever_were(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    """One gone, one new, one wider; before and after small files were merged."""
+    view = application.view(1)
+    for partition in (0, 1):
+        application.write(10, partition=partition, fields={**view, "gone": "x"})
+    application.write(1, source="only-old", fields={**view, "gone": "x"})
+    load_once(spark, config)
+    application.change(event_schema([*map(widened, VIEW), NEW]))
+    for partition in (0, 1):
+        fields = {**view, "status": 2**40, "new": "y"}
+        application.write(10, partition=partition, fields=fields)
+    load_once(spark, config)
+    closed = load_once(spark, msgspec.structs.replace(config, completeness=LONG_AGO))
+    assert (closed.complete, closed.merged_files) == ([BEGAN], 4)
+
+    rows = rows_of(spark, config, application.topic)
+
+    assert landed(rows) == sorted(application.written)
+    seen = {(row["status"], row["gone"], row["new"]) for row in rows}
+    assert seen == {(200, "x", None), (2**40, None, "y")}
+    assert {(row["host"], row["url"]) for row in rows} == {("web-1", view["url"])}
+    folder = Path(config.root.removeprefix("file://")) / application.topic
+    assert len(list(folder.rglob("part-*"))) == 2
+
+    application.write(1, time=BEGAN + HOUR, fields=fields)
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"header": HeaderColumns.NESTED}, "`header: flat`"),
+        ({"format": FileFormat.ORC}, "`format: parquet`"),
+    ]
+    for change, says in changes:
+        with pytest.raises(LoaderError, match=says):
+            load_once(spark, msgspec.structs.replace(config, **change))
+    assert load_once(spark, config).rows == 1

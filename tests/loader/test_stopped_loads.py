@@ -1,0 +1,112 @@
+"""Whole loads that are stopped at every step of the store, one after the other: each takes up what
+the one before it left, and is stopped one step later, until one reaches its end.
+
+Between them events come: new ones, late ones for hours that were closed, and duplicates.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from client.brokers import Brokers
+from loader.commit.history import History
+from loader.config import Completeness, LoaderConfig
+from loader.hours.ledger_reading import read_watermarks
+from loader.load import run_table
+from loader.store.local import LocalStore
+from loader.surroundings import Request, Surroundings
+from loader.tables import SourceTopic, TableSource
+from schemas.registry_client import RegistryClient
+from tests.broker_process import BrokerProcess
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
+from tests.loader.loads import Listening, rows_of
+from tests.registry_process import RegistryProcess
+
+END = BEGAN + 3 * HOUR
+
+
+@pytest.fixture
+def application(
+    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> Iterator[Application]:
+    made = Application(running_broker.bootstrap, running_registry.url, new_topic, partitions=2)
+    yield made
+    made.close()
+
+
+def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
+    """Whether the load reached its end before that step."""
+    (topic,) = config.topics
+    store = SteppingStore(LocalStore(config.root), At(step, stop))
+    with (
+        Brokers(config.bootstrap, client_id="test") as brokers,
+        closing(RegistryClient(config.registry)) as registry,
+    ):
+        marks = read_watermarks(
+            brokers, registry, LocalStore(config.root), config, topics=[topic], now=END
+        )
+        around = Surroundings(
+            config=config,
+            request=Request(),
+            spark=spark,
+            store=store,
+            registry=registry,
+            watermarks=marks,
+            watcher=Listening(),
+            stopping=threading.Event(),
+            clock=lambda: END / 1000,
+        )
+        table = TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster="local"),))
+        try:
+            outcome = run_table(around, table)
+        except StoppedHere:
+            return False
+    if outcome.error is not None:
+        raise outcome.error
+    return True
+
+
+def write(application: Application, hour: int) -> None:
+    """Events of this hour in both partitions, a late one, and one once more."""
+    application.write(3, time=BEGAN + hour * HOUR)
+    application.write(2, time=BEGAN + hour * HOUR, partition=1)
+    application.write(1, time=BEGAN)
+    source, seq = application.written[-2]
+    application.send(BEGAN, source, seq, partition=1)
+    application.flush()
+
+
+@pytest.mark.slow
+def test_stopped_at_every_step(
+    spark: SparkSession,
+    application: Application,
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    tmp_path: Path,
+) -> None:
+    config = LoaderConfig(
+        root=f"file://{tmp_path}",
+        topics=(application.topic,),
+        brokers=(running_broker.bootstrap,),
+        registry=running_registry.url,
+        completeness=Completeness(settle=0),
+    )
+    step = 0
+    write(application, step % 3)
+    # What is there after a step is there before the next one, too.
+    while not load_up_to(spark, config, 2 * step):
+        step += 1
+        write(application, step % 3)
+    assert step > 10
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    history = History(LocalStore(config.root), application.topic)
+    assert history.unpublished() == []
+    latest = history.latest()
+    assert latest is not None
+    assert all(state.complete >= 0 for state in latest.hours.values())
+    assert sum(state.rows for state in latest.hours.values()) == len(application.written)

@@ -1,0 +1,104 @@
+"""Programs in Java that the tests run, by the jars that Maven resolves for them.
+
+Maven is asked once and puts the jars into its local repository; the class path is remembered below
+`.cache/`, until one of its jars is gone. Where Java, Maven or the network is missing, a program has
+no class path, and says why.
+"""
+
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+CACHE: Final = Path(__file__).resolve().parent.parent / ".cache"
+
+Artifact = tuple[str, str, str]  # group, name, version
+
+
+class JarsUnavailable(Exception):
+    """A program's jars cannot be had here, and why."""
+
+
+class MavenJars:
+    """The jars of `artifacts` and of all they need; `name` is the program's, `folder` the cache's.
+
+    With `alone`, of nothing that they need: for what is loaded beside jars that are there already.
+    Asked for the first time, it may download for minutes; after that it answers at once.
+    """
+
+    def __init__(
+        self, name: str, folder: str, artifacts: Sequence[Artifact], *, alone: bool = False
+    ) -> None:
+        self.name = name
+        self._cache = CACHE / folder
+        self._pom = _pom(artifacts, _NOTHING_ELSE if alone else "")
+
+    @property
+    def classpath(self) -> str | None:
+        """None where it cannot be had."""
+        return self._classpath_or_reason[0]
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no class path."""
+        return self._classpath_or_reason[1]
+
+    @functools.cached_property
+    def _classpath_or_reason(self) -> tuple[str | None, str]:
+        try:
+            return self._resolve(), ""
+        except JarsUnavailable as reason:
+            return None, str(reason)
+
+    def _resolve(self) -> str:
+        for program in ("java", "mvn"):
+            if shutil.which(program) is None:
+                raise JarsUnavailable(f"{program} is not installed")
+        known = self._cache / "classpath"
+        if known.exists():
+            classpath = known.read_text()
+            if all(Path(jar).exists() for jar in classpath.split(":")):
+                return classpath
+        self._cache.mkdir(parents=True, exist_ok=True)
+        # Two processes of tests may ask at the same time.
+        with tempfile.TemporaryDirectory(dir=self._cache) as own:
+            fresh = Path(own) / "classpath"
+            self._ask_maven(Path(own) / "pom.xml", fresh)
+            fresh.replace(known)
+        return known.read_text()
+
+    def _ask_maven(self, pom: Path, classpath: Path) -> None:
+        pom.write_text(self._pom)
+        command = ["mvn", "--quiet", "--batch-mode", f"--file={pom}", "dependency:build-classpath"]
+        options = [f"-Dmdep.outputFile={classpath}", "-Dmdep.includeScope=runtime"]
+        try:
+            run = subprocess.run(
+                [*command, *options], capture_output=True, text=True, timeout=600, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise JarsUnavailable("Maven found no jars within 10 minutes") from None
+        if run.returncode:
+            lines = (run.stdout + run.stderr).strip().splitlines() or ["no output"]
+            raise JarsUnavailable(f"Maven cannot resolve {self.name}'s jars: {lines[0]}")
+
+
+_NOTHING_ELSE: Final = (
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+)
+
+
+def _pom(artifacts: Sequence[Artifact], exclusions: str) -> str:
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version>{exclusions}</dependency>"
+        for group, artifact, version in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>penstock.tests</groupId><artifactId>class-path</artifactId>"
+        "<version>1</version><packaging>pom</packaging>"
+        f"<dependencies>{dependencies}</dependencies></project>\n"
+    )

@@ -1,0 +1,127 @@
+"""`penstock load` as a process: from a broker into files, again and again, and stopped."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import yaml
+
+from tests.broker_process import BrokerProcess
+from tests.loader.application import BEGAN, Application
+from tests.loader.loads import LONG_AGO
+from tests.penstock.running import PENSTOCK, REPOSITORY, running
+from tests.registry_process import RegistryProcess
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+EVENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING|ERROR) [\w.]+ \S.*\n")
+
+
+@pytest.fixture
+def application(
+    running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> Iterator[Application]:
+    made = Application(running_broker.bootstrap, running_registry.url, new_topic)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def config(
+    running_broker: BrokerProcess,
+    running_registry: RegistryProcess,
+    new_topic: str,
+    tmp_path: Path,
+) -> Path:
+    path = tmp_path / "loader.yaml"
+    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK}
+    settings: dict[str, Any] = {
+        "root": f"file://{tmp_path}/root",
+        "topics": [new_topic],
+        "brokers": [running_broker.bootstrap],
+        "registry": running_registry.url,
+        "spark": {"master": "local[2]", "conf": {**conf, "spark.local.dir": str(tmp_path)}},
+        "completeness": {"settle": LONG_AGO.settle, "deadline": LONG_AGO.deadline},
+        "ledger": False,
+    }
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_load_is_stopped_and_others_follow_again_and_again(
+    application: Application, config: Path
+) -> None:
+    application.write(4_000, time=BEGAN)
+    command = [*PENSTOCK, "load", "--config", str(config), "--set", "tasks.records=100"]
+    root = config.parent / "root" / application.topic
+    with running(command) as process:
+        assert process.stderr is not None
+        while b" planned table=" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 130
+        assert b"stopped before anything was committed" in process.stderr.read()
+    assert not root.exists()
+
+    command = [*PENSTOCK, "load", "--config", str(config), "--every", "1s", "--json"]
+    with running(command) as process:
+        output, errors = process.stdout, process.stderr
+        assert output is not None
+        assert errors is not None
+
+        def next_load() -> Any:
+            document = json.loads(output.readline())
+            assert (document["error"], document["exit_code"] in {0, 3}) == (None, True)
+            (table,) = document["tables"]
+            return table
+
+        first = next_load()
+        assert (first["table"], first["rows"], first["dead"]) == (application.topic, 4_000, 0)
+        assert first["ranges"] == [
+            {"topic": application.topic, "partition": 0, "from": 0, "to": 4_000}
+        ]
+        application.write(10, time=BEGAN)
+        while not (table := next_load())["rows"]:
+            pass
+        assert (table["rows"], table["run"] > first["run"]) == (10, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in {0, 130}
+        said = errors.read().decode().splitlines(keepends=True)
+    assert [line for line in said if not EVENT.fullmatch(line)] == []
+    assert any(f"table done table={application.topic} run=" in line for line in said)
+    rows = [pyarrow.parquet.read_metadata(file).num_rows for file in root.rglob("part-*.parquet")]
+    assert sum(rows) == 4_010
+
+
+def test_what_keeps_spark_from_starting_is_one_line(config: Path, tmp_path: Path) -> None:
+    def run(**environment: str) -> tuple[int, str]:
+        ended = subprocess.run(
+            [sys.executable, "-m", "penstock", "load", "--config", str(config)],
+            env={"PATH": str(Path(sys.executable).parent), **environment},
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ended.stdout == ""
+        return ended.returncode, ended.stderr.splitlines()[-1]
+
+    code, said = run(PATH=str(tmp_path), JAVA_HOME="")
+    assert code == 1
+    assert said.startswith("penstock load: Spark needs Java 17 or newer, and there is none on the")
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'Error: no such thing' >&2\nexit 1\n")
+    java.chmod(0o755)
+    code, said = run(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
+    assert code == 7
+    assert said == "penstock load: Spark's JVM did not start: Error: no such thing"

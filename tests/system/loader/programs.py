@@ -1,0 +1,61 @@
+"""`penstock load` as a process of its own, which can be watched and killed."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from loader.config import LoaderConfig, Spark
+from tests.penstock.running import PENSTOCK, REPOSITORY
+
+WITHIN = 200.0
+
+
+class LoadProgram:
+    """Runs with one configuration, as often as that is asked for. Keeps what it needs on disk, and
+    what it says, in a directory of its own."""
+
+    def __init__(
+        self, config: LoaderConfig, directory: Path, *, master: str, conf: Mapping[str, str]
+    ) -> None:
+        self._directory = directory
+        self._path = directory / "loader.yaml"
+        spark = Spark(master=master, conf={**conf, "spark.local.dir": str(directory)})
+        told = msgspec.structs.replace(config, spark=spark)
+        self._path.write_text(yaml.safe_dump(msgspec.to_builtins(told)))
+
+    @property
+    def said(self) -> str:
+        """On stderr, by the last one that was started."""
+        return (self._directory / "said").read_text()
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        with (self._directory / "said").open("w") as said:
+            return subprocess.Popen(
+                [*PENSTOCK, "load", "--config", str(self._path), *options],
+                cwd=REPOSITORY,
+                env={**os.environ, "XDG_CACHE_HOME": str(self._directory / "cache")},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
+
+    def run(self, *options: str) -> tuple[int, str]:
+        """Exit code, and what it prints."""
+        with self.start(*options) as process:
+            try:
+                output, _ = process.communicate(timeout=WITHIN)
+            finally:
+                process.kill()
+        return process.returncode, output
+
+
+def reported(table: str) -> dict[str, Any]:
+    """The report's only row, by its heads."""
+    heads, row = (line.split() for line in table.splitlines())
+    return dict(zip(heads, row, strict=False))

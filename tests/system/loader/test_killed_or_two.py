@@ -1,0 +1,92 @@
+"""A driver that is killed at any moment, and two that are at work at the same time.
+
+Loaders on two hosts do not see each other's lock. Here they do not because each spells the root in
+its own way.
+"""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from loader.commit.history import History
+from loader.config import LoaderConfig, Tasks
+from loader.errors import RunTaken
+from loader.load import load
+from loader.outcomes import TableOutcome
+from loader.store.local import LocalStore
+from loader.surroundings import Request
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.loads import Listening, load_once, rows_of
+from tests.system.loader.programs import LoadProgram
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+# Steps that a load tells of, and how long after the last of them, at most, it is killed: while it
+# lands slices, while it counts rows and commits, while it publishes and closes hours.
+MOMENTS = ((1, 2.0), (2, 0.3), (4, 0.1))
+
+
+@pytest.fixture
+def small(config: LoaderConfig) -> LoaderConfig:
+    """Many tasks, and hours that are closed at once."""
+    return msgspec.structs.replace(config, tasks=Tasks(records=100))
+
+
+def there_once(spark: SparkSession, config: LoaderConfig, application: Application) -> None:
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    history = History(LocalStore(config.root), application.topic)
+    latest = history.latest()
+    assert latest is not None
+    assert sum(state.rows for state in latest.hours.values()) == len(application.written)
+    assert history.unpublished() == []
+
+
+def steps(program: LoadProgram) -> int:
+    """How many the load that was started last has told of, from its plan on."""
+    return program.said.count(" table=")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_driver_is_killed_at_any_moment(
+    spark: SparkSession, application: Application, small: LoaderConfig, tmp_path: Path
+) -> None:
+    chance = random.Random(random.SystemRandom().getrandbits(32))
+    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK}
+    program = LoadProgram(small, tmp_path, master="local[2]", conf=conf)
+    for turn, (told, seconds) in enumerate(MOMENTS):
+        application.write(500, time=BEGAN + turn * HOUR, step=20)
+        application.write(500, time=BEGAN, step=20, partition=1)
+        with program.start() as killed:
+            while steps(program) < told and killed.poll() is None:
+                time.sleep(0.002)
+            time.sleep(chance.random() * seconds)
+            killed.kill()
+        assert "table done" not in program.said or told > 2
+    # What is left of the last one's JVM may still be at it.
+    load_once(spark, small)
+    there_once(spark, small, application)
+    assert load_once(spark, small).did_nothing
+
+
+def test_two_on_a_table(spark: SparkSession, application: Application, small: LoaderConfig) -> None:
+    other = msgspec.structs.replace(small, root=small.root.replace("///", "///./"))
+
+    def one_load(config: LoaderConfig) -> TableOutcome:
+        (outcome,) = load(config, Request(), spark, Listening())
+        return outcome
+
+    with ThreadPoolExecutor(2) as threads:
+        for turn in range(2):
+            application.write(500, time=BEGAN + turn * HOUR, step=20)
+            application.write(500, time=BEGAN, step=20, partition=1)
+            both = list(threads.map(one_load, [small, other]))
+            assert {type(each.error) for each in both} <= {type(None), RunTaken}, both
+            assert any(each.error is None for each in both)
+    load_once(spark, small)
+    there_once(spark, small, application)
+    assert load_once(spark, small).did_nothing

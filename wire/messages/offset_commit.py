@@ -1,0 +1,63 @@
+"""OffsetCommit (key 8): how far a consumer group has come, told to the group's coordinator.
+
+Spoken to Apache Kafka only: Penstock's brokers do not serve it yet.
+"""
+
+from dataclasses import dataclass
+
+from wire.codec import Api
+from wire.errors import ErrorCode
+
+NO_GENERATION = -1  # of who belongs to no group and only keeps its offsets under the name of one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitRequestPartition:
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitRequestTopic:
+    name: str
+    partitions: tuple[OffsetCommitRequestPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitRequest:
+    group_id: str
+    generation_id_or_member_epoch: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_time: int = -1
+    topics: tuple[OffsetCommitRequestTopic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitResponsePartition:
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitResponseTopic:
+    name: str
+    partitions: tuple[OffsetCommitResponsePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitResponse:
+    throttle_time: int = 0
+    topics: tuple[OffsetCommitResponseTopic, ...]
+
+
+API = Api(
+    key=8,
+    name="OffsetCommit",
+    versions=range(2, 9),
+    request=OffsetCommitRequest,
+    response=OffsetCommitResponse,
+    served=False,
+)
