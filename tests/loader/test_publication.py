@@ -156,7 +156,8 @@ def test_what_the_ledger_was_owed_comes_in_the_order_of_the_runs(
         assert told is not None
         decoder = Decoder(registry.schema, built_in(LEDGER))
         with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
-            found = [decoder.decode(each.record.value or b"") for each in consumer]
-        mine = [each for each in found if each["header"]["source"] == told.source]
+            values = [each.record.value or b"" for each in consumer]
+        # Others write there too, under schemas that this registry does not know.
+        mine = [decoder.decode(value) for value in values if told.source.encode() in value]
         assert [each["run"] for each in mine] == [1, 2, 3]
         assert [each["header"]["seq"] for each in mine] == [0, 1, 2]
