@@ -8,8 +8,8 @@ import click
 from penstock.failures import Failed
 
 _OURS = {
-    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader"),
-    *("client", "cluster", "schemas", "serving", "wire"),
+    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader", "audit"),
+    *("ledger", "client", "cluster", "schemas", "serving", "wire"),
 }
 
 

@@ -24,7 +24,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LAYERS = [
     "penstock",
     "pyspark_penstock",
-    "agent | broker | registry | loader",
+    "agent | broker | registry | loader | audit",
+    "ledger",
     "client",
     "cluster | schemas",
     "serving | wire",

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
-    *("agent", "broker", "client", "cluster", "loader"),
+    *("agent", "audit", "broker", "client", "cluster", "ledger", "loader"),
     *("registry", "schemas", "serving", "wire"),
 )
 

@@ -1,0 +1,317 @@
+"""The JSON that `/api/v1` answers with: its shapes, from which the OpenAPI description is made.
+
+Times are milliseconds since 1970 UTC; -1 or an empty text where something is not known. Lists that
+can be long come in pages.
+"""
+
+import msgspec
+
+from audit.verdicts import Finding, State, Wait, WindowVerdict
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class Page(_Answer):
+    """Where in a list the items are."""
+
+    page: int  # from 1 on
+    size: int
+    total: int
+
+
+class TopicRow(_Answer):
+    """A topic in the overview. `counts` and `states` are by hour, the oldest first."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    state: State
+    events: int
+    missing: int
+    excess: int
+    pending_windows: int
+    findings: int  # that nobody has accepted
+    agents: int
+    agents_behind: int
+    last_event: int
+    from_hour: int
+    counts: list[int]
+    states: list[State]
+    waits: str  # for what, in words; empty if for nothing
+
+
+class Topics(_Answer):
+    """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
+
+    now: int
+    as_of: int  # up to when the ledger has been read
+    by_state: dict[str, int]  # how many topics there are of each, whatever is searched for
+    clusters: list[str]
+    alerts: int  # that are raised
+    page: Page
+    items: list[TopicRow]
+
+
+class TierTotals(_Answer):
+    """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
+    bounds; -1 where they are not known."""
+
+    tier: str
+    destination: str
+    events: int
+    bytes: int
+    crc_sum: int
+    late: int
+    duplicates: int
+    dead: int
+    p50: int = -1
+    p95: int = -1
+    p99: int = -1
+    max: int = -1
+
+
+class Flow(_Answer):
+    """Where every line went: read = shipped + filtered + dead + lost, exactly, where the number of
+    lost ones is known. `shipped` counts lines, of which one or several make an event."""
+
+    read: int
+    shipped: int
+    filtered: int
+    dead: int
+    lost: int
+    lost_bytes: int
+    events: int  # that these lines became
+
+
+class TopicAnswer(_Answer):
+    """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
+    together, each `step` milliseconds long."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    former_ids: list[str]  # topics of that name that were deleted
+    state: State
+    now: int
+    as_of: int
+    from_time: int
+    to_time: int
+    step: int
+    tiers: list[TierTotals]
+    flow: Flow
+    cells: list[WindowVerdict]
+    findings: list[Finding]  # the first hundred
+    findings_total: int
+    waits: list[Wait]  # the first hundred
+    waits_total: int
+
+
+class Findings(_Answer):
+    """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`; without a topic, all."""
+
+    page: Page
+    items: list[Finding]
+    topics: list[str]  # of each item, as cluster/topic
+
+
+class HostRow(_Answer):
+    """A host's part of a topic."""
+
+    host: str
+    agents: list[str]
+    files: int
+    shipped: int  # events
+    landed: int
+    missing: int
+    lost_bytes: int
+    filtered: int
+    dead: int
+    last: int
+    state: State
+
+
+class Hosts(_Answer):
+    """`/api/v1/hosts?cluster&topic&search&page&size`: those with faults first."""
+
+    page: Page
+    items: list[HostRow]
+
+
+class SourceRow(_Answer):
+    """One incarnation of a file. `missing` are seqs as [first, next], `missing_bytes` likewise."""
+
+    source: str
+    path: str
+    agent: str
+    host: str
+    shipped: list[tuple[int, int]]
+    landed: list[tuple[int, int]]
+    missing: list[tuple[int, int]]
+    missing_bytes: list[tuple[int, int]]
+    position: int
+    finished: bool
+    lost_bytes: int
+    filtered: int
+    dead: int
+    last: int
+    state: State
+    words: list[str]
+
+
+class Sources(_Answer):
+    """`/api/v1/sources?cluster&topic&host&search&page&size`: those with faults first."""
+
+    page: Page
+    items: list[SourceRow]
+
+
+class AgentRow(_Answer):
+    agent: str
+    host: str
+    cluster: str
+    version: str
+    topics: list[str]
+    lag_bytes: int
+    heard: int
+    until: int  # of the topic that is furthest behind
+    state: str  # ok, behind, silent, never, retired
+    reason: str  # why it is retired
+
+
+class Agents(_Answer):
+    """`/api/v1/agents?cluster&state&search&sort&page&size`"""
+
+    by_state: dict[str, int]
+    page: Page
+    items: list[AgentRow]
+
+
+class LoadRow(_Answer):
+    """What one run committed of one topic."""
+
+    destination: str
+    cluster: str
+    topic: str
+    run: int
+    time: int
+    rows: int
+    bytes: int
+    late: int
+    duplicates: int
+    dead: int
+    partitions: int
+    rebuilt: bool
+
+
+class HourRow(_Answer):
+    """An hour of a topic at one destination."""
+
+    hour: int
+    state: State
+    events: int  # that brokers have, or agents where no broker counts
+    rows: int
+    checked: int  # when its files were last compared with what was committed; -1: never
+    words: str
+
+
+class Loads(_Answer):
+    """`/api/v1/loads?cluster&topic&destination&page&size`; `hours` only for one topic."""
+
+    destinations: list[str]
+    page: Page
+    items: list[LoadRow]
+    hours: list[HourRow]
+
+
+class BrokerRow(_Answer):
+    cluster: str
+    id: int
+    address: str
+    rack: str
+    controller: bool
+    partitions: int
+    leads: int
+    counted: int  # when its last ledger entry was written; -1: it writes none
+
+
+class ConsumerRow(_Answer):
+    """How far somebody has read a topic."""
+
+    cluster: str
+    consumer: str  # the root that a loader writes to, or a group
+    topic: str
+    partitions: int
+    lag: int  # offsets
+    read: int  # when it last said so
+
+
+class Brokers(_Answer):
+    """`/api/v1/brokers?cluster`; `unreachable` says why a cluster could not be asked."""
+
+    brokers: list[BrokerRow]
+    consumers: list[ConsumerRow]
+    unreachable: dict[str, str]
+
+
+class AlertRow(_Answer):
+    kind: str  # missing, duplicated, changed, late, silent
+    cluster: str
+    topic: str  # empty with silent
+    host: str
+    words: str
+    raised: int
+    resolved: int  # -1: it still holds
+
+
+class Alerts(_Answer):
+    """`/api/v1/alerts?state&page&size`"""
+
+    page: Page
+    items: list[AlertRow]
+
+
+class TopicReport(_Answer):
+    """A topic between two times, as `penstock report` shows it."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    state: State
+    tiers: list[TierTotals]
+    flow: Flow
+    missing: int
+    excess: int
+    unclaimed: int
+    findings: list[Finding]  # the first thousand
+    findings_total: int
+    waits: list[Wait]
+    waits_total: int
+
+
+class Report(_Answer):
+    """`/api/v1/report?cluster&topic&from&to`"""
+
+    state: State
+    from_time: int
+    to_time: int
+    now: int
+    as_of: int
+    topics: list[TopicReport]
+
+
+class HourGate(_Answer):
+    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers are done with an hour and
+    nothing of it is missing there. Whoever asks knows himself what he has read."""
+
+    complete: bool
+    by: str  # how that is known, in words
+    missing: str  # for what it waits, or what is missing, in words; the same while it is the same
+    names: list[str]  # of hosts
+
+
+class Problem(_Answer):
+    """Any answer with another status than 200."""
+
+    error: str

@@ -1,0 +1,210 @@
+"""What is known of one topic and a stretch of time, as values: what the store hands to those who
+judge (audit/reconciling). Pure.
+
+Times are milliseconds since 1970 UTC. Intervals are half-open pairs, ascending, and do not touch.
+All that is said in several entries is summed or united already.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+Interval = tuple[int, int]
+Intervals = tuple[Interval, ...]
+
+
+class TierKind(StrEnum):
+    """As the ledger names them."""
+
+    AGENT = "agent"
+    BROKER = "broker"
+    MIRROR = "mirror"
+    HDFS = "hdfs"
+
+
+class Tier(NamedTuple):
+    """One of the places that events pass. Several roots of files are several tiers."""
+
+    kind: TierKind
+    destination: str = ""
+
+
+class TopicKey(NamedTuple):
+    """Which topic. One that was deleted and made again is another one."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+
+
+class Sums(NamedTuple):
+    """Of one window at one tier. With hdfs, what a rebuilt hour has replaced is not in it."""
+
+    events: int = 0
+    bytes: int = 0
+    crc_sum: int = 0
+    late: int = 0
+    duplicates: int = 0  # dropped by the loader: the row was there already
+    dead: int = 0  # dead-lettered by the loader
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What lies in one window of event time. `filtered`, `dead`, `lost` are lines that an agent
+    did not ship, by when it said so; -1 in `lost_events` if nobody can know how many."""
+
+    start: int
+    length: int
+    sums: Mapping[Tier, Sums]
+    filtered: int = 0
+    dead: int = 0
+    lost_events: int = 0
+    lost_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Which offsets each tier has spoken of."""
+
+    number: int
+    claimed: Mapping[Tier, Intervals]
+
+
+class Span(NamedTuple):
+    """Offsets of a partition that one tier has spoken of and a later one has not, as far as is
+    known: between `first` and `next_offset`, events of windows from `from_time` to `to_time`."""
+
+    tier: Tier
+    partition: int
+    first: int
+    next_offset: int
+    from_time: int
+    to_time: int
+    events: int
+
+
+class Stretch(NamedTuple):
+    """Part of one batch, as its agent spoke of it: which events of which file lie where."""
+
+    source: str
+    partition: int
+    first: int  # offset
+    seq: int
+    events: int
+    position: int  # -1: not known
+    end_position: int
+    from_time: int  # windows that these events may be in
+    to_time: int
+
+
+class Lost(NamedTuple):
+    """Bytes of a file that were gone before they were read."""
+
+    source: str
+    seq: int  # of the next event after it
+    position: int
+    end_position: int
+    lines: int  # -1: nobody knows
+    bytes: int
+    reason: str
+    time: int  # when the agent said so
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One incarnation of a file, of which something is not as it should be, or not yet known to be.
+    `shipped` and `landed` are seqs."""
+
+    source: str
+    agent: str
+    host: str
+    path: str
+    shipped: Intervals
+    landed: Mapping[Tier, Intervals]
+    stretches: Sequence[Stretch] = ()  # of what is shipped and has not landed
+    lost: Sequence[Lost] = ()
+    finished_events: int = -1  # how many it had in all, once that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Somebody who is expected to ship to the topic. `until` is up to when everything is
+    acknowledged; 0 if nothing was promised yet. Of a host of the inventory that was never heard,
+    `agent` is empty and `heard` 0."""
+
+    agent: str
+    host: str
+    until: int
+    heard: int
+    required_until: int | None = None  # retired: nothing is expected from then on
+
+
+class Hole(NamedTuple):
+    """Entries of a journal that are missing, although later ones are there. `from_time` and
+    `to_time` are of the entries around it."""
+
+    journal: str
+    tier: TierKind
+    host: str
+    seq: int
+    count: int
+    from_time: int
+    to_time: int
+
+
+class FileFault(NamedTuple):
+    """A landed file that is not as it was committed."""
+
+    tier: Tier
+    path: str
+    hour: int
+    fault: str  # missing, extra, changed, other
+    committed_rows: int
+    found_rows: int
+
+
+class Damage(NamedTuple):
+    """A batch that can be read and is not what was written."""
+
+    partition: int
+    first: int
+    count: int
+    reason: str
+
+
+class Acceptance(NamedTuple):
+    """A fault that an operator knows of. What is given must all apply; see docs/events.md."""
+
+    partition: int  # -1: any
+    offsets: Intervals  # empty: any
+    seqs: Mapping[str, Intervals]  # by source or journal; empty: any
+    bytes: Mapping[str, Intervals]  # by source: where a run was given by its bytes
+    host: str
+    from_time: int | None
+    to_time: int | None
+    reason: str
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPicture:
+    """One topic between two times. `windows` are those in which anything is known to have happened,
+    ascending. `partitions`, `open`, `sources` are not cut to these times."""
+
+    key: TopicKey
+    from_time: int
+    to_time: int
+    now: int
+    tiers: tuple[Tier, ...]  # that are expected of this topic: agent, broker, hdfs …, in this order
+    windows: Sequence[Window]
+    partitions: Sequence[Partition]
+    open: Sequence[Span]
+    sources: Sequence[Source]
+    agents: Sequence[Agent]
+    holes: Sequence[Hole] = ()
+    file_faults: Sequence[FileFault] = ()
+    damaged: Sequence[Damage] = ()
+    accepted: Sequence[Acceptance] = ()
+    grace_millis: int = 60_000  # how long a statement may be under way
+    names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal

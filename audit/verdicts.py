@@ -1,0 +1,115 @@
+"""What is said of a topic, its windows and its faults. Values that are shown as they are.
+
+A window is in one state, the worst of what holds for it: changed, duplicated, missing, pending,
+complete. What an operator has accepted is shown, and counts as complete.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from audit.picture import Sums, Tier, TopicKey
+
+
+class State(StrEnum):
+    """The worst last."""
+
+    COMPLETE = "complete"
+    PENDING = "pending"
+    MISSING = "missing"
+    DUPLICATED = "duplicated"
+    CHANGED = "changed"
+
+    @property
+    def severity(self) -> int:
+        return _ORDER.index(self)
+
+
+_ORDER = list(State)
+
+
+class Kind(StrEnum):
+    """What is wrong."""
+
+    LOST = "lost"  # gone before it was read
+    MISSING = "missing"  # at a tier, although an earlier one has it
+    DUPLICATED = "duplicated"
+    CHANGED = "changed"
+    UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
+    UNNAMED = "unnamed"  # the sums differ, and nobody knows which events it is about
+
+    @property
+    def state(self) -> State:
+        return {"duplicated": State.DUPLICATED, "changed": State.CHANGED}.get(self, State.MISSING)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, with every name that is known. What is not known is -1 or empty."""
+
+    kind: Kind
+    words: str  # in one sentence, for a person
+    tier: str = ""  # at which it shows
+    destination: str = ""
+    host: str = ""
+    agent: str = ""
+    path: str = ""  # a log file's, or with a fault of a landed file that one's
+    source: str = ""
+    seq: int = -1
+    events: int = -1
+    position: int = -1
+    end_position: int = -1
+    partition: int = -1
+    offset: int = -1
+    offsets: int = -1  # how many
+    from_time: int = -1  # windows that it may be about
+    to_time: int = -1
+    accepted: str = ""  # why, if somebody has accepted it
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """What a window still waits for."""
+
+    on: str  # agent, broker, hdfs, ledger
+    words: str
+    host: str = ""
+    agent: str = ""
+    since: int = -1  # up to when it is there
+
+
+class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums by tier, in the order of the picture's tiers. What does not add up from one tier to the
+    next is in `missing` and `excess`, and nowhere else."""
+
+    start: int
+    length: int
+    state: State
+    sums: list[Sums]
+    missing: int = 0  # events that an earlier tier has and a later one lacks
+    excess: int = 0  # events that a later tier has more often than an earlier one
+    unclaimed: int = 0  # events of brokers that no agent speaks of: other producers
+    changed: bool = False
+    late: int = 0
+    duplicates: int = 0  # that the loader dropped
+    dead: int = 0  # of agents and loader
+    filtered: int = 0
+    lost: int = 0  # lines; -1 if nobody can know how many
+    waits: list[str] = []  # kinds of waits: agent, broker, hdfs, ledger
+    accepted: bool = False  # there is a fault, and it is accepted
+
+
+class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic between two times."""
+
+    key: TopicKey
+    from_time: int
+    to_time: int
+    tiers: list[Tier]
+    state: State
+    windows: list[WindowVerdict]
+    findings: list[Finding]
+    waits: list[Wait]
+
+
+def worst(states: Sequence[State]) -> State:
+    return max(states, key=lambda each: each.severity, default=State.COMPLETE)
