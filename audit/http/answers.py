@@ -52,6 +52,7 @@ class Topics(_Answer):
     alerts: int  # that are raised
     page: Page
     items: list[TopicRow]
+    notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
 
 
 class TierTotals(_Answer):
