@@ -55,6 +55,7 @@ def _hadoop() -> str:
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
+    print(f"chromium      {_found('chromium', 'chromium')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
