@@ -1,0 +1,114 @@
+"""Sets of whole numbers (offsets, seqs, bytes, times) as intervals: half-open pairs, ascending,
+that neither overlap nor touch. Whatever is returned here is of that form, so equal sets are equal
+values. `merged` takes pairs as they come; everything else relies on the form.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+
+from audit.picture import Interval, Intervals
+
+
+def merged(pairs: Iterable[Interval]) -> Intervals:
+    """What lies in any of these pairs, which may come in any order, overlap, or be empty."""
+    found: list[Interval] = []
+    end = 0
+    for first, after in sorted(pairs):
+        if after <= first:
+            continue
+        if found and first <= end:
+            if after > end:
+                found[-1] = (found[-1][0], after)
+                end = after
+        else:
+            found.append((first, after))
+            end = after
+    return tuple(found)
+
+
+def union(*sets: Intervals) -> Intervals:
+    """What lies in any of them."""
+    some = [each for each in sets if each]
+    if len(some) == 1:
+        return some[0]
+    return merged(pair for each in some for pair in each)
+
+
+def intersection(one: Intervals, other: Intervals) -> Intervals:
+    """What lies in both."""
+    found: list[Interval] = []
+    mine = theirs = 0
+    while mine < len(one) and theirs < len(other):
+        first = max(one[mine][0], other[theirs][0])
+        after = min(one[mine][1], other[theirs][1])
+        if first < after:
+            found.append((first, after))
+        if one[mine][1] <= other[theirs][1]:
+            mine += 1
+        else:
+            theirs += 1
+    return tuple(found)
+
+
+def minus(one: Intervals, other: Intervals) -> Intervals:
+    """What lies in one and not in the other."""
+    if not other or not one or one == other:
+        return () if one == other else one
+    found: list[Interval] = []
+    at = 0
+    for begin, after in one:
+        first = begin
+        while at < len(other) and other[at][1] <= first:
+            at += 1
+        look = at
+        while look < len(other) and other[look][0] < after:
+            if other[look][0] > first:
+                found.append((first, other[look][0]))
+            first = other[look][1]
+            look += 1
+        if first < after:
+            found.append((first, after))
+    return tuple(found)
+
+
+def covers(one: Intervals, other: Intervals) -> bool:
+    """Whether all of the other lies in one."""
+    for first, after in other:
+        at = bisect_right(one, first, key=_first) - 1
+        if at < 0 or one[at][1] < after:
+            return False
+    return True
+
+
+def has(one: Intervals, number: int) -> bool:
+    """Whether the number lies in it."""
+    at = bisect_right(one, number, key=_first) - 1
+    return at >= 0 and number < one[at][1]
+
+
+def touches(one: Intervals, first: int, after: int) -> bool:
+    """Whether anything from first on and before the other number lies in it."""
+    at = bisect_right(one, first, key=_first) - 1
+    if at >= 0 and one[at][1] > first:
+        return first < after
+    return at + 1 < len(one) and one[at + 1][0] < after
+
+
+def size(one: Intervals) -> int:
+    """How many numbers lie in it."""
+    return sum(after - first for first, after in one)
+
+
+def upto(one: Intervals) -> int:
+    """The number after the greatest in it; 0 if there is none."""
+    return one[-1][1] if one else 0
+
+
+def gaps(one: Intervals) -> Intervals:
+    """What lies between its parts."""
+    return tuple((before[1], after[0]) for before, after in pairwise(one))
+
+
+def _first(pair: Interval) -> int:
+    return pair[0]
