@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyruhvro
 
-from loader.hours.agents import AgentSaid, Beat, HostRetired, Said
+from ledger.agents import AgentSaid, Beat, HostRetired, Said
 from schemas.event_schemas import LEDGER
 from schemas.parsing import AvroSchema
 from wire.batch import HEADER_SIZE

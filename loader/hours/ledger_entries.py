@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from client.fetcher import Batch
-from loader.hours.agents import AgentSaid, Beat, HostRetired, Said
+from ledger.agents import AgentSaid, Beat, HostRetired, Said
 from loader.hours.ledger_columns import VERSION, ColumnsOfLedger, Frames, Gathered, NotTogether
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage

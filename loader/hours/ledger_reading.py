@@ -15,7 +15,7 @@ from client.metadata import Topic
 from client.offsets import offsets_at, offsets_of
 from client.partition_reader import PartitionReader
 from loader.config import LEDGER_TOPIC, LoaderConfig
-from loader.hours.agents import Agents
+from ledger.agents import Agents
 from loader.hours.ledger_entries import LedgerEntries, Lookup
 from loader.hours.watermark_cache import LedgerRead, cache_path, from_bytes, to_bytes
 from loader.hours.watermarks import TopicEnd, Watermarks

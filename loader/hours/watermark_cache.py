@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from loader.hours.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.agents import Agent, Agents, Beat, HostRetired, Left
 from loader.store.store import PENSTOCK
 
 VERSION: Final = 1

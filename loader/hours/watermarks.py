@@ -19,7 +19,7 @@ from heapq import merge
 from typing import Final
 
 from loader.config import SETTLE_SECONDS
-from loader.hours.agents import Agents, Behind
+from ledger.agents import Agents, Behind
 from loader.hours.completeness import Complete, Verdict, Waiting
 from loader.manifests import TopicState
 from loader.tables import HOUR_MILLIS, Hour

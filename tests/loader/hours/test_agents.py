@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.hours.agents import LEFT_MILLIS, Agents, AgentSaid, Beat, Behind, HostRetired
+from ledger.agents import LEFT_MILLIS, Agents, AgentSaid, Beat, Behind, HostRetired
 
 
 def beat(until: int, *topics: str) -> Beat:

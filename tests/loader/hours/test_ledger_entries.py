@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.fetcher import Batch
-from loader.hours.agents import Agents, AgentSaid, Beat, HostRetired
+from ledger.agents import Agents, AgentSaid, Beat, HostRetired
 from loader.hours.ledger_columns import ColumnsOfLedger, Frames, NotTogether
 from loader.hours.ledger_entries import GATHERED_BYTES, LedgerEntries
 from schemas.event_schemas import LEDGER, LOG_LINE, built_in

@@ -13,7 +13,7 @@ from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from loader.config import LEDGER_TOPIC, LoaderConfig
-from loader.hours.agents import Agent, Agents, Beat
+from ledger.agents import Agent, Agents, Beat
 from loader.hours.ledger_reading import lookup_at, read_ledger, read_watermarks, topic_ends
 from loader.hours.watermark_cache import LedgerRead, cache_path
 from loader.hours.watermarks import TopicEnd

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.hours.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.agents import Agent, Agents, Beat, HostRetired, Left
 from loader.hours.watermark_cache import LedgerRead, cache_path, from_bytes, to_bytes
 
 millis = st.integers(-1, 2**53)

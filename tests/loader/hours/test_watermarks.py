@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from loader.hours.agents import Agents, AgentSaid, Beat, HostRetired
+from ledger.agents import Agents, AgentSaid, Beat, HostRetired
 from loader.hours.completeness import Complete, Completeness, Verdict, Waiting
 from loader.hours.watermarks import MOST_NAMES, TopicEnd, Watermarks
 from loader.manifests import PartitionState, TopicState

@@ -1,0 +1,139 @@
+"""Entries of the ledger out of record batches, many at once, as columns.
+
+A heartbeat is a batch of its own with one record, and a night of a large fleet has millions of
+them. So batches are gathered and read together, natively (columns.py). Where that is not possible
+they are read one by one, with all care.
+
+Entries that cannot be read, or are of a later version, are left out and counted.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from client.fetcher import Batch
+from ledger.columns import ColumnsOfLedger, columns_of, no_entries
+from ledger.frames import Frames, Gathered, NotTogether
+from ledger.names import VERSION
+from schemas.envelope import Decoder, split
+from schemas.errors import BadMessage
+from schemas.event_schemas import LEDGER, built_in
+from schemas.parsing import AvroSchema
+from wire.errors import BatchError
+from wire.records import records
+
+GATHERED_BYTES: Final = 8 * 1024 * 1024
+_FEW: Final = 16  # batches that are read one by one, if they cannot be read together
+_MOST_PRODUCERS: Final = 1_000_000
+
+log = logging.getLogger(__name__)
+
+Lookup = Callable[[int], AvroSchema | None]
+
+
+class LedgerEntries:
+    """`add` batches in the order of a partition, and take what they say, as columns of
+    `LEDGER_TYPE`. One thread."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        """`lookup` says which schema has an id, None if none has; what it raises passes through."""
+        self.left_out = 0
+        self._lookup = lookup
+        self._decoder = Decoder(lookup, built_in(LEDGER))
+        self._columns: dict[int, ColumnsOfLedger | None] = {}  # by schema
+        self._schema_of: dict[int, int] = {}  # by producer: what it wrote with last
+        self._usual = -1
+        self._gathered: list[Gathered] = []
+        self._bytes = 0
+
+    def add(self, batch: Batch) -> pa.StructArray | None:
+        """What was gathered, once it is much."""
+        header, data = batch.header, bytes(batch.data)
+        self._gathered.append((header.producer_id, header.codec, header.record_count, data))
+        self._bytes += len(data)
+        return self.take() if self._bytes >= GATHERED_BYTES else None
+
+    def forget(self) -> None:
+        """What was added and not taken: it will come again."""
+        self._gathered, self._bytes = [], 0
+
+    def take(self) -> pa.StructArray:
+        """All that was added since: each journal's entries in their order."""
+        gathered, self._gathered, self._bytes = self._gathered, [], 0
+        if self._usual < 0:
+            self._usual = _schema_of_first(gathered)
+        found: list[pa.StructArray] = []
+        for schema_id, batches in self._by_schema(gathered).items():
+            found += self._together(self._columns_of(schema_id), batches)
+        bodies = [self._known(body) for body in found if len(body)]
+        return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
+
+    def _by_schema(self, batches: list[Gathered]) -> Mapping[int, list[Gathered]]:
+        """As far as it can be guessed: a producer goes on with the schema that it had."""
+        found: defaultdict[int, list[Gathered]] = defaultdict(list)
+        for batch in batches:
+            found[self._schema_of.get(batch[0], self._usual)].append(batch)
+        return found
+
+    def _together(
+        self, columns: ColumnsOfLedger | None, batches: Sequence[Gathered]
+    ) -> list[pa.StructArray]:
+        """If not all of them together, then what is good of them in halves."""
+        if columns is None or len(batches) <= _FEW:
+            return [columns_of([entry for batch in batches for entry in self._one_by_one(batch)])]
+        try:
+            return [columns.read(Frames.of(batches))]
+        except NotTogether:
+            half = len(batches) // 2
+            first = self._together(columns, batches[:half])
+            return first + self._together(columns, batches[half:])
+
+    def _columns_of(self, schema_id: int) -> ColumnsOfLedger | None:
+        if schema_id not in self._columns:
+            schema = self._lookup(schema_id) if schema_id >= 0 else None
+            self._columns[schema_id] = ColumnsOfLedger.of(schema, schema_id) if schema else None
+        return self._columns[schema_id]
+
+    def _one_by_one(self, batch: Gathered) -> Iterator[Mapping[str, Any]]:
+        producer, _, count, data = batch
+        try:
+            found = [record.value or b"" for record in records(data)]
+        except BatchError as error:
+            self._count(count, str(error))
+            return
+        for value in found:
+            try:
+                entry = self._decoder.decode(value)
+            except BadMessage as error:
+                self._count(1, str(error))
+                continue
+            if len(self._schema_of) >= _MOST_PRODUCERS:
+                self._schema_of.clear()
+            self._schema_of[producer] = split(value)[0]
+            yield entry
+
+    def _known(self, body: pa.StructArray) -> pa.StructArray:
+        """Without those that mean something that is not known here."""
+        known = pc.less_equal(body.field("version"), VERSION)
+        later = len(body) - (pc.sum(known).as_py() or 0)
+        self._count(later)
+        return body.filter(known) if later else body
+
+    def _count(self, entries: int, why: str = "they are of a later version") -> None:
+        if entries and not self.left_out:
+            log.warning("entries of the ledger are left out error=%r", why)
+        self.left_out += entries
+
+
+def _schema_of_first(batches: Iterable[Gathered]) -> int:
+    """Of the first that has one; -1 if none has."""
+    for *_, data in batches:
+        try:
+            return split(next(records(data)).value or b"")[0]
+        except (BatchError, BadMessage, StopIteration):
+            continue
+    return -1

@@ -1,0 +1,144 @@
+"""A cluster's `_audit`, read to its present end from where it was read to before.
+
+What is read comes in chunks, each with the positions up to which everything has been handed out:
+who folds a chunk and keeps its positions in one transaction has every entry once, whatever is
+killed. Where nothing is new nothing is handed out, and two small questions were asked.
+
+`_audit` may be another one than was read before: it was deleted and made again, or was lost with
+its brokers, or the cluster is another. Then it is read from its beginning, and the first chunk says
+so: `restarted`. Entries may be gone before they were read here: then the first chunk says `gap`.
+Every entry of a journal that is read twice so is the same entry; whoever folds must not mind.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from client.brokers import Brokers
+from client.metadata import Topic
+from client.offsets import offsets_at
+from client.partition_reader import PartitionReader
+from ledger.entries import LedgerEntries, Lookup
+from ledger.names import LEDGER_TOPIC
+from schemas.errors import InvalidSchema, RegistryRefused
+from schemas.parsing import AvroSchema
+from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from wire.messages.list_offsets import EARLIEST, LATEST
+
+# Its batches are small, and so many at once that Python's garbage collector has work with them.
+_FETCH_BYTES: Final = 1024 * 1024
+
+
+class LedgerPositions(msgspec.Struct, frozen=True):
+    """Up to where which `_audit` was read. The topic's id is empty where there are none, and where
+    nothing was read yet."""
+
+    cluster_id: str = ""
+    topic_id: str = ""
+    offsets: dict[int, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Entries as `ledger.columns.LEDGER_TYPE`, maybe none, and where they end."""
+
+    body: pa.StructArray
+    positions: LedgerPositions
+    left_out: int = 0  # entries that could not be read, or are of a later version
+    restarted: bool = False  # `positions` are of another `_audit` than those that were given
+    gap: bool = False  # entries between the positions that were given and these are gone
+
+
+def lookup_at(registry: RegistryClient) -> Lookup:
+    """The schema of an id; none if it is not there, or not Avro."""
+
+    def lookup(schema_id: int) -> AvroSchema | None:
+        try:
+            return registry.schema(schema_id)
+        except InvalidSchema:
+            return None
+        except RegistryRefused as error:
+            if error.code == SCHEMA_NOT_FOUND:
+                return None
+            raise
+
+    return lookup
+
+
+def id_of(topic: Topic) -> str:
+    return "" if topic.id is None else str(topic.id)
+
+
+class LedgerReader:
+    """Reads one cluster's `_audit`, again and again. One thread."""
+
+    def __init__(self, brokers: Brokers, lookup: Lookup) -> None:
+        """`lookup` says which schema has an id: see `lookup_at`."""
+        self._brokers = brokers
+        self._entries = LedgerEntries(lookup)
+        self._handed_out = 0  # of what was left out
+
+    def read(self, positions: LedgerPositions) -> Iterator[Chunk]:
+        """What is new since then. Raises ClientError and SchemaError: what was handed out until
+        then is good, and reading goes on from its positions."""
+        self._entries.forget()
+        known = self._brokers.refresh([LEDGER_TOPIC])
+        if not known.has(LEDGER_TOPIC):
+            return
+        topic = known.topic(LEDGER_TOPIC)
+        partitions = [each.index for each in topic.partitions]
+        ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
+        given, positions = positions, _going_on(positions, known.cluster_id or "", topic, ends)
+        restarted = positions.offsets != given.offsets
+        offsets = dict(positions.offsets)
+        new = [each for each in partitions if offsets.get(each, 0) < ends[each]]
+        earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
+        gap = any(first > offsets.get(each, 0) for each, first in earliest.items())
+        for partition in new:
+            reader = PartitionReader(
+                self._brokers,
+                LEDGER_TOPIC,
+                partition,
+                max(offsets.get(partition, 0), earliest[partition]),
+                ends[partition],
+                topic_id=positions.topic_id,
+                from_within=True,
+                fetch_bytes=_FETCH_BYTES,
+            )
+            for batch in reader:
+                body = self._entries.add(batch)
+                if body is not None:
+                    offsets[partition] = reader.next_offset
+                    yield self._chunk(body, positions, offsets, restarted, gap)
+                    restarted = gap = False
+            offsets[partition] = reader.next_offset
+        body = self._entries.take()
+        if new or restarted:
+            yield self._chunk(body, positions, offsets, restarted, gap)
+
+    def _chunk(
+        self,
+        body: pa.StructArray,
+        begun: LedgerPositions,
+        offsets: Mapping[int, int],
+        restarted: bool,
+        gap: bool,
+    ) -> Chunk:
+        left_out = self._entries.left_out - self._handed_out
+        self._handed_out = self._entries.left_out
+        positions = LedgerPositions(begun.cluster_id, begun.topic_id, dict(offsets))
+        return Chunk(body, positions, left_out, restarted, gap)
+
+
+def _going_on(
+    positions: LedgerPositions, cluster_id: str, topic: Topic, ends: Mapping[int, int]
+) -> LedgerPositions:
+    """The positions, or the beginning if they are not of this log, which has all of them."""
+    topic_id = id_of(topic)
+    same = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
+    if same and all(ends.get(each, -1) >= at for each, at in positions.offsets.items()):
+        return positions
+    return LedgerPositions(cluster_id, topic_id)
