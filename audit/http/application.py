@@ -1,0 +1,204 @@
+"""What the audit answers over HTTP: `/api/v1`, its description, the page, figures, and whether it
+is well.
+
+Nothing can be changed here: there are only GET and HEAD. An answer is made on one of a few threads,
+as it may wait for the disk; if too many wait already, whoever asks is told to come again. Whatever
+a client sends, its answer is a JSON `Problem` at worst, and a bug is one line in the log.
+"""
+
+import asyncio
+import gzip
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from audit.errors import NotNow, Unanswerable, Unknown
+from audit.http import queries
+from audit.http.answers import Problem
+from audit.http.openapi import description
+from audit.http.page_files import INDEX, PageFile
+from audit.http.resources import RESOURCES, Resource
+from audit.http.stream import MOST_STREAMS, Streams
+from audit.service import Service
+from serving.histogram import EXPOSITION_TYPE
+
+THREADS: Final = 4  # that make answers
+
+_MOST_WAITING: Final = 64  # answers that are asked for and not made yet
+_WORTH_PACKING: Final = 4_096
+_JSON: Final = "application/json"
+_PLAIN: Final = "text/plain; charset=utf-8"
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+_FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent."""
+
+    body: bytes
+    content_type: str = _JSON
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=lambda: _FRESH)
+
+
+class Application:
+    """As ASGI has it. Belongs to the server's event loop."""
+
+    def __init__(
+        self,
+        service: Service,
+        figures: Callable[[], bytes],
+        files: Mapping[str, PageFile],
+        executor: Executor,
+        version: str,
+    ) -> None:
+        self._service = service
+        self._figures = figures
+        self._files = files
+        self._executor = executor
+        self._waiting = 0
+        self._resources = {each.path: each for each in RESOURCES}
+        described = [each.described for each in RESOURCES]
+        self._description = msgspec.json.encode(description(described, version))
+        self.streams = Streams(self._line)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        try:
+            if path == "/api/v1/stream" and scope["method"] == "GET" and not self.streams.full:
+                await self.streams.serve(receive, send)
+                return
+            answer = await self._answer(scope, path)
+            await _send(answer, scope, send)
+        except (OSError, TimeoutError):
+            pass  # the client went away, or dawdled: there is nobody to tell
+
+    async def _answer(self, scope: Scope, path: str) -> Answer:
+        if scope["method"] not in {"GET", "HEAD"}:
+            return _problem(
+                HTTPStatus.METHOD_NOT_ALLOWED, "there are only GET and HEAD", {"allow": "GET, HEAD"}
+            )
+        try:
+            return await self._found(scope, path)
+        except Unanswerable as error:
+            return _problem(error.status, str(error))
+        except Exception:  # a bug in what was asked; the program lives on
+            log.exception("request failed path=%r query=%r", path, scope["query_string"])
+            return _problem(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
+            )
+
+    async def _found(self, scope: Scope, path: str) -> Answer:
+        if resource := self._resources.get(path):
+            return await self._made(resource, scope)
+        if path == "/":
+            return self._file(INDEX, scope)
+        if path.startswith("/static/"):
+            return self._file(path.removeprefix("/static/"), scope)
+        match path:
+            case "/api/openapi.json":
+                return Answer(self._description)
+            case "/metrics":
+                return Answer(await self._worked(self._figures), EXPOSITION_TYPE)
+            case "/healthz":
+                return _said("healthy")
+            case "/readyz":
+                return self._readiness()
+            case "/api/v1/stream":
+                raise NotNow(f"{MOST_STREAMS} streams are open: ask `/api/v1/topics` now and then")
+        raise Unknown(f"there is nothing at {path[:200]}; `/api/openapi.json` says what there is")
+
+    async def _made(self, resource: Resource, scope: Scope) -> Answer:
+        query = queries.asked(resource.query, scope["query_string"])
+        packed = _takes_gzip(scope)
+
+        def make() -> Answer:
+            body = msgspec.json.encode(resource.answer(self._service, query))
+            if packed and len(body) >= _WORTH_PACKING:
+                headers = {
+                    **_FRESH,
+                    "content-encoding": "gzip",
+                    "vary": "accept-encoding",
+                }
+                return Answer(gzip.compress(body, 1), headers=headers)
+            return Answer(body)
+
+        return await self._worked(make)
+
+    async def _worked(self, make: Callable[[], T]) -> T:
+        if self._waiting >= _MOST_WAITING:
+            raise NotNow("too much is being asked just now: ask again in a moment")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, make)
+        finally:
+            self._waiting -= 1
+
+    def _file(self, name: str, scope: Scope) -> Answer:
+        file = self._files.get(name)
+        if file is None:
+            raise Unknown(f"there is no file {name[:200]} of the page")
+        headers = {"cache-control": "no-cache", "etag": file.etag}
+        if file.etag in _header(scope, b"if-none-match"):
+            return Answer(b"", file.content_type, HTTPStatus.NOT_MODIFIED, headers)
+        return Answer(file.body, file.content_type, headers=headers)
+
+    def _readiness(self) -> Answer:
+        standing = self._service.standing
+        if why_not := standing.why_not_ready():
+            return _said(f"not ready: {why_not}", HTTPStatus.SERVICE_UNAVAILABLE)
+        return _said("\n".join(["ready", *standing.notices()]))
+
+    def _line(self) -> bytes:
+        standing = self._service.standing
+        said = msgspec.json.encode({"version": standing.version, "as_of": standing.as_of})
+        return b"data: " + said + b"\n\n"
+
+
+def _problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(
+        msgspec.json.encode(Problem(error=why)),
+        status=status,
+        headers={**_FRESH, **(headers or {})},
+    )
+
+
+def _said(text: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+    return Answer(text.encode() + b"\n", _PLAIN, status)
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    return "gzip" in _header(scope, b"accept-encoding")
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
+
+
+async def _send(answer: Answer, scope: Scope, send: Send) -> None:
+    headers = {**_HEADERS, **answer.headers, "content-type": answer.content_type}
+    if answer.status is not HTTPStatus.NOT_MODIFIED:
+        headers["content-length"] = str(len(answer.body))
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+    body = b"" if scope["method"] == "HEAD" else answer.body
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,47 @@
+"""The files of the page, as they are served: held in memory, found by name alone.
+
+What a client asks for is looked up in a table that was made of what lies in `audit/page`; it never
+becomes a path. Browsers ask again each time, and are told by the file's hash that nothing changed.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).resolve().parent.parent / "page"
+INDEX: Final = "index.html"
+
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    body: bytes
+    content_type: str
+    etag: str
+
+
+def page_files(folder: Path = FOLDER) -> Mapping[str, PageFile]:
+    """All that a browser may have, by its path below the folder."""
+    return {
+        path.relative_to(folder).as_posix(): _file(path)
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in _TYPES and path.is_file()
+    }
+
+
+def _file(path: Path) -> PageFile:
+    body = path.read_bytes()
+    return PageFile(body, _TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')

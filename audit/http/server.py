@@ -1,0 +1,117 @@
+"""The HTTP server: uvicorn on a thread and an event loop of its own, so that an answer waits for
+nothing that the program does, and `/healthz` is there while it still starts.
+
+What clients may hold is bounded: connections, the head of a request, the time to send one, the time
+that what was sent to them may stay unread.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import uvicorn
+
+from audit.http.application import THREADS, Application
+from audit.http.connections import PatientConnection
+from audit.http.page_files import PageFile
+from audit.service import Service
+from serving.listening import listen
+
+_BACKLOG: Final = 128
+_CONNECTIONS: Final = 256
+_HEAD_BYTES: Final = 64 * 1024
+_IDLE_S: Final = 30
+_STOPPING_S: Final = 5
+_UNREAD_MILLIS: Final = 60_000
+
+log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """Listens from its construction on; `start` begins to answer. CannotListen."""
+
+    def __init__(
+        self,
+        service: Service,
+        figures: Callable[[], bytes],
+        files: Mapping[str, PageFile],
+        version: str,
+    ) -> None:
+        config = service.config
+        self._service = service
+        self._parts = (figures, files, version)
+        self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MILLIS)
+        self.port: int = self._listener.getsockname()[1]
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._server: uvicorn.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._application: Application | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """What is being answered is answered, streams end."""
+        if self._thread.ident is not None and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._end)
+            self._thread.join()
+        self._listener.close()
+
+    def _end(self) -> None:
+        assert self._server is not None
+        assert self._application is not None
+        self._application.streams.end()
+        self._server.should_exit = True
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception:
+            log.exception("http server failed")
+            raise
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        loop = self._loop = asyncio.get_running_loop()
+        figures, files, version = self._parts
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor:
+            application = self._application = Application(
+                self._service, figures, files, executor, version
+            )
+
+            def wake() -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
+                    loop.call_soon_threadsafe(application.streams.wake)
+
+            self._service.standing.listen(wake)
+            self._server = uvicorn.Server(
+                uvicorn.Config(
+                    application,
+                    http=PatientConnection,
+                    loop="none",
+                    ws="none",
+                    lifespan="off",
+                    log_config=None,
+                    log_level="critical",  # what clients do wrong is no event of ours
+                    access_log=False,
+                    proxy_headers=False,
+                    server_header=False,
+                    limit_concurrency=_CONNECTIONS,
+                    timeout_keep_alive=_IDLE_S,
+                    timeout_graceful_shutdown=_STOPPING_S,
+                    h11_max_incomplete_event_size=_HEAD_BYTES,
+                    backlog=_BACKLOG,
+                )
+            )
+            self._started.set()
+            await self._server.serve(sockets=[self._listener])

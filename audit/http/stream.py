@@ -1,0 +1,90 @@
+"""`/api/v1/stream`: a line to each page whenever there is something new, at most once a second.
+
+Belongs to the event loop of the HTTP server. A line says that something changed and not what: a
+page that missed one misses nothing. Whoever does not take his line in time is let go, and so is
+everybody when the server stops; a page comes again by itself.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from starlette.types import Receive, Send
+
+MOST_STREAMS: Final = 64
+
+_APART_S: Final = 1.0
+_SIGN_OF_LIFE_S: Final = 15.0
+_SIGN_OF_LIFE: Final = b":\n\n"  # a comment, which keeps the connection open
+_PATIENCE_S: Final = 10.0
+_HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not hold the lines back
+]
+
+
+class Streams:
+    """All that are open. `line` makes what is said."""
+
+    def __init__(self, line: Callable[[], bytes]) -> None:
+        self._line = line
+        self._changed = asyncio.Event()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.open = 0
+
+    @property
+    def full(self) -> bool:
+        return self.open >= MOST_STREAMS
+
+    def wake(self) -> None:
+        """There is something new."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def end(self) -> None:
+        """No more lines."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def serve(self, receive: Receive, send: Send) -> None:
+        """Until the client goes away, or is too slow."""
+        self.open += 1
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            async for line in self._lines(gone):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await send({"type": "http.response.body", "body": line, "more_body": True})
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            self.open -= 1
+            gone.cancel()
+
+    async def _lines(self, gone: asyncio.Future[None]) -> AsyncIterator[bytes]:
+        changed = asyncio.ensure_future(self._changed.wait())
+        yield self._line()
+        while not self._over(gone):
+            await _first(gone, self._ended, within=_APART_S)
+            await _first(changed, gone, self._ended, within=_SIGN_OF_LIFE_S)
+            if self._over(gone):
+                break
+            if changed.done():
+                changed = asyncio.ensure_future(self._changed.wait())
+                yield self._line()
+            else:
+                yield _SIGN_OF_LIFE
+        changed.cancel()
+
+    def _over(self, gone: asyncio.Future[None]) -> bool:
+        return self._ended.done() or gone.done()
+
+
+async def _first(*waited: asyncio.Future[Any], within: float) -> None:
+    await asyncio.wait(waited, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,84 @@
+"""What an audit says of itself: how far each cluster's ledger has been read, and what whoever looks
+should know. Written by those who work, read by those who answer; nothing of it is kept on disk.
+
+Each change has a number, by which a page notices that there is something new.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from audit.http.answers import BrokerRow, ConsumerRow
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStanding:
+    """One cluster's ledger."""
+
+    as_of: int = 0  # when it had last been read to its end; 0: not yet
+    behind: int = -1  # entries that are still to be read; -1: not known
+    unreachable: str = ""  # why it cannot be read just now
+    entries: int = 0  # folded since the start
+    left_out: int = 0  # entries that could not be read, since the start
+    brokers: Sequence[BrokerRow] = ()
+    consumers: Sequence[ConsumerRow] = ()
+
+
+@dataclass(slots=True)
+class Standing:
+    """All clusters. Any thread."""
+
+    clusters: dict[str, ClusterStanding]
+    version: int = 0
+    rebuilt: str = ""  # what became of a database that was damaged
+    inventory: str = ""  # what is wrong with the file
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    def note(self, cluster: str, **changes: Any) -> None:
+        """Something else holds for a cluster."""
+        with self._guard:
+            self.clusters[cluster] = replace(self.clusters[cluster], **changes)
+
+    def changed(self) -> None:
+        """What is answered is no more what it was."""
+        with self._guard:
+            self.version += 1
+            listeners = tuple(self._listeners)
+        for tell in listeners:
+            tell()
+
+    def listen(self, tell: Callable[[], None]) -> None:
+        """`tell` is called at each change, by whoever made it."""
+        with self._guard:
+            self._listeners.append(tell)
+
+    @property
+    def as_of(self) -> int:
+        """Up to when all that can be read has been read."""
+        return min((each.as_of for each in self.clusters.values()), default=0)
+
+    def notices(self) -> list[str]:
+        """In words, what is not as it should be with the audit itself."""
+        said = [each for each in (self.rebuilt, self.inventory) if each]
+        for name, cluster in sorted(self.clusters.items()):
+            if cluster.unreachable:
+                said.append(f"Cluster {name} cannot be read: {cluster.unreachable}")
+            elif not cluster.as_of:
+                said.append(f"The ledger of {name} is being read{_left(cluster.behind)}")
+            if cluster.left_out:
+                said.append(f"{cluster.left_out:,} entries of {name} could not be read")
+        return said
+
+    def why_not_ready(self) -> str:
+        """Empty once every ledger that can be reached has been read to its end."""
+        return "; ".join(
+            f"the ledger of {name} is being read{_left(each.behind)}"
+            for name, each in sorted(self.clusters.items())
+            if not each.as_of and not each.unreachable
+        )
+
+
+def _left(behind: int) -> str:
+    return f": {behind:,} entries are left" if behind > 0 else ""
