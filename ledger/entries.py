@@ -41,7 +41,7 @@ class LedgerEntries:
 
     def __init__(self, lookup: Lookup) -> None:
         """`lookup` says which schema has an id, None if none has; what it raises passes through."""
-        self.left_out = 0
+        self.left_out = 0  # in all
         self._lookup = lookup
         self._decoder = Decoder(lookup, built_in(LEDGER))
         self._columns: dict[int, ColumnsOfLedger | None] = {}  # by schema

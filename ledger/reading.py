@@ -11,7 +11,7 @@ Every entry of a journal that is read twice so is the same entry; whoever folds 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -21,6 +21,7 @@ from client.brokers import Brokers
 from client.metadata import Topic
 from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
+from ledger.columns import no_entries
 from ledger.entries import LedgerEntries, Lookup
 from ledger.names import LEDGER_TOPIC
 from schemas.errors import InvalidSchema, RegistryRefused
@@ -50,6 +51,7 @@ class Chunk:
     left_out: int = 0  # entries that could not be read, or are of a later version
     restarted: bool = False  # `positions` are of another `_audit` than those that were given
     gap: bool = False  # entries between the positions that were given and these are gone
+    to_come: int = 0  # how many offsets are left up to where `_audit` ended when reading began
 
 
 def lookup_at(registry: RegistryClient) -> Lookup:
@@ -79,7 +81,6 @@ class LedgerReader:
         """`lookup` says which schema has an id: see `lookup_at`."""
         self._brokers = brokers
         self._entries = LedgerEntries(lookup)
-        self._handed_out = 0  # of what was left out
 
     def read(self, positions: LedgerPositions) -> Iterator[Chunk]:
         """What is new since then. Raises ClientError and SchemaError: what was handed out until
@@ -91,20 +92,43 @@ class LedgerReader:
         topic = known.topic(LEDGER_TOPIC)
         partitions = [each.index for each in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        given, positions = positions, _going_on(positions, known.cluster_id or "", topic, ends)
-        restarted = positions.offsets != given.offsets
-        offsets = dict(positions.offsets)
-        new = [each for each in partitions if offsets.get(each, 0) < ends[each]]
+        begun = _going_on(positions, known.cluster_id or "", topic, ends)
+        offsets = {each: begun.offsets.get(each, 0) for each in partitions}
+        new = [each for each in partitions if offsets[each] < ends[each]]
         earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
-        gap = any(first > offsets.get(each, 0) for each, first in earliest.items())
-        for partition in new:
+        chunk = Chunk(
+            no_entries(),
+            begun,
+            restarted=begun.offsets != positions.offsets,
+            gap=any(first > offsets[each] for each, first in earliest.items()),
+        )
+        offsets |= {each: max(first, offsets[each]) for each, first in earliest.items()}
+        left_out = self._entries.left_out
+        for body in self._bodies(begun.topic_id, offsets, {each: ends[each] for each in new}):
+            yield replace(
+                chunk,
+                body=body,
+                positions=LedgerPositions(begun.cluster_id, begun.topic_id, dict(offsets)),
+                left_out=self._entries.left_out - left_out,
+                to_come=sum(max(0, end - offsets[each]) for each, end in ends.items()),
+            )
+            chunk = replace(chunk, restarted=False, gap=False)
+            left_out = self._entries.left_out
+        if chunk.restarted:
+            yield chunk
+
+    def _bodies(
+        self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
+    ) -> Iterator[pa.StructArray]:
+        """With each, `offsets` are behind it. The last one is handed out even if it is empty."""
+        for partition, end in ends.items():
             reader = PartitionReader(
                 self._brokers,
                 LEDGER_TOPIC,
                 partition,
-                max(offsets.get(partition, 0), earliest[partition]),
-                ends[partition],
-                topic_id=positions.topic_id,
+                offsets[partition],
+                end,
+                topic_id=topic_id,
                 from_within=True,
                 fetch_bytes=_FETCH_BYTES,
             )
@@ -112,25 +136,10 @@ class LedgerReader:
                 body = self._entries.add(batch)
                 if body is not None:
                     offsets[partition] = reader.next_offset
-                    yield self._chunk(body, positions, offsets, restarted, gap)
-                    restarted = gap = False
+                    yield body
             offsets[partition] = reader.next_offset
-        body = self._entries.take()
-        if new or restarted:
-            yield self._chunk(body, positions, offsets, restarted, gap)
-
-    def _chunk(
-        self,
-        body: pa.StructArray,
-        begun: LedgerPositions,
-        offsets: Mapping[int, int],
-        restarted: bool,
-        gap: bool,
-    ) -> Chunk:
-        left_out = self._entries.left_out - self._handed_out
-        self._handed_out = self._entries.left_out
-        positions = LedgerPositions(begun.cluster_id, begun.topic_id, dict(offsets))
-        return Chunk(body, positions, left_out, restarted, gap)
+        if ends:
+            yield self._entries.take()
 
 
 def _going_on(

@@ -12,9 +12,10 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import ClientError
 from client.offset_commits import Consumed, commit_offsets
+from ledger.publishing import write_entries
 from loader.commit.history import History
 from loader.commit.publishing import publish, restore_markers
-from loader.ledger.publishing import write_entries
+from loader.ledger.entries import entries_of
 from loader.manifests import Manifest
 from loader.outcomes import TableOutcome, Watcher
 from schemas.errors import SchemaError
@@ -90,7 +91,12 @@ class Publication:
         for run in owing:
             manifest = at_hand.get(run) or self._history.read(run)
             try:
-                write_entries(self._brokers, self._registry, manifest)
+                write_entries(
+                    self._brokers,
+                    self._registry,
+                    entries_of(manifest),
+                    timestamp=manifest.committed,
+                )
             except (ClientError, SchemaError) as error:
                 self._ledger_is_away = True
                 self._warn(f"run {run} is not in the ledger yet, and none after it: {error}")

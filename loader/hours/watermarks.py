@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Final
 
-from loader.config import SETTLE_SECONDS
 from ledger.agents import Agents, Behind
+from ledger.names import DEAD_SUFFIX
+from loader.config import SETTLE_SECONDS
 from loader.hours.completeness import Complete, Verdict, Waiting
 from loader.manifests import TopicState
 from loader.tables import HOUR_MILLIS, Hour
 
-DEAD_SUFFIX: Final = ".dead"  # of the topics of dead letters
 MOST_NAMES: Final = 1_000  # that a marker has
 _FEW: Final = 3  # that are named in words
 

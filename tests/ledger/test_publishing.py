@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from loader.ledger.publishing import SUBJECT, write_entries
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
@@ -12,7 +13,6 @@ from client.offsets import Beginning
 from loader.config import LEDGER_TOPIC
 from loader.ledger.entries import entries_of, in_ledger
 from loader.ledger.passages import MOST_RUNS
-from loader.ledger.publishing import SUBJECT, write_entries
 from loader.manifests import Manifest
 from schemas.envelope import Decoder
 from schemas.errors import RegistryNotReachable

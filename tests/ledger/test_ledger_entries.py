@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledger.columns import ColumnsOfLedger, Frames, NotTogether
+from loader.hours.ledger_entries import GATHERED_BYTES, LedgerEntries
 
 from client.fetcher import Batch
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.ledger_columns import ColumnsOfLedger, Frames, NotTogether
-from loader.hours.ledger_entries import GATHERED_BYTES, LedgerEntries
 from schemas.event_schemas import LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
-from tests.loader.hours.said import batch_of, entry, passage, retirement
+from tests.ledger.said import batch_of, entry, passage, retirement
 from wire.batch import read_header
 from wire.compression import Codec
 from wire.records import Record, build_batch, records
