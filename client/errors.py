@@ -63,7 +63,13 @@ class UnknownTopic(ClientError):
 
 
 class Corrupt(ClientError):
-    pass
+    """The batch at offset `first`, which says that it has `count` offsets; 0 if even that cannot be
+    read, and -1 where the place is not known."""
+
+    def __init__(self, text: str, *, first: int = -1, count: int = 0) -> None:
+        super().__init__(text)
+        self.first = first
+        self.count = count
 
 
 class OffsetsMissing(ClientError):

@@ -151,7 +151,8 @@ class PartitionReader:
         found = list(headers(view))
         behind = max((header.next_offset for _, header in found), default=-1)
         if behind <= self.next_offset:
-            raise Corrupt(f"{self._name}, offset {self.next_offset}: no whole record batch")
+            text = f"{self._name}, offset {self.next_offset}: no whole record batch"
+            raise Corrupt(text, first=self.next_offset)
         self._memory.keep()
         self._bytes += len(view)
         if behind < self._end:
@@ -200,15 +201,22 @@ class PartitionReader:
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
         if header.magic != MAGIC:
-            raise Corrupt(f"{self._name}, offset {header.base_offset}: format {header.magic}")
+            raise self._corrupt(header, f"format {header.magic}")
         if crc32c(batch[CRC_START:]) != header.crc:
-            raise Corrupt(f"{self._name}, offset {header.base_offset}: the CRC does not match")
+            raise self._corrupt(header, "the CRC does not match")
 
     def _counts(self, committed: Committed, header: BatchHeader, batch: memoryview) -> bool:
         try:
             return committed.counts(header, batch)
         except BatchError as error:
-            raise Corrupt(f"{self._name}, offset {header.base_offset}: {error}") from None
+            raise self._corrupt(header, str(error)) from None
+
+    def _corrupt(self, header: BatchHeader, why: str) -> Corrupt:
+        return Corrupt(
+            f"{self._name}, offset {header.base_offset}: {why}",
+            first=header.base_offset,
+            count=max(0, header.next_offset - header.base_offset),
+        )
 
     def _answer(self) -> PartitionData:
         """What the partition's leader says next, whoever that is by then."""

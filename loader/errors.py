@@ -13,13 +13,18 @@
     ├── TooManyDead          6  more than the set share cannot be decoded: nothing is committed
     ├── TooManyDuplicates    6  more than the set share are duplicates: nothing is committed
     ├── TooManyHours         6  events of too many hours for one run: nothing is committed
+    ├── FilesDiffer          8  landed files are not as they were committed
     ├── SparkFailed          7  Spark gave the job up
+    │   └── DamagedBatch        a batch in the log is not what was written
     └── Interrupted        130  it was asked to stop, and nothing was committed
 
 What goes wrong with a broker is an error of `client.errors`, with a registry of `schemas.errors`.
 """
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Final
+
+_DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): (.+)")
 
 
 class LoaderError(Exception):
@@ -62,6 +67,30 @@ class TooManyHours(LoaderError):
 
 class SparkFailed(LoaderError):
     exit_code = 7
+
+
+class DamagedBatch(SparkFailed):
+    """Said in a task, and read again from what Spark makes of that."""
+
+    def __init__(self, topic: str, partition: int, first: int, end: int, reason: str) -> None:
+        super().__init__(f"{topic}-{partition}, offsets {first} to {end - 1}: {reason}")
+        self.topic = topic
+        self.partition = partition
+        self.first = first
+        self.end = end
+        self.reason = reason
+
+    @classmethod
+    def from_text(cls, text: str) -> "DamagedBatch | None":
+        found = _DAMAGED.fullmatch(text)
+        if found is None:
+            return None
+        topic, partition, first, last, reason = found.groups()
+        return cls(topic, int(partition), int(first), int(last) + 1, reason)
+
+
+class FilesDiffer(LoaderError):
+    exit_code = 8
 
 
 class Interrupted(LoaderError):

@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
+from client.errors import Corrupt
 from client.partition_reader import PartitionReader
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
+from loader.errors import DamagedBatch
 from loader.landing.landing import Landing
 from loader.landing.pieces import MOST_HOURS
 from loader.landing.writer_schemas import WriterSchemas
@@ -49,7 +51,13 @@ def land(
             from_within=piece.from_within,
         )
         landing = Landing(piece, spec, seen, most_hours=most_hours)
-        with closing(reader):
-            for batch in reader:
-                yield from landing.take(batch.header, decoder.decode(batch))
+        try:
+            with closing(reader):
+                for batch in reader:
+                    yield from landing.take(batch.header, decoder.decode(batch))
+        except Corrupt as error:
+            first = max(error.first, 0)
+            end = first + max(error.count, 1)
+            reason = str(error).partition(": ")[2]
+            raise DamagedBatch(piece.topic, piece.partition, first, end, reason) from None
         yield from landing.end(reader.next_offset, reader.leader_epoch)

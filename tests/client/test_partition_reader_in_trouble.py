@@ -147,17 +147,18 @@ def test_a_topic_made_anew_while_it_is_read(log: ScriptedLog, brokers: Brokers) 
 def test_damage_is_named(log: ScriptedLog, brokers: Brokers) -> None:
     whole = batch(10, 5)
     damaged = [
-        (whole[:-1] + b"?", "t-0, offset 10: the CRC does not match"),
-        (whole[:16] + b"\1" + whole[17:], "t-0, offset 10: format 1"),
-        (whole[:-1], "t-0, offset 10: no whole record batch"),
+        (whole[:-1] + b"?", "t-0, offset 10: the CRC does not match", 5),
+        (whole[:16] + b"\1" + whole[17:], "t-0, offset 10: format 1", 5),
+        (whole[:-1], "t-0, offset 10: no whole record batch", 0),
         # It says that it ends before it begins.
-        (whole[:23] + b"\xff\xff\xff\xf0" + whole[27:], "t-0, offset 10: no whole record batch"),
+        (whole[:23] + b"\xff\xff\xff\xf0" + whole[27:], "t-0, offset 10: no whole record batch", 0),
     ]
-    for data, said in damaged:
+    for data, said, count in damaged:
         log.batches, log.end = [batch(0, 10), data], 15
         reader = PartitionReader(brokers, TOPIC, 0, 0, 15, fetch_bytes=1)
-        with pytest.raises(Corrupt, match=said):
+        with pytest.raises(Corrupt, match=said) as raised:
             offsets(reader)
+        assert (raised.value.first, raised.value.count) == (10, count)
         assert reader.next_offset == 10
 
 

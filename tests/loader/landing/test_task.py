@@ -12,6 +12,7 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.errors import OffsetsMissing
 from client.producer import Producer
+from loader.errors import DamagedBatch
 from loader.intervals import union
 from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
 from loader.landing.task import land
@@ -21,10 +22,11 @@ from pyspark_penstock.landing import LandingReader
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from tests.broker_process import BrokerProcess
+from tests.client.scripted_log import TOPIC, scripted_log
 from tests.loader.application import event_schema
 from tests.loader.landing.decoded_batches import START, a_spec
 from tests.loader.landing.staged import only, report_of, rows_by_hour, written
-from wire.records import Codec
+from wire.records import Codec, Record, build_batch
 
 SCHEMA = event_schema()
 SCHEMA_ID = 41
@@ -158,3 +160,12 @@ def test_what_is_not_there_fails_the_task(running_broker: BrokerProcess, topic: 
     piece = slice_of(topic, 0, 0, EVENTS, topic_id="00000000-0000-0000-0000-00000000beef")
     with pytest.raises(OffsetsMissing):
         list(land(piece, spec_for(running_broker)))
+
+
+def test_a_damaged_batch_is_named() -> None:
+    whole = build_batch([Record(10 + at, START, None, b"x") for at in range(5)], base_offset=10)
+    with scripted_log() as (log, _):
+        log.batches, log.start, log.end = [whole[:-1] + b"?"], 10, 15
+        spec = a_spec(brokers=(str(log.brokers[1].address),))
+        with pytest.raises(DamagedBatch, match=r"^t-0, offsets 10 to 14: the CRC does not match$"):
+            list(land(slice_of(TOPIC, 0, 10, 15), spec))
