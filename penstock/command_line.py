@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
     "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
     "load": Lazy("penstock.commands.load", "Load topics into Hadoop, once or often.", "loader"),
+    "audit": Lazy("penstock.commands.audit", "Run one audit, or tell it something.", "audit"),
     "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
     "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
     "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),

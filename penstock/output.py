@@ -57,4 +57,9 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    return one_line(str(value))
+
+
+def one_line(text: str) -> str:
+    """What came from outside, so that it can neither command a terminal nor look like two lines."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,48 @@
+"""`penstock audit`: the service, and one module for each of its commands."""
+
+from pathlib import Path
+
+import click
+
+from audit.config import AuditConfig
+from audit.program import run
+from penstock.event_log import LogFormat, log_to_stderr
+from penstock.lazy_group import Lazy, LazyGroup
+from penstock.program_configuration import configuration_options, configured, log_format_option
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    table={
+        "retire": Lazy("penstock.commands.audit_retire", "Expect nothing more of a host."),
+        "accept": Lazy("penstock.commands.audit_accept", "Accept a fault that will stay."),
+    },
+)
+@configuration_options
+@log_format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    log_format: LogFormat,
+) -> int:
+    """Run one audit until SIGTERM or Ctrl-C, or tell it something.
+
+    docs/audit.md explains every key of the file.
+
+    \b
+    Example:
+        penstock audit --config audit.yaml
+        penstock audit retire web-3 --reason "disk broke"
+        penstock audit accept page_views --host web-3 --from 2026-11-20 --reason "disk broke"
+    """
+    if context.invoked_subcommand is not None:
+        if config or overrides:
+            raise click.UsageError(f"options come after {context.invoked_subcommand}")
+        return 0
+    loaded = configured(AuditConfig, config, overrides)
+    log_to_stderr(log_format)
+    return run(loaded)

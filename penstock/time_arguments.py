@@ -1,0 +1,98 @@
+"""Times, days and hours, as commands take them. All are of UTC unless they say otherwise."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import click
+
+HOUR_MILLIS: Final = 3_600_000
+DAY_MILLIS: Final = 24 * HOUR_MILLIS
+
+_SECOND_MILLIS: Final = 1000
+
+
+class TimeRange(NamedTuple):
+    """From the first millisecond up to but without the last."""
+
+    begin: int
+    end: int
+
+
+class TimeType(click.ParamType[int]):
+    """A time, in milliseconds since 1970."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return time_millis(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time like 2026-11-20T07:00:00Z")
+
+
+class DayType(click.ParamType[TimeRange]):
+    """A day, or one seen from today."""
+
+    name = "day"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> TimeRange:
+        try:
+            return day(value, datetime.now(UTC))
+        except ValueError:
+            self.fail(f"{value!r} is no day like 2026-11-20, nor today, nor yesterday")
+
+
+class HourType(click.ParamType[TimeRange]):
+    """An hour, or its folder."""
+
+    name = "hour"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> TimeRange:
+        try:
+            return hour(value)
+        except ValueError:
+            self.fail(f"{value!r} is no hour like 2026-11-20T07, or dt=2026-11-20/hour=07")
+
+
+def time_millis(text: str) -> int:
+    """Raises ValueError if it is no time, or none since 1970."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    millis = round(time.timestamp() * _SECOND_MILLIS)
+    if millis < 0:
+        raise ValueError(text)
+    return millis
+
+
+def day(text: str, now: datetime) -> TimeRange:
+    ago = {"today": 0, "yesterday": 1}.get(text)
+    if ago is not None:
+        text = (now - timedelta(days=ago)).strftime("%Y-%m-%d")
+    time = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    begin = time_millis(time.isoformat())
+    return TimeRange(begin, begin + DAY_MILLIS)
+
+
+def hour(text: str) -> TimeRange:
+    folder = text.strip("/")
+    if folder.startswith("dt="):
+        time = datetime.strptime(folder, "dt=%Y-%m-%d/hour=%H")
+    else:
+        time = datetime.fromisoformat(text)
+    begin = time_millis(time.isoformat())
+    if begin % HOUR_MILLIS:
+        raise ValueError(text)
+    return TimeRange(begin, begin + HOUR_MILLIS)
+
+
+def time_text(millis: int) -> str:
+    """For people: without seconds where there are none."""
+    time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
+    return time.strftime("%Y-%m-%d %H:%M:%S" if millis % 60_000 else "%Y-%m-%d %H:%M")
