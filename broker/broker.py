@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from broker.config import BrokerConfig
+from broker.counting.counter import LedgerCounter
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
@@ -155,6 +156,7 @@ class Broker:
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
         self.server.start()
+        self._keep_ledger()
         self._not_ready = ""
         log.info(
             "broker ready id=%d cluster=%s host=%s port=%d http_port=%d partitions=%d offline=%d",
@@ -178,6 +180,14 @@ class Broker:
             await asyncio.to_thread(data.write_checkpoints, checkpoints)
             if clean:
                 data.mark_clean()
+
+    def _keep_ledger(self) -> None:
+        """What is in the logs is told to the audit, by a process of its own."""
+        if self.config.keeps_ledger:
+            counter = LedgerCounter(self.config, self.server.port, self.partitions)
+            self._ends.push_async_callback(counter.stop)
+        else:
+            log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
 
     # Who this is
 

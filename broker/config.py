@@ -4,7 +4,9 @@ from typing import Any
 
 import msgspec
 
+from schemas.remote.urls import parse_urls
 from serving.exposure import check_exposed
+from serving.settings import check_positive
 
 _BOTH_WAYS = (
     "say `zookeeper: embedded` for one that this broker starts and stops, "
@@ -67,6 +69,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     zookeeper_jars: str = ""
     zookeeper_secret: str = ""
     zookeeper_session_seconds: float = 18.0
+    ledger: bool = True
+    registry: str = ""  # without one there is no ledger
+    ledger_interval: float = 10.0  # seconds
+    window: int = 60
     limits: Limits = Limits()
     intervals: Intervals = Intervals()
 
@@ -84,6 +90,21 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             check_exposed(name, getattr(self, name), insecure=self.insecure)
         if not 2.0 <= self.zookeeper_session_seconds <= 60.0:
             raise ValueError("`zookeeper_session_seconds` must be between 2 and 60")
+        self._check_ledger()
+
+    def _check_ledger(self) -> None:
+        check_positive(self, "ledger_interval")
+        if not 1 <= self.window <= 3600 or 3600 % self.window:
+            raise ValueError("`window` must divide an hour, in whole seconds")
+        if self.registry:
+            try:
+                parse_urls(self.registry)
+            except ValueError as error:
+                raise ValueError(f"`registry`: {error}") from None
+
+    @property
+    def keeps_ledger(self) -> bool:
+        return self.ledger and bool(self.registry)
 
     @property
     def embeds_zookeeper(self) -> bool:

@@ -1,0 +1,140 @@
+"""The broker's side of its ledger: a child process is kept running, and told how the logs stand.
+
+It is nobody's business but the ledger's: a child that ends is started again, later and later; one
+that is slow gets its next report when it has followed the last; what it has trouble with is logged
+once. Neither appending nor serving ever waits for any of it.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from asyncio.subprocess import Process
+from typing import Final
+
+import msgspec
+
+from broker.config import BrokerConfig
+from broker.counting.reports import SIZE_BYTES, Led, Looked, Report, Task, framed
+from broker.partitions import Partitions
+from ledger.names import topic_id_text
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_END_SECONDS: Final = 2.0
+_AT_ONCE: Final = 200  # partitions, before others of the event loop come to their turn
+_EVERYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+class LedgerCounter:
+    """Runs from when it is made until `stop`. Belongs to the event loop."""
+
+    def __init__(self, config: BrokerConfig, port: int, partitions: Partitions) -> None:
+        host = _EVERYWHERE.get(config.host, config.host)
+        self._task = Task(
+            data_dir=config.data_dir,
+            broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            registry=config.registry,
+            cluster=config.cluster,
+            host=socket.gethostname(),
+            window_millis=config.window * 1000,
+            interval=config.ledger_interval,
+        )
+        self._partitions = partitions
+        self._trouble = ""
+        self._pause = _FIRST_PAUSE
+        self._running = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        """End the child, too: it may be anywhere in its work."""
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                status = await self._one_process()
+                reason = f"its process ended with status {status}"
+            except (OSError, msgspec.DecodeError) as error:
+                reason = str(error)
+            log.warning(
+                "ledger counter ended, starting another reason=%r seconds=%g", reason, self._pause
+            )
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    async def _one_process(self) -> int:
+        """Returns when it has ended by itself; cancelling this ends it."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # not what happens to lie in the working directory
+            "-m",
+            "broker.counting.process",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        try:
+            await self._serve(process)
+            return await process.wait()
+        finally:
+            await _ended(process)
+
+    async def _serve(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(framed(self._task))
+        while True:
+            process.stdin.write(framed(await self._report()))
+            try:
+                size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES), "big")
+                body = await process.stdout.readexactly(size)
+            except asyncio.IncompleteReadError:
+                return
+            self._note(msgspec.msgpack.decode(body, type=Looked))
+            await asyncio.sleep(self._task.interval)
+
+    def _note(self, looked: Looked) -> None:
+        if looked.trouble and looked.trouble != self._trouble:
+            log.warning("ledger waits reason=%r", looked.trouble)
+        elif self._trouble and not looked.trouble:
+            log.info("ledger goes on batches=%d", looked.batches)
+        self._trouble = looked.trouble
+        if not looked.trouble:
+            self._pause = _FIRST_PAUSE
+
+    async def _report(self) -> Report:
+        led: list[Led] = []
+        for number, partition in enumerate(self._partitions):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            if partition.topic.startswith("_") or partition.unavailable is not None:
+                continue
+            log_ = partition.log
+            led.append(
+                Led(
+                    topic=partition.topic,
+                    topic_id=topic_id_text(log_.topic_id),
+                    partition=partition.index,
+                    directory=str(log_.directory),
+                    start=log_.start_offset,
+                    exposed=log_.exposed_offset,
+                    leader_epoch=partition.leader_epoch,
+                    compacts=partition.compacts,
+                )
+            )
+        return Report(led, list(self._partitions.offline))
+
+
+async def _ended(process: Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    if process.returncode is None:
+        try:
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,91 @@
+"""The broker's part of the ledger, counted in a process of its own: this is that process.
+
+It reads the logs' files behind the broker's back, at low priority, and is a client of the cluster
+as any other. The broker never waits for it. It ends as soon as its parent does, wherever it is just
+then: what it has journalled says where the next one goes on.
+"""
+
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from broker.counting.following import Following
+from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
+from client.addresses import parse_addresses
+from ledger.counting_counter import Counter
+from ledger.counting_entries import Speaker
+from ledger.counting_journal import CounterFileDamaged, CountingJournal
+from ledger.counting_publishing import LedgerWriter
+
+JOURNAL: Final = "ledger-counter"  # in the data directory
+APP: Final = "penstock-broker"
+_NICE: Final = 10
+_KIND: Final = "broker"
+
+
+def main() -> None:
+    """Reports from standard input, what came of them to standard output."""
+    os.nice(_NICE)
+    inward, outward = sys.stdin.buffer, sys.stdout.buffer
+    body = _frame(inward)
+    if body is None:
+        return
+    task = msgspec.msgpack.decode(body, type=Task)
+    reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
+    try:
+        following = _following(task)
+    except (CounterFileDamaged, OSError) as error:
+        _answer_only(str(error), reports, outward)
+        return
+    while True:
+        _answer(following.look(reports.get()), outward)
+
+
+def _following(task: Task) -> Following:
+    journal = CountingJournal(Path(task.data_dir) / JOURNAL, _KIND)
+    speaker = Speaker(
+        source=journal.source,
+        host=task.host,
+        app=APP,
+        cluster=task.cluster,
+        window_millis=task.window_millis,
+    )
+    writer = LedgerWriter(parse_addresses(task.broker), task.registry, client_id=APP)
+    return Following(task, Counter(journal, speaker, writer))
+
+
+def _answer_only(trouble: str, reports: "queue.SimpleQueue[Report]", outward: BinaryIO) -> None:
+    """Nothing can be counted until somebody has looked."""
+    while True:
+        reports.get()
+        _answer(Looked(0, 0, trouble), outward)
+
+
+def _answer(looked: Looked, outward: BinaryIO) -> None:
+    outward.write(framed(looked))
+    outward.flush()
+
+
+def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[Report]") -> None:
+    while (body := _frame(inward)) is not None:
+        reports.put(msgspec.msgpack.decode(body, type=Report))
+    os._exit(0)  # the parent has ended, or wants nothing more
+
+
+def _frame(inward: BinaryIO) -> bytes | None:
+    head = inward.read(SIZE_BYTES)
+    if len(head) < SIZE_BYTES:
+        return None
+    size = int.from_bytes(head, "big")
+    body = inward.read(size)
+    return body if len(body) == size else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Record batches of a partition counted, as a broker's passage in the ledger says it. Pure.
+
+Rule 1: every batch is counted whole, once, in ascending order. Offsets are claimed from the
+        beginning of a batch to its end.
+Rule 2: events count in the window of their own time. A header is enough for that if all of the
+        batch lies in one window, and its maker is known to put the smallest time first
+        (ledger/counting_owners.py); other batches are opened.
+Rule 3: bytes and CRC of a batch count in the window of its base timestamp.
+Rule 4: control batches, and what compaction has taken out of a batch or from before it, are
+        offsets without event. Where the topic is not compacted, offsets that are not there are not
+        claimed: whoever compares will ask for them.
+Rule 5: a batch that is not what was written (its CRC is wrong) is not claimed, but named. One whose
+        records cannot be read, although its bytes are right, came like that: its events count in
+        the window of its base timestamp, by its header.
+
+So over a passage: the events of all windows and `no_events` are as many as the offsets.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from crc32c import crc32c
+
+from ledger.counting_owners import Owners
+from wire.batch import CRC_START, BatchHeader, Buffer
+from wire.errors import BatchError
+from wire.records import records
+
+Json = dict[str, Any]
+
+_PASSAGE, _STRETCH, _WINDOW, _DELAYS = 80, 16, 32, 200  # bytes that they take in an entry, about
+_LONGEST_DELAY: Final = 48  # doublings of a millisecond: 8,900 years
+_WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
+_EARLIEST: Final = -(2**62)  # anybody can write any time, and windows begin before it
+
+
+@dataclass(slots=True)
+class Sums:
+    """What lies in one window."""
+
+    events: int = 0
+    bytes: int = 0
+    crc_sum: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spoilt:
+    """A batch whose CRC does not match."""
+
+    first: int
+    count: int
+    reason: str
+
+
+@dataclass(slots=True)
+class PartitionCount:
+    """What was counted in one partition since the last entry. `next_offset` is where it goes on.
+
+    `seen` is when the batches that are counted came here, in milliseconds, or None where they lay
+    there for nobody knows how long: then it is not said how late they were.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    next_offset: int
+    leader_epoch: int = -1
+    seen: int | None = None
+    no_events: int = 0
+    stretches: list[list[int]] = field(default_factory=list)  # [first, behind the last]
+    windows: dict[int, Sums] = field(default_factory=dict)
+    delays: list[int] = field(default_factory=list)
+    spoilt: list[Spoilt] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.stretches and not self.spoilt
+
+    @property
+    def weight(self) -> int:
+        """Bytes in an entry, about."""
+        details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
+        return _PASSAGE + _DELAYS + len(self.topic) + details + _WINDOW * len(self.windows)
+
+    def claim(self, first: int, end: int, events: int) -> None:
+        """These offsets were looked at, and hold so many events."""
+        if self.stretches and self.stretches[-1][1] == first:
+            self.stretches[-1][1] = end
+        else:
+            self.stretches.append([first, end])
+        self.no_events += end - first - events
+        self.next_offset = end
+
+    def spoil(self, first: int, count: int, reason: str) -> None:
+        """A batch at these offsets is not what was written."""
+        self.spoilt.append(Spoilt(first, count, reason))
+        self.next_offset = max(self.next_offset, first + count)
+
+    def late(self, times: Iterable[int], events: int = 1) -> None:
+        """Events of these times, so many of each, were seen now."""
+        if self.seen is None:
+            return
+        delays = self.delays
+        for time in times:
+            at = min(max(self.seen - time, 0).bit_length(), _LONGEST_DELAY)
+            if at >= len(delays):
+                delays.extend([0] * (at + 1 - len(delays)))
+            delays[at] += events
+
+
+class Counting:
+    """Counts with windows of one length, and remembers whose batches are whose."""
+
+    def __init__(self, window_millis: int) -> None:
+        self.window_millis = window_millis
+        self.opened = 0  # batches
+        self._owners = Owners()
+
+    def count(
+        self,
+        into: PartitionCount,
+        header: BatchHeader,
+        read: Callable[[], Buffer],
+        *,
+        gaps_are_empty: bool,
+    ) -> None:
+        """One more batch. `read` gives all of its bytes, and is only called if they are needed.
+
+        `gaps_are_empty`: it is known that offsets before it that are not there hold no event.
+        """
+        first = header.base_offset
+        if gaps_are_empty:
+            first = min(first, into.next_offset)
+        if header.is_control or header.record_count <= 0:
+            into.claim(first, header.next_offset, 0)
+            return
+        times: list[int] | None = None
+        if self._owners.needs_opening(header, self.window_millis):
+            batch = read()
+            if crc32c(memoryview(batch)[CRC_START:]) != header.crc:
+                into.spoil(header.base_offset, header.last_offset_delta + 1, _WRONG_CRC)
+                return
+            times = self._times(header, batch)
+        into.claim(first, header.next_offset, header.record_count)
+        sums = self._sums(into, header.base_timestamp)
+        sums.bytes += header.size
+        sums.crc_sum += header.crc
+        if times is None:
+            self._by_header(into, header)
+        else:
+            self._by_times(into, times)
+
+    def _by_header(self, into: PartitionCount, header: BatchHeader) -> None:
+        time = header.max_timestamp if header.is_append_time else header.base_timestamp
+        self._sums(into, time).events += header.record_count
+        # Nobody has looked at each of them: they are about as old as the middle one.
+        into.late([(time + header.max_timestamp) // 2], header.record_count)
+
+    def _by_times(self, into: PartitionCount, times: list[int]) -> None:
+        length = self.window_millis
+        least, greatest = min(times), max(times)
+        if least // length == greatest // length:
+            self._sums(into, least).events += len(times)
+        else:
+            for time in times:
+                self._sums(into, time).events += 1
+        into.late(times)
+
+    def _sums(self, into: PartitionCount, time: int) -> Sums:
+        start = max(time, _EARLIEST) // self.window_millis * self.window_millis
+        found = into.windows.get(start)
+        if found is None:
+            found = into.windows[start] = Sums()
+        return found
+
+    def _times(self, header: BatchHeader, batch: Buffer) -> list[int] | None:
+        """Of the batch's records, as many as its header says; None if they cannot be read."""
+        self.opened += 1
+        times: list[int] = []
+        try:
+            for record in records(batch):
+                if not times:
+                    self._owners.learn(header, record.timestamp, record.value)
+                times.append(record.timestamp)
+        except BatchError:
+            return None
+        return times if len(times) == header.record_count else None

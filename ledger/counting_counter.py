@@ -1,0 +1,140 @@
+"""Counting with a journal: batches in, entries out, each stretch of offsets in exactly one of them.
+
+Whoever reads batches tells which partition they are of, and hands them over in ascending order.
+When an entry is full, or has been under way for some seconds, it is journalled together with the
+places that partitions have come to, and sent. Entries that were not acknowledged are sent before
+anything else is counted, so there are never many of them.
+
+After an error nothing that was not journalled counts as counted: the places of the journal say
+where to go on.
+"""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Protocol
+
+from ledger.counting import Counting, Json, PartitionCount
+from ledger.counting_entries import MOST_PASSAGES, Speaker, entries_of, is_full
+from ledger.counting_journal import CountingJournal, PartitionKey, Place
+from wire.batch import BatchHeader, Buffer
+
+_MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
+
+
+class Sender(Protocol):
+    def send(self, entries: Sequence[Json]) -> None:
+        """Returns when the ledger has them."""
+
+
+class Counter:
+    """One thread."""
+
+    def __init__(self, journal: CountingJournal, speaker: Speaker, send: Sender) -> None:
+        self.counting = Counting(speaker.window_millis)
+        self.batches = 0
+        self._journal = journal
+        self._speaker = speaker
+        self._sender = send
+        self._counts: list[PartitionCount] = []
+        self._weight = 0  # of those that are not the current one
+        self._places: dict[PartitionKey, Place] = {}
+        self._current: tuple[PartitionKey, PartitionCount] | None = None
+        self._due = 0.0
+
+    def settle(self) -> None:
+        """Send what was not acknowledged yet; what was counted since the last entry is forgotten.
+        Raises what the sender raises."""
+        self._begin_anew()
+        if self._journal.pending:
+            self._sender.send(self._journal.pending)
+            self._journal.acknowledged()
+
+    def place(self, key: PartitionKey) -> Place | None:
+        """Up to where a partition was counted; None if it is not known."""
+        return self._journal.places.get(key)
+
+    @property
+    def known(self) -> Collection[PartitionKey]:
+        return self._journal.places.keys()
+
+    def partition(
+        self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
+    ) -> None:
+        """The batches that follow are of this partition, from `first` on."""
+        self._current = key, self._count(key, first, leader_epoch, seen)
+
+    def batch(
+        self,
+        header: BatchHeader,
+        read: Callable[[], Buffer],
+        *,
+        gaps_are_empty: bool,
+        segment: int = -1,
+        byte: int = -1,
+    ) -> None:
+        """One more batch; behind it, the partition is at this byte of that segment."""
+        key, count = self._now()
+        self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
+        self.batches += 1
+        self._places[key] = Place(count.next_offset, segment, byte)
+        self._commit_if_full(key, count)
+
+    def nothing_up_to(self, end: int) -> None:
+        """It is known that there is no event from where the partition stands up to `end`."""
+        key, count = self._now()
+        if end > count.next_offset:
+            count.claim(count.next_offset, end, 0)
+            self._places[key] = Place(end)
+
+    def spoilt(self, first: int, count: int, reason: str) -> None:
+        """A batch at these offsets is not what was written: it is named, and passed over."""
+        key, counted = self._now()
+        counted.spoil(first, count, reason)
+        self._places[key] = Place(counted.next_offset)
+
+    def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
+        """Journal and send what was counted. Raises OSError and what the sender raises."""
+        entries = entries_of(
+            self._counts,
+            self._speaker,
+            seq=self._journal.next_seq,
+            now_millis=time.time_ns() // 1_000_000,
+        )
+        if entries or forgotten:
+            self._journal.write(entries, self._places, forgotten)
+        self.settle()
+
+    def _now(self) -> tuple[PartitionKey, PartitionCount]:
+        assert self._current is not None, "no partition was named"
+        return self._current
+
+    def _count(
+        self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None
+    ) -> PartitionCount:
+        if self._counts:
+            if self._counts[-1].is_empty:
+                self._counts.pop()
+            else:
+                self._weight += self._counts[-1].weight
+        count = PartitionCount(
+            topic=key.topic,
+            topic_id=key.topic_id,
+            partition=key.partition,
+            next_offset=first,
+            leader_epoch=leader_epoch,
+            seen=seen,
+        )
+        self._counts.append(count)
+        return count
+
+    def _commit_if_full(self, key: PartitionKey, count: PartitionCount) -> None:
+        full = is_full(count, self._weight) or len(self._counts) > MOST_PASSAGES
+        if full or time.monotonic() > self._due:
+            self.commit()
+            self._current = key, self._count(key, count.next_offset, count.leader_epoch, count.seen)
+
+    def _begin_anew(self) -> None:
+        self._counts, self._places = [], {}
+        self._weight = 0
+        self._current = None
+        self._due = time.monotonic() + _MOST_SECONDS

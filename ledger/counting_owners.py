@@ -1,0 +1,86 @@
+"""Whose a record batch is: an agent's, or somebody else's. Pure.
+
+An agent promises something of its batches that others do not: the base timestamp is the smallest,
+the maximum the greatest. Whoever counts can then believe the header of a batch that lies in one
+window. So a batch of each producer (id and epoch) is opened once: its first record tells an agent
+by its value, Confluent-framed Avro that begins with an event's header, of the record's own time and
+with a source as agents make it. Batches without a producer id are nobody's.
+
+What does not look like that is counted record by record, which is never wrong, only slower. What is
+remembered is bounded, and made anew after a start.
+"""
+
+import re
+from typing import Final
+
+from wire.batch import NO_PRODUCER, BatchHeader
+
+_MOST_PRODUCERS: Final = 65_536
+_LONGEST_TEXT: Final = 4096  # of a host or an application
+_VARINT_BITS: Final = 70
+_BODY_AT: Final = 5  # behind the magic byte and the schema's id
+# What agents call a source (agent/journal/opening.py): a hundred random bits.
+_SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
+
+
+class Owners:
+    """Which producers are agents, as far as their batches were opened."""
+
+    def __init__(self) -> None:
+        self._are_agents: dict[tuple[int, int], bool] = {}
+
+    def is_agents(self, header: BatchHeader) -> bool:
+        """Whether it is known that an agent made this batch."""
+        return self._are_agents.get((header.producer_id, header.producer_epoch), False)
+
+    def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
+        """A batch was opened, and this is its first record."""
+        if header.producer_id == NO_PRODUCER:
+            return
+        key = (header.producer_id, header.producer_epoch)
+        if key not in self._are_agents:
+            while len(self._are_agents) >= _MOST_PRODUCERS:
+                del self._are_agents[next(iter(self._are_agents))]
+            self._are_agents[key] = is_agents_event(value, timestamp)
+
+    def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
+        """Whether the header alone does not say in which windows the events lie."""
+        if header.is_append_time:
+            return False  # all of its records have one time, the greatest
+        first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
+        return first != last or not self.is_agents(header)
+
+
+def is_agents_event(value: bytes | None, timestamp: int) -> bool:
+    """Whether a record with this value and time is an event as agents write them."""
+    if value is None or len(value) <= _BODY_AT or value[0] != 0:
+        return False
+    try:
+        time, at = _long(value, _BODY_AT)
+        _, at = _text(value, at)
+        _, at = _text(value, at)
+        source, at = _text(value, at)
+        seq, at = _long(value, at)
+        position, _ = _long(value, at)
+    except (IndexError, ValueError):
+        return False
+    named = _SOURCE.fullmatch(source) is not None
+    return time == timestamp and named and seq >= 0 and position >= 0
+
+
+def _text(value: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _long(value, at)
+    if not 0 <= size <= min(_LONGEST_TEXT, len(value) - at):
+        raise ValueError(f"a text of {size} bytes")
+    return value[at : at + size], at + size
+
+
+def _long(value: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, _VARINT_BITS, 7):
+        byte = value[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+    raise ValueError("a number of more than ten bytes")

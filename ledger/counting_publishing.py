@@ -1,0 +1,69 @@
+"""A counter's entries on their way to `_audit`: acknowledged by all replicas, or said why not.
+
+The producer is kept from one time to the next. After an error everything is made anew: connections,
+the schema's id, the producer.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from client.addresses import Address
+from client.brokers import Brokers
+from client.producer import Producer
+from ledger.counting import Json
+from ledger.names import LEDGER_TOPIC
+from ledger.publishing import partition_of, schema_id
+from schemas.envelope import Encoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
+from wire.records import Codec
+
+_PATIENCE_SECONDS: Final = 10.0
+
+
+class LedgerWriter:
+    """One thread."""
+
+    def __init__(self, bootstrap: Sequence[Address], registry: str, *, client_id: str) -> None:
+        """Nobody is asked yet."""
+        self._bootstrap = tuple(bootstrap)
+        self._registry = registry
+        self._client_id = client_id
+        self._ends = ExitStack()
+        self._open: tuple[Producer, Encoder, int] | None = None
+
+    def send(self, entries: Sequence[Json]) -> None:
+        """Returns when `_audit` has them. Raises ClientError or SchemaError."""
+        if not entries:
+            return
+        try:
+            if self._open is None:
+                self._open = self._connect()
+            producer, encoder, partitions = self._open
+            for entry in entries:
+                header = entry["header"]
+                partition = partition_of(header["source"], partitions)
+                value = encoder.encode(entry)
+                producer.send(value, partition=partition, timestamp=header["time"])
+            producer.flush()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._open = None
+        self._ends.close()
+
+    def _connect(self) -> tuple[Producer, Encoder, int]:
+        registry = RegistryClient(
+            self._registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
+        )
+        with registry:
+            encoder = Encoder(built_in(LEDGER), schema_id(registry))
+        brokers = self._ends.enter_context(
+            Brokers(self._bootstrap, client_id=self._client_id, patience_seconds=_PATIENCE_SECONDS)
+        )
+        partitions = len(brokers.topic(LEDGER_TOPIC, create=True).partitions)
+        producer = Producer(brokers, LEDGER_TOPIC, codec=Codec.ZSTD)
+        return producer, encoder, partitions
