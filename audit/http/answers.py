@@ -289,6 +289,7 @@ class TopicReport(_Answer):
     findings_total: int
     waits: list[Wait]
     waits_total: int
+    pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
 
 
 class Report(_Answer):
