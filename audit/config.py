@@ -58,6 +58,18 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     topics: tuple[str, ...] = ()  # none: to anything
 
 
+class Count(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is counted of clusters whose brokers keep no ledger of their own (`--count`)."""
+
+    topics: tuple[str, ...] = ("*",)  # patterns; topics that begin with `_` never are
+    interval: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "interval")
+        if not self.topics or not all(self.topics):
+            raise ValueError("`topics` must name patterns of topics, such as `*`")
+
+
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One audit."""
 
@@ -76,6 +88,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     grace: float = 60.0  # how long a statement may be under way before its absence is a fault
     poll: float = 0.5
     alerts: Alerts = Alerts()
+    count: Count = Count()
 
     def __post_init__(self) -> None:
         if not self.data_dir:

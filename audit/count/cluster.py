@@ -1,0 +1,167 @@
+"""One cluster counted from outside, as its own brokers would count it if they were Penstock's.
+
+Every batch is read, and its CRC looked at: one that is not what was written is named in the ledger
+and passed over. Only what is committed counts. Offsets that a reader passes over hold no event:
+markers, what was aborted, what compaction took.
+
+A topic that was made anew has another id, and is another one. Where brokers have no ids, a log that
+ends before what was counted is taken for a new one.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from audit.config import Cluster, Count
+from client.admin import all_topics
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.errors import ClientError, Corrupt, ErrorCode, OffsetsMissing
+from client.fetcher import Batch
+from client.metadata import NO_LEADER, Topic
+from client.offsets import offsets_of
+from client.partition_reader import PartitionReader
+from ledger.counting_counter import Counter
+from ledger.counting_journal import PartitionKey
+from ledger.names import topic_id_text
+from schemas.errors import SchemaError
+from wire.messages import list_offsets
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID: Final = "penstock-count"
+_LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
+
+
+class _Stretch(NamedTuple):
+    """What is new in a partition."""
+
+    key: PartitionKey
+    topic: Topic
+    first: int
+    end: int
+
+
+class ClusterCounter:
+    """One thread. `trouble` is why the last look did not come to its end; empty if it did."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        count: Count,
+        counter: Counter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.trouble = ""
+        self._cluster = cluster
+        self._count = count
+        self._counter = counter
+        self._clock = clock
+        self._seen: set[PartitionKey] = set()  # at the last look
+        self._live: set[PartitionKey] = set()
+        self._looked_at = 0.0
+
+    def look(self) -> None:
+        """Count what is new. What goes wrong is said, and the next look goes on."""
+        try:
+            with ExitStack() as ends:
+                self._counter.settle()
+                brokers = ends.enter_context(Brokers(self._cluster.bootstrap, client_id=CLIENT_ID))
+                for stretch in self._new(brokers):
+                    self._read(brokers, stretch)
+                self._counter.commit()
+            trouble = ""
+        except (ClientError, SchemaError, OSError) as error:
+            trouble = f"{type(error).__name__}: {error}"
+        if trouble and trouble != self.trouble:
+            log.warning("counting waits reason=%r", trouble)
+        elif self.trouble and not trouble:
+            log.info("counting goes on")
+        self.trouble = trouble
+
+    def _new(self, brokers: Brokers) -> list[_Stretch]:
+        """Partitions in which something was written since they were counted."""
+        topics = self._topics(brokers)
+        keys = {
+            TopicPartition(topic.name, each.index): PartitionKey(
+                topic.name, topic_id_text(topic.id), each.index
+            )
+            for topic in topics.values()
+            for each in topic.partitions
+            if each.leader != NO_LEADER
+        }
+        ends = offsets_of(brokers, dict.fromkeys(keys, list_offsets.LATEST), committed=True)
+        changed = [at for at, key in keys.items() if self._next(key) != ends[at]]
+        starts = offsets_of(brokers, dict.fromkeys(changed, list_offsets.EARLIEST))
+        found = []
+        for at in changed:
+            key = keys[at]
+            first = max(self._next(key), starts[at])
+            if first > ends[at]:
+                first = ends[at] if key.topic_id else starts[at]
+            if first < ends[at]:
+                found.append(_Stretch(key, topics[at.topic], first, ends[at]))
+        self._follow(set(keys.values()))
+        return found
+
+    def _topics(self, brokers: Brokers) -> dict[str, Topic]:
+        return {
+            name: topic
+            for name, topic in all_topics(brokers).topics.items()
+            if not (name.startswith("_") or topic.internal)
+            and topic.error is ErrorCode.none
+            and any(fnmatchcase(name, pattern) for pattern in self._count.topics)
+        }
+
+    def _next(self, key: PartitionKey) -> int:
+        place = self._counter.place(key)
+        return -1 if place is None else place.next_offset
+
+    def _read(self, brokers: Brokers, stretch: _Stretch) -> None:
+        """All of the stretch, from behind each batch that is not what was written."""
+        key, topic, first, end = stretch
+        epoch = topic.partitions[key.partition].leader_epoch
+        seen = time.time_ns() // 1_000_000 if key in self._live else None
+        self._counter.partition(key, first, leader_epoch=epoch, seen=seen)
+        while first < end:
+            reader = PartitionReader(
+                brokers,
+                key.topic,
+                key.partition,
+                first,
+                end,
+                topic_id="" if topic.id is None else str(topic.id),
+                from_within=True,
+            )
+            try:
+                self._count_all(reader)
+                first = end
+            except Corrupt as error:
+                behind = min(error.first + error.count, end)
+                if error.first < 0 or behind <= first:
+                    raise  # nobody knows where the next one begins
+                self._counter.nothing_up_to(error.first)
+                self._counter.spoilt(error.first, behind - error.first, str(error))
+                first = behind
+            except OffsetsMissing as error:
+                log.warning("counting passes over a partition for now reason=%r", str(error))
+                return
+        self._counter.nothing_up_to(end)
+
+    def _count_all(self, reader: PartitionReader) -> None:
+        for batch in reader:
+            self._counter.batch(batch.header, _whole(batch), gaps_are_empty=True)
+
+    def _follow(self, keys: set[PartitionKey]) -> None:
+        """Which of these were looked at lately, so that what is new there came since then."""
+        now = self._clock()
+        recent = now - self._looked_at < self._count.interval * _LIVE_INTERVALS
+        self._live = self._seen & keys if recent else set()
+        self._seen, self._looked_at = keys, now
+
+
+def _whole(batch: Batch) -> Callable[[], memoryview]:
+    return lambda: batch.data
