@@ -61,6 +61,12 @@ class LedgerEntries:
         """What was added and not taken: it will come again."""
         self._gathered, self._bytes = [], 0
 
+    def leave_out(self, entries: int, why: str = "they are of a later version") -> None:
+        """They are not handed out. The first time this is said."""
+        if entries and not self.left_out:
+            log.warning("entries of the ledger are left out error=%r", why)
+        self.left_out += entries
+
     def take(self) -> pa.StructArray:
         """All that was added since: each journal's entries in their order."""
         gathered, self._gathered, self._bytes = self._gathered, [], 0
@@ -103,13 +109,13 @@ class LedgerEntries:
         try:
             found = [record.value or b"" for record in records(data)]
         except BatchError as error:
-            self._count(count, str(error))
+            self.leave_out(count, str(error))
             return
         for value in found:
             try:
                 entry = self._decoder.decode(value)
             except BadMessage as error:
-                self._count(1, str(error))
+                self.leave_out(1, str(error))
                 continue
             if len(self._schema_of) >= _MOST_PRODUCERS:
                 self._schema_of.clear()
@@ -120,13 +126,8 @@ class LedgerEntries:
         """Without those that mean something that is not known here."""
         known = pc.less_equal(body.field("version"), VERSION)
         later = len(body) - (pc.sum(known).as_py() or 0)
-        self._count(later)
+        self.leave_out(later)
         return body.filter(known) if later else body
-
-    def _count(self, entries: int, why: str = "they are of a later version") -> None:
-        if entries and not self.left_out:
-            log.warning("entries of the ledger are left out error=%r", why)
-        self.left_out += entries
 
 
 def _schema_of_first(batches: Iterable[Gathered]) -> int:

@@ -37,7 +37,7 @@ class Frames:
     """The records of several batches, unpacked."""
 
     count: int
-    data: bytes
+    data: bytes | memoryview
 
     @classmethod
     def of(cls, batches: Iterable[Gathered]) -> Self:
@@ -97,15 +97,16 @@ def check_records(records: pa.StructArray, frames: Frames, schema_id: int) -> No
         raise NotTogether
 
 
-def _unpacked(frames: bytes) -> bytes:
+def _unpacked(frames: bytes) -> bytes | memoryview:
     if not frames:
         return b""
-    room = bytearray(len(frames) * _RATIO + _SLACK)
+    # Most of it is never touched: memory that is made of zeros first takes longer than unpacking.
+    room = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
     try:
         size = cramjam.zstd.decompress_into(frames, room)
     except cramjam.DecompressionError:
         raise NotTogether from None
-    return bytes(memoryview(room)[:size])
+    return memoryview(room)[:size]
 
 
 def _varint(number: int) -> bytes:

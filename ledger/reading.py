@@ -7,6 +7,7 @@ killed. Where nothing is new nothing is handed out, and two small questions were
 `_audit` may be another one than was read before: it was deleted and made again, or was lost with
 its brokers, or the cluster is another. Then it is read from its beginning, and the first chunk says
 so: `restarted`. Entries may be gone before they were read here: then the first chunk says `gap`.
+A batch that is damaged is passed over, and its entries are counted among those left out.
 Every entry of a journal that is read twice so is the same entry; whoever folds must not mind.
 """
 
@@ -18,6 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from client.brokers import Brokers
+from client.errors import Corrupt
 from client.metadata import Topic
 from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
@@ -122,22 +124,30 @@ class LedgerReader:
     ) -> Iterator[pa.StructArray]:
         """With each, `offsets` are behind it. The last one is handed out even if it is empty."""
         for partition, end in ends.items():
-            reader = PartitionReader(
-                self._brokers,
-                LEDGER_TOPIC,
-                partition,
-                offsets[partition],
-                end,
-                topic_id=topic_id,
-                from_within=True,
-                fetch_bytes=_FETCH_BYTES,
-            )
-            for batch in reader:
-                body = self._entries.add(batch)
-                if body is not None:
+            while offsets[partition] < end:
+                reader = PartitionReader(
+                    self._brokers,
+                    LEDGER_TOPIC,
+                    partition,
+                    offsets[partition],
+                    end,
+                    topic_id=topic_id,
+                    from_within=True,
+                    fetch_bytes=_FETCH_BYTES,
+                )
+                try:
+                    for batch in reader:
+                        body = self._entries.add(batch)
+                        if body is not None:
+                            offsets[partition] = reader.next_offset
+                            yield body
+                except Corrupt as error:
+                    if error.first < 0 or not error.count:
+                        raise
+                    self._entries.leave_out(error.count, str(error))
+                    offsets[partition] = max(reader.next_offset, error.first + error.count)
+                else:
                     offsets[partition] = reader.next_offset
-                    yield body
-            offsets[partition] = reader.next_offset
         if ends:
             yield self._entries.take()
 
