@@ -37,7 +37,6 @@ class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What is told to a webhook, and when."""
 
     webhook: str = ""  # an http(s) URL; nothing is told without it, but all is shown
-    webhook_file: str = ""  # a file that holds it, where the URL is a secret
     silent: float = 600.0  # an agent that was not heard for so long
     late: float = 86_400.0  # a window that is still pending so long after its end
     after: float = 120.0  # a fault must stand so long before it is told
@@ -47,8 +46,6 @@ class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         check_not_negative(self, "after")
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
-        if self.webhook and self.webhook_file:
-            raise ValueError("give `webhook` or `webhook_file`, not both")
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,11 +9,7 @@ import msgspec
 from audit.verdicts import Finding, State, Wait, WindowVerdict
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    pass
-
-
-class Page(_Answer):
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Where in a list the items are."""
 
     page: int  # from 1 on
@@ -21,7 +17,7 @@ class Page(_Answer):
     total: int
 
 
-class TopicRow(_Answer):
+class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     """A topic in the overview. `counts` and `states` are by hour, the oldest first."""
 
     cluster: str
@@ -42,7 +38,7 @@ class TopicRow(_Answer):
     waits: str  # for what, in words; empty if for nothing
 
 
-class Topics(_Answer):
+class Topics(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
 
     now: int
@@ -55,7 +51,7 @@ class Topics(_Answer):
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
 
 
-class TierTotals(_Answer):
+class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
     bounds; -1 where they are not known."""
 
@@ -73,7 +69,7 @@ class TierTotals(_Answer):
     max: int = -1
 
 
-class Flow(_Answer):
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """Where every line went: read = shipped + filtered + dead + lost, exactly, where the number of
     lost ones is known. `shipped` counts lines, of which one or several make an event."""
 
@@ -86,7 +82,7 @@ class Flow(_Answer):
     events: int  # that these lines became
 
 
-class TopicAnswer(_Answer):
+class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
     together, each `step` milliseconds long."""
 
@@ -109,15 +105,16 @@ class TopicAnswer(_Answer):
     waits_total: int
 
 
-class Findings(_Answer):
-    """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`; without a topic, all."""
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`: without a topic, of
+    all."""
 
     page: Page
     items: list[Finding]
     topics: list[str]  # of each item, as cluster/topic
 
 
-class HostRow(_Answer):
+class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     """A host's part of a topic."""
 
     host: str
@@ -133,14 +130,14 @@ class HostRow(_Answer):
     state: State
 
 
-class Hosts(_Answer):
+class Hosts(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hosts?cluster&topic&search&page&size`: those with faults first."""
 
     page: Page
     items: list[HostRow]
 
 
-class SourceRow(_Answer):
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     """One incarnation of a file. `missing` are seqs as [first, next], `missing_bytes` likewise."""
 
     source: str
@@ -161,14 +158,14 @@ class SourceRow(_Answer):
     words: list[str]
 
 
-class Sources(_Answer):
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/sources?cluster&topic&host&search&page&size`: those with faults first."""
 
     page: Page
     items: list[SourceRow]
 
 
-class AgentRow(_Answer):
+class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     host: str
     cluster: str
@@ -181,7 +178,7 @@ class AgentRow(_Answer):
     reason: str  # why it is retired
 
 
-class Agents(_Answer):
+class Agents(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/agents?cluster&state&search&sort&page&size`"""
 
     by_state: dict[str, int]
@@ -189,7 +186,7 @@ class Agents(_Answer):
     items: list[AgentRow]
 
 
-class LoadRow(_Answer):
+class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
     """What one run committed of one topic."""
 
     destination: str
@@ -206,7 +203,7 @@ class LoadRow(_Answer):
     rebuilt: bool
 
 
-class HourRow(_Answer):
+class HourRow(msgspec.Struct, frozen=True, kw_only=True):
     """An hour of a topic at one destination."""
 
     hour: int
@@ -217,7 +214,7 @@ class HourRow(_Answer):
     words: str
 
 
-class Loads(_Answer):
+class Loads(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/loads?cluster&topic&destination&page&size`; `hours` only for one topic."""
 
     destinations: list[str]
@@ -226,7 +223,7 @@ class Loads(_Answer):
     hours: list[HourRow]
 
 
-class BrokerRow(_Answer):
+class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     id: int
     address: str
@@ -237,7 +234,7 @@ class BrokerRow(_Answer):
     counted: int  # when its last ledger entry was written; -1: it writes none
 
 
-class ConsumerRow(_Answer):
+class ConsumerRow(msgspec.Struct, frozen=True, kw_only=True):
     """How far somebody has read a topic."""
 
     cluster: str
@@ -248,7 +245,7 @@ class ConsumerRow(_Answer):
     read: int  # when it last said so
 
 
-class Brokers(_Answer):
+class Brokers(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/brokers?cluster`; `unreachable` says why a cluster could not be asked."""
 
     brokers: list[BrokerRow]
@@ -256,7 +253,7 @@ class Brokers(_Answer):
     unreachable: dict[str, str]
 
 
-class AlertRow(_Answer):
+class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # missing, duplicated, changed, late, silent
     cluster: str
     topic: str  # empty with silent
@@ -266,14 +263,14 @@ class AlertRow(_Answer):
     resolved: int  # -1: it still holds
 
 
-class Alerts(_Answer):
+class Alerts(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/alerts?state&page&size`"""
 
     page: Page
     items: list[AlertRow]
 
 
-class TopicReport(_Answer):
+class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     """A topic between two times, as `penstock report` shows it."""
 
     cluster: str
@@ -292,7 +289,7 @@ class TopicReport(_Answer):
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
 
 
-class Report(_Answer):
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/report?cluster&topic&from&to`"""
 
     state: State
@@ -303,7 +300,7 @@ class Report(_Answer):
     topics: list[TopicReport]
 
 
-class HourGate(_Answer):
+class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers are done with an hour and
     nothing of it is missing there. Whoever asks knows himself what he has read."""
 
@@ -313,7 +310,7 @@ class HourGate(_Answer):
     names: list[str]  # of hosts
 
 
-class Problem(_Answer):
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Any answer with another status than 200."""
 
     error: str
