@@ -78,8 +78,9 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums by tier, in the order of the picture's tiers. What does not add up from one tier to the
-    next is in `missing` and `excess`, and nowhere else."""
+    """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the earlier
+    one has, less missing and pending, plus excess and unclaimed, is what the later one accounts for.
+    With several steps these are their totals (audit/reconciling/steps.py has each)."""
 
     start: int
     length: int
@@ -87,7 +88,8 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     sums: list[Sums]
     missing: int = 0  # events that an earlier tier has and a later one lacks
     excess: int = 0  # events that a later tier has more often than an earlier one
-    unclaimed: int = 0  # events of brokers that no agent speaks of: other producers
+    pending: int = 0  # events of an earlier tier that a later one may still speak of
+    unclaimed: int = 0  # events of which no earlier tier has spoken: other producers
     changed: bool = False
     late: int = 0
     duplicates: int = 0  # that the loader dropped

@@ -1,0 +1,181 @@
+"""Which events are missing on the way between two tiers, by name: host, file, seqs, bytes.
+
+Two things tell. Offsets that a tier lacks are missing with all that agents put there. And seqs that
+have not landed are missing in files, if the loader has been past their offsets; whether they became
+something else there (a dead letter has no seq that the loader could know) is for sums to decide.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from audit.picture import Damage, Interval, Intervals, Source, Span, Stretch, TierKind
+from audit.reconciling.faults import Fault
+from audit.reconciling.intervals import intersection, merged, minus, union
+from audit.reconciling.passing import Passing, times_of
+from audit.verdicts import Finding, Kind
+
+
+class Named(NamedTuple):
+    """`certain` are missing whatever the sums say; `doubtful` may have become dead letters."""
+
+    certain: list[Fault]
+    doubtful: list[Fault]
+
+
+def missing(
+    passages: Sequence[Passing],
+    sources: Sequence[Source],
+    spans: Sequence[Span],
+    damaged: Sequence[Damage],
+) -> list[Named]:
+    """Of each pair of tiers. An event is named once: where it is missing first. What is damaged is
+    not named here at all."""
+    gone: dict[int, Intervals] = {}
+    for each in damaged:
+        batch = merged([(each.first, each.first + each.count)])
+        gone[each.partition] = union(gone.get(each.partition, ()), batch)
+    found = [Named([], []) for _ in passages]
+    for passing, named in zip(passages, found, strict=True):
+        of_files = passing.pair.later.kind is TierKind.HDFS
+        beyond = [] if of_files else [each for each in passages if each is not passing]
+        known: dict[int, list[Interval]] = {}
+        for source in sources:
+            for stretch in source.stretches:
+                _of_stretch(passing, source, stretch, gone=gone, known=known, named=named)
+        for number, lacking in passing.lacking.items():
+            rest = minus(lacking, union(merged(known.get(number, ())), gone.get(number, ())))
+            passed = intersection(rest, union(*(each.claimed.get(number, ()) for each in beyond)))
+            for offsets in minus(rest, passed):
+                named.certain.append(_of_offsets(passing, number, offsets, spans))
+            for offsets in passed:
+                fault = _of_offsets(passing, number, offsets, spans)
+                fault.doubt(Kind.UNPROVEN, "a later one has read them there")
+                named.certain.append(fault)
+        if not of_files:
+            for number, lacking in passing.lacking.items():
+                gone[number] = union(gone.get(number, ()), lacking)
+    return [Named(_joined(each.certain), _joined(each.doubtful)) for each in found]
+
+
+def _of_stretch(
+    passing: Passing,
+    source: Source,
+    stretch: Stretch,
+    *,
+    gone: Mapping[int, Intervals],
+    known: dict[int, list[Interval]],
+    named: Named,
+) -> None:
+    number = stretch.partition
+    lacking = passing.lacking.get(number, ())
+    seqs = ((stretch.seq, stretch.seq + stretch.events),)
+    of_files = passing.pair.later.kind is TierKind.HDFS
+    landed = (
+        source.landed.get(passing.pair.later, ()) if of_files else union(*source.landed.values())
+    )
+    shift = stretch.first - stretch.seq
+    offsets = tuple((first + shift, after + shift) for first, after in minus(seqs, landed))
+    if number in gone:
+        offsets = minus(offsets, gone[number])
+    if of_files:
+        offsets = intersection(offsets, ((0, passing.up_to(number)),))
+        inside = minus(offsets, lacking)
+        named.doubtful.extend(_fault(passing, source, stretch, each) for each in inside)
+    if lacking:
+        for each in intersection(offsets, lacking):
+            known.setdefault(number, []).append(each)
+            named.certain.append(_fault(passing, source, stretch, each))
+
+
+def _fault(passing: Passing, source: Source, stretch: Stretch, offsets: Interval) -> Fault:
+    count = offsets[1] - offsets[0]
+    tier = passing.pair.later
+    return Fault(
+        Finding(
+            kind=Kind.MISSING,
+            words="",
+            tier=tier.kind.value,
+            destination=tier.destination,
+            host=source.host,
+            agent=source.agent,
+            path=source.path,
+            source=source.source,
+            seq=stretch.seq + offsets[0] - stretch.first,
+            events=count,
+            position=stretch.position,
+            end_position=stretch.end_position,
+            partition=stretch.partition,
+            offset=offsets[0],
+            offsets=count,
+            from_time=stretch.from_time,
+            to_time=stretch.to_time,
+        ),
+        pair=passing.pair,
+        exact=count == stretch.events,
+        count=count,
+    )
+
+
+def _of_offsets(passing: Passing, number: int, offsets: Interval, spans: Sequence[Span]) -> Fault:
+    from_time, to_time = times_of(spans, passing.pair.earlier, number, offsets)
+    tier = passing.pair.later
+    return Fault(
+        Finding(
+            kind=Kind.MISSING,
+            words="",
+            tier=tier.kind.value,
+            destination=tier.destination,
+            partition=number,
+            offset=offsets[0],
+            offsets=offsets[1] - offsets[0],
+            from_time=from_time,
+            to_time=to_time,
+        ),
+        pair=passing.pair,
+        count=offsets[1] - offsets[0],
+    )
+
+
+def _joined(faults: Iterable[Fault]) -> list[Fault]:
+    """What goes on in the same file, the same partition and the same time is one fault."""
+    found: list[Fault] = []
+    for fault in sorted(faults, key=_place):
+        if found and _follows(found[-1], fault):
+            found[-1] = _together(found[-1], fault)
+        else:
+            found.append(fault)
+    return found
+
+
+def _place(fault: Fault) -> tuple[str, str, str, str, int, int]:
+    one = fault.finding
+    return (one.host, one.path, one.source, one.kind, one.partition, one.offset)
+
+
+def _follows(before: Fault, fault: Fault) -> bool:
+    one, two = before.finding, fault.finding
+    return (
+        bool(one.source)
+        and one.source == two.source
+        and one.partition == two.partition
+        and one.offset + one.offsets == two.offset
+        and one.seq + one.events == two.seq
+        and one.end_position == two.position
+        and before.exact
+        and fault.exact
+    )
+
+
+def _together(before: Fault, fault: Fault) -> Fault:
+    one, two = before.finding, fault.finding
+    both = replace(
+        one,
+        events=one.events + two.events,
+        offsets=one.offsets + two.offsets,
+        end_position=two.end_position,
+        from_time=min(one.from_time, two.from_time),
+        to_time=max(one.to_time, two.to_time),
+    )
+    return Fault(both, pair=before.pair, count=before.count + fault.count)

@@ -1,0 +1,191 @@
+"""Faults that somebody states as such, and statements that are themselves missing."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from audit.picture import Damage, Hole, Intervals, Source, Span, Stretch, TierKind, TopicPicture
+from audit.reconciling import words
+from audit.reconciling.faults import Fault
+from audit.reconciling.intervals import gaps, has, intersection, union, upto
+from audit.verdicts import Finding, Kind
+
+_HOUR = 3_600_000
+
+
+def lost(picture: TopicPicture) -> Iterator[Fault]:
+    """Bytes that were gone before they were read."""
+    for source in picture.sources:
+        for each in source.lost:
+            finding = Finding(
+                kind=Kind.LOST,
+                words="",
+                tier=TierKind.AGENT.value,
+                host=source.host,
+                agent=source.agent,
+                path=source.path,
+                source=each.source,
+                seq=each.seq,
+                events=each.lines,
+                position=each.position,
+                end_position=each.end_position,
+                from_time=each.time,
+                to_time=each.time + 1,
+            )
+            yield Fault(finding, reason=each.reason)
+
+
+def of_files(picture: TopicPicture) -> Iterator[Fault]:
+    """Landed files that are not as they were committed."""
+    for each in picture.file_faults:
+        finding = Finding(
+            kind=_kind_of_file(each.fault, each.committed_rows, each.found_rows),
+            words="",
+            tier=each.tier.kind.value,
+            destination=each.tier.destination,
+            path=each.path,
+            events=abs(each.committed_rows - each.found_rows)
+            if min(each.committed_rows, each.found_rows) >= 0
+            else -1,
+            from_time=each.hour,
+            to_time=each.hour + _HOUR,
+        )
+        said = words.file_fault(each.fault, each.committed_rows, each.found_rows)
+        yield Fault(finding, reason=said)
+
+
+def _kind_of_file(fault: str, committed: int, found: int) -> Kind:
+    if fault == "missing" or (fault == "changed" and found < committed):
+        return Kind.MISSING
+    if fault == "extra" or (fault == "changed" and found > committed >= 0):
+        return Kind.DUPLICATED
+    return Kind.CHANGED
+
+
+def damaged(picture: TopicPicture) -> Iterator[Fault]:
+    """Batches that are not what was written, with the names of what is in them."""
+    for each in picture.damaged:
+        offsets = (each.first, each.first + each.count)
+        inside = list(_stretches(picture, each))
+        times = [(one.from_time, one.to_time) for one in picture.open if _is_at(one, each)]
+        rest = Finding(
+            kind=Kind.CHANGED,
+            words="",
+            tier=TierKind.BROKER.value,
+            partition=each.partition,
+            offset=each.first,
+            offsets=each.count,
+            from_time=min((one for one, _ in times), default=-1),
+            to_time=max((one for _, one in times), default=-1),
+        )
+        if not inside:
+            yield Fault(rest, count=each.count, reason=each.reason)
+        for source, stretch in inside:
+            first = max(stretch.first, offsets[0])
+            count = min(stretch.first + stretch.events, offsets[1]) - first
+            finding = replace(
+                rest,
+                host=source.host,
+                agent=source.agent,
+                path=source.path,
+                source=source.source,
+                seq=stretch.seq + first - stretch.first,
+                events=count,
+                position=stretch.position,
+                end_position=stretch.end_position,
+                offset=first,
+                offsets=count,
+                from_time=stretch.from_time,
+                to_time=stretch.to_time,
+            )
+            exact = count == stretch.events
+            yield Fault(finding, exact=exact, count=count, reason=each.reason)
+
+
+def _stretches(picture: TopicPicture, damage: Damage) -> Iterator[tuple[Source, Stretch]]:
+    for source in picture.sources:
+        for stretch in source.stretches:
+            if (
+                stretch.partition == damage.partition
+                and stretch.first < damage.first + damage.count
+                and damage.first < stretch.first + stretch.events
+            ):
+                yield source, stretch
+
+
+def _is_at(span: Span, damage: Damage) -> bool:
+    return (
+        span.partition == damage.partition
+        and span.first < damage.first + damage.count
+        and damage.first < span.next_offset
+    )
+
+
+def holes(picture: TopicPicture) -> Iterator[Fault]:
+    """Entries of journals that are missing for longer than they can be under way."""
+    for hole in picture.holes:
+        if is_young(hole, picture):
+            continue
+        finding = Finding(
+            kind=Kind.UNPROVEN,
+            words="",
+            tier=hole.tier.value,
+            host=hole.host or picture.names.get(hole.journal, ""),
+            agent=hole.journal if hole.tier is TierKind.AGENT else "",
+            source=hole.journal,
+            seq=hole.seq,
+            from_time=hole.from_time,
+            to_time=max(hole.to_time, hole.from_time + 1),
+        )
+        yield Fault(finding, named=hole.count)
+
+
+def is_young(hole: Hole, picture: TopicPicture) -> bool:
+    """Whether what is missing may still come."""
+    return hole.to_time + picture.grace_millis > picture.now
+
+
+def unproven(picture: TopicPicture) -> Iterator[Fault]:
+    """Events that their agent must have spoken of, and has not: between others that it spoke of,
+    they landed; or they are of a file that it called finished. What lies before the first that is
+    known may have been said before the ledger begins."""
+    holes_of: dict[str, list[Hole]] = {}
+    for hole in picture.holes:
+        holes_of.setdefault(hole.journal, []).append(hole)
+    for source in picture.sources:
+        absent = _unspoken(source)
+        around = holes_of.get(source.agent, []) if absent else []
+        if any(is_young(hole, picture) for hole in around):
+            continue
+        for first, after in absent:
+            finding = Finding(
+                kind=Kind.UNPROVEN,
+                words="",
+                tier=TierKind.AGENT.value,
+                host=source.host,
+                agent=source.agent,
+                path=source.path,
+                source=source.source,
+                seq=first,
+                events=after - first,
+                from_time=min((hole.from_time for hole in around), default=-1),
+                to_time=max((hole.to_time for hole in around), default=-1),
+            )
+            yield Fault(finding, reason=_why(source, first))
+
+
+def _unspoken(source: Source) -> Intervals:
+    if not source.shipped:
+        return ()
+    between = gaps(source.shipped)
+    end = upto(source.shipped)
+    if source.finished_events < 0:
+        return intersection(between, union(*source.landed.values()))
+    after = ((end, source.finished_events),) if end < source.finished_events else ()
+    return union(between, after)
+
+
+def _why(source: Source, seq: int) -> str:
+    if has(union(*source.landed.values()), seq):
+        return "although they have landed"
+    return "although the file is finished"

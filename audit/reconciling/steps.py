@@ -1,0 +1,96 @@
+"""From one tier to the next: who is held against whom, and what of each window got there.
+
+Brokers are held against agents; mirrors and files against brokers, or against agents where no
+broker counts. A step's parts always add up: what the earlier tier has, less missing and pending,
+plus excess and unclaimed, is what the later tier accounts for.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from audit.picture import Sums, Tier, TierKind, Window
+
+
+class Pair(NamedTuple):
+    """Two tiers that are compared."""
+
+    earlier: Tier
+    later: Tier
+
+
+class Step(NamedTuple):
+    """What one window has of the way between two tiers, in events."""
+
+    pair: Pair
+    missing: int = 0
+    pending: int = 0
+    excess: int = 0
+    unclaimed: int = 0
+
+
+def pairs(tiers: Sequence[Tier]) -> list[Pair]:
+    found: list[Pair] = []
+    earlier: Tier | None = None
+    for tier in tiers:
+        if earlier is not None and tier.kind is not TierKind.AGENT:
+            found.append(Pair(earlier, tier))
+        if tier.kind is TierKind.AGENT or tier.kind is TierKind.BROKER:
+            earlier = tier
+    return found
+
+
+def accounted(tier: Tier, sums: Sums) -> int:
+    """How many events a tier has or can say what became of them."""
+    if tier.kind is TierKind.HDFS:
+        return sums.events + sums.duplicates + sums.dead
+    return sums.events
+
+
+_NOTHING = Sums()
+
+
+def sums_at(window: Window, tier: Tier) -> Sums:
+    return window.sums.get(tier, _NOTHING)
+
+
+def difference(window: Window, pair: Pair) -> int:
+    """How many events the earlier tier has more."""
+    later = accounted(pair.later, sums_at(window, pair.later))
+    return sums_at(window, pair.earlier).events - later
+
+
+def is_changed(window: Window, pair: Pair) -> bool:
+    """Whether as many events are there, but not the same ones."""
+    earlier, later = sums_at(window, pair.earlier), sums_at(window, pair.later)
+    return earlier.crc_sum != later.crc_sum and difference(window, pair) == 0
+
+
+def aligned(windows: Sequence[Window]) -> Sequence[Window]:
+    """Windows of which none overlaps another: where tiers have windows of unequal length, the
+    shorter ones are taken together to the longer."""
+    if all(one.start + one.length <= two.start for one, two in pairwise(windows)):
+        return windows
+    found: list[Window] = []
+    for window in sorted(windows, key=lambda each: (each.start, -each.length)):
+        if found and window.start < found[-1].start + found[-1].length:
+            found[-1] = _together(found[-1], window)
+        else:
+            found.append(window)
+    return found
+
+
+def _together(one: Window, other: Window) -> Window:
+    sums = dict(one.sums)
+    for tier, more in other.sums.items():
+        sums[tier] = Sums(*map(sum, zip(sums.get(tier, _NOTHING), more, strict=True)))
+    unknown = one.lost_events < 0 or other.lost_events < 0
+    return Window(
+        start=one.start,
+        length=max(one.start + one.length, other.start + other.length) - one.start,
+        sums=sums,
+        filtered=one.filtered + other.filtered,
+        dead=one.dead + other.dead,
+        lost_events=-1 if unknown else one.lost_events + other.lost_events,
+        lost_bytes=one.lost_bytes + other.lost_bytes,
+    )

@@ -1,0 +1,211 @@
+"""Each window's events on the way between two tiers: how many are missing, pending, too many, or
+unclaimed, and which faults that makes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from audit.picture import TierKind, TopicPicture, Window
+from audit.reconciling import accepting, words
+from audit.reconciling.axis import Axis
+from audit.reconciling.faults import Fault
+from audit.reconciling.naming import Named
+from audit.reconciling.passing import Passing
+from audit.reconciling.statements import is_young
+from audit.reconciling.steps import Pair, Step, difference, is_changed, sums_at
+from audit.reconciling.waiting import until, waits_for_agents
+from audit.reconciling.weighing import attach, lay
+from audit.verdicts import Finding, Kind
+
+_LEDGER = "ledger"  # what is waited for where a statement may be under way
+
+
+@dataclass(slots=True)
+class Tallied:
+    """Of one pair of tiers; `steps` by window, where there is anything but what adds up."""
+
+    steps: dict[int, Step] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    waits: dict[int, set[str]] = field(default_factory=dict)
+
+
+class Tally:
+    """What is the same for all pairs of tiers of a picture."""
+
+    def __init__(self, picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> None:
+        self._picture = picture
+        self._windows = windows
+        self._axis = axis
+        done = until(picture.agents)
+        with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
+        self.agents_awaited = {
+            number
+            for number, window in enumerate(windows)
+            if with_agents and waits_for_agents(window, done)
+        }
+
+    def of(self, passing: Passing, named: Named, damaged: Sequence[Fault]) -> Tallied:
+        """`damaged` are those of the faults of batches that the later tier lacks."""
+        tallied = Tallied()
+        lack: dict[int, int] = {}
+        over: dict[int, int] = {}
+        changed: list[int] = []
+        for number, window in enumerate(self._windows):
+            more = difference(window, passing.pair)
+            if more > 0:
+                lack[number] = more
+            elif more < 0:
+                over[number] = -more
+            elif is_changed(window, passing.pair):
+                changed.append(number)
+        whole = dict(lack)
+        tallied.faults = self._named(passing, named, damaged, lack)
+        self._lacking(passing, whole, lack, tallied)
+        for number, events in over.items():
+            self._too_many(passing, number, events, tallied)
+        self._changed(passing, changed, tallied)
+        return tallied
+
+    def _named(
+        self, passing: Passing, named: Named, damaged: Sequence[Fault], lack: dict[int, int]
+    ) -> list[Fault]:
+        lay(damaged, lack, self._axis)
+        certain = self._settled(named.certain, passing)
+        lay(certain, lack, self._axis)
+        attach(certain, self._axis)
+        doubtful = self._settled(named.doubtful, passing)
+        free = {id(each) for each in lay(doubtful, lack, self._axis)}
+        attach(doubtful, self._axis)
+        kept = [
+            each for each in doubtful if id(each) not in free or not self._dead(each, passing.pair)
+        ]
+        return [*certain, *kept]
+
+    def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
+        """Without those about which something may still be said."""
+        kind = passing.pair.later.kind
+        young = max(self._holes(kind, young=True), default=-1)
+        old = max(self._holes(kind, young=False), default=-1)
+        found = [
+            each
+            for each in faults
+            if not self._is_fresh(each.finding.to_time) and each.finding.from_time > young
+        ]
+        for fault in found:
+            if fault.finding.from_time <= old:
+                fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
+        return accepting.cut(found, self._picture.accepted)
+
+    def _dead(self, fault: Fault, pair: Pair) -> bool:
+        """Whether anything that may be this became a dead letter at the later tier."""
+        return any(sums_at(self._windows[each], pair.later).dead for each in fault.windows)
+
+    def _lacking(
+        self, passing: Passing, whole: dict[int, int], rest: dict[int, int], tallied: Tallied
+    ) -> None:
+        pair = passing.pair
+        young = max(self._holes(pair.later.kind, young=True), default=-1)
+        old = max(self._holes(pair.later.kind, young=False), default=-1)
+        for number, events in whole.items():
+            window = self._windows[number]
+            awaited: set[str] = set()
+            if number in passing.pending:
+                awaited.add(pair.later.kind.value)
+            if rest[number] and (
+                self._is_fresh(window.start + window.length) or window.start <= young
+            ):
+                awaited.add(_LEDGER)
+            pending = rest[number] if awaited else 0
+            tallied.steps[number] = Step(pair, missing=events - pending, pending=pending)
+            if awaited:
+                tallied.waits[number] = awaited
+            elif rest[number]:
+                unproven = window.start <= old
+                kind = Kind.UNPROVEN if unproven else Kind.UNNAMED
+                reason = self._hole_reason(pair.later.kind) if unproven else ""
+                tallied.faults.append(self._of_window(number, pair, kind, rest[number], reason))
+
+    def _too_many(self, passing: Passing, number: int, events: int, tallied: Tallied) -> None:
+        pair = passing.pair
+        window = self._windows[number]
+        unclaimed = min(events, self._unspoken(passing, number))
+        if pair.later.kind is TierKind.BROKER or self._is_fresh(window.start + window.length):
+            unclaimed = events
+        if pair.earlier.kind is TierKind.AGENT and number in self.agents_awaited:
+            unclaimed = events
+        excess = events - unclaimed
+        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed)
+        if excess:
+            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, excess))
+        elif passing.ahead and pair.earlier.kind is TierKind.BROKER:
+            tallied.waits[number] = {TierKind.BROKER.value}
+
+    def _unspoken(self, passing: Passing, number: int) -> int:
+        """How many events there can be of which the earlier tier has not spoken: such as were there
+        before it began to speak are in no window after its first one."""
+        first = next(
+            (
+                each
+                for each, window in enumerate(self._windows)
+                if sums_at(window, passing.pair.earlier).events
+            ),
+            len(self._windows),
+        )
+        return passing.unspoken + (passing.before if number <= first else 0)
+
+    def _changed(self, passing: Passing, changed: Iterable[int], tallied: Tallied) -> None:
+        explained = {number for fault in tallied.faults for number in fault.windows}
+        for number in changed:
+            window = self._windows[number]
+            if number in passing.pending:
+                tallied.waits[number] = {passing.pair.later.kind.value}
+            elif self._is_fresh(window.start + window.length):
+                tallied.waits[number] = {_LEDGER}
+            elif number not in explained and not self._statements_missing(passing, number):
+                events = sums_at(window, passing.pair.later).events
+                tallied.faults.append(self._of_window(number, passing.pair, Kind.CHANGED, events))
+
+    def _statements_missing(self, passing: Passing, number: int) -> bool:
+        """Whether as many events may be so by chance."""
+        from_agents = passing.pair.earlier.kind is TierKind.AGENT
+        return (
+            (from_agents and number in self.agents_awaited)
+            or (not from_agents and passing.ahead)
+            or any(
+                self._windows[number].start <= each
+                for tier in passing.pair
+                for young in (False, True)
+                for each in self._holes(tier.kind, young=young)
+            )
+        )
+
+    def _of_window(
+        self, number: int, pair: Pair, kind: Kind, events: int, reason: str = ""
+    ) -> Fault:
+        window = self._windows[number]
+        finding = Finding(
+            kind=kind,
+            words="",
+            tier=pair.later.kind.value,
+            destination=pair.later.destination,
+            events=events,
+            from_time=window.start,
+            to_time=window.start + window.length,
+        )
+        return Fault(finding, pair=pair, count=events, reason=reason, windows=[number])
+
+    def _is_fresh(self, time: int) -> bool:
+        return time >= 0 and time + self._picture.grace_millis > self._picture.now
+
+    def _holes(self, kind: TierKind, *, young: bool) -> list[int]:
+        return [
+            each.to_time
+            for each in self._picture.holes
+            if each.tier is kind and is_young(each, self._picture) is young
+        ]
+
+    def _hole_reason(self, kind: TierKind) -> str:
+        return next(
+            words.hole_reason(each)
+            for each in self._picture.holes
+            if each.tier is kind and not is_young(each, self._picture)
+        )

@@ -1,0 +1,257 @@
+"""The verdict about a topic: `reconcile`.
+
+Rule 1. What a later tier has said nothing about yet is pending: offsets above the highest that it
+has spoken of, windows that an agent has not passed, entries of journals that may still come, and
+windows that ended just now. It is no fault.
+Rule 2. Everything else that an earlier tier has and a later one lacks is missing. Each such event
+is named by its file and offset where anybody spoke of it, and counted by its window where nobody
+did; it is a fault of the first tier that lacks it.
+Rule 3. What no earlier tier has spoken of is unclaimed, and no fault. What was spoken of, and is
+there more than once, is duplicated; as many events with another sum of CRCs are changed.
+Rule 4. Where an entry of a tier's journal never came, what is missing at that tier is not proven.
+Rule 5. A window's state is the worst of its faults that nobody has accepted, and of its waits.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from audit.picture import TierKind, TopicPicture, Window
+from audit.reconciling import accepting, statements, words
+from audit.reconciling.axis import Axis
+from audit.reconciling.faults import Fault
+from audit.reconciling.intervals import gaps, intersection, size
+from audit.reconciling.naming import missing
+from audit.reconciling.passing import Passing, passed
+from audit.reconciling.steps import aligned, pairs, sums_at
+from audit.reconciling.tally import Tallied, Tally
+from audit.reconciling.waiting import behind, for_agent
+from audit.reconciling.weighing import attach
+from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, WindowVerdict, worst
+
+
+def reconcile(picture: TopicPicture) -> TopicVerdict:
+    """What holds of a topic between two times, and of each of its windows."""
+    windows = aligned(picture.windows)
+    axis = Axis(windows)
+    tally = Tally(picture, windows, axis)
+    passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
+    damaged = list(statements.damaged(picture))
+    named = missing(passages, picture.sources, picture.open, picture.damaged)
+    tallied = [
+        tally.of(each, names, [one for one in damaged if _lacks(each, one)])
+        for each, names in zip(passages, named, strict=True)
+    ]
+    faults = [*damaged, *(fault for each in tallied for fault in each.faults)]
+    faults += _stated(picture, windows, axis, passages, tallied)
+    attach(damaged, axis)
+    judged = _judged(picture, faults)
+    waits = list(_waits(picture, windows, passages, tallied))
+    verdicts = _windows(picture, windows, tally, tallied, judged)
+    states = [each.state for each in verdicts]
+    states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
+    if waits:
+        states.append(State.PENDING)
+    return TopicVerdict(
+        key=picture.key,
+        from_time=picture.from_time,
+        to_time=picture.to_time,
+        tiers=list(picture.tiers),
+        state=worst(states),
+        windows=verdicts,
+        findings=_findings(picture, judged),
+        waits=waits,
+    )
+
+
+def _lacks(passing: Passing, damage: Fault) -> bool:
+    one = damage.finding
+    lacking = passing.lacking.get(one.partition, ())
+    return bool(intersection(lacking, ((one.offset, one.offset + one.offsets),)))
+
+
+def _stated(
+    picture: TopicPicture,
+    windows: Sequence[Window],
+    axis: Axis,
+    passages: Sequence[Passing],
+    tallied: Sequence[Tallied],
+) -> list[Fault]:
+    """What is a fault whatever the sums are."""
+    lost = accepting.cut(statements.lost(picture), picture.accepted)
+    attach(lost, axis)
+    named = {number for fault in lost for number in fault.windows}
+    for number, window in enumerate(windows):
+        if (window.lost_events or window.lost_bytes) and number not in named:
+            lost.append(_lost_in(number, window))
+    files = list(statements.of_files(picture))
+    attach(files, axis)
+    for fault in files:
+        fault.windows = [
+            each
+            for each in fault.windows
+            if any(
+                sums.events
+                for tier, sums in windows[each].sums.items()
+                if (tier.kind, tier.destination) == (fault.finding.tier, fault.finding.destination)
+            )
+        ]
+    holes = [
+        fault
+        for fault in statements.holes(picture)
+        if _concerns(fault.finding.tier, picture, passages, tallied)
+    ]
+    unproven = list(statements.unproven(picture))
+    said = accepting.cut([*holes, *unproven], picture.accepted)
+    attach(said, axis)
+    return [*lost, *files, *said]
+
+
+def _lost_in(number: int, window: Window) -> Fault:
+    finding = Finding(
+        kind=Kind.LOST,
+        words="",
+        tier=TierKind.AGENT.value,
+        events=window.lost_events or -1,
+        from_time=window.start,
+        to_time=window.start + window.length,
+    )
+    return Fault(finding, reason=words.count(window.lost_bytes, "byte"), windows=[number])
+
+
+def _concerns(
+    kind: str, picture: TopicPicture, passages: Sequence[Passing], tallied: Sequence[Tallied]
+) -> bool:
+    """Whether a missing entry may have been about this topic. An agent's may; one of brokers or
+    loaders speaks of offsets, and if it was about this topic, some are not spoken of now."""
+    if kind == TierKind.AGENT or not passages:
+        return True
+    for passing, each in zip(passages, tallied, strict=True):
+        if passing.pair.later.kind == kind:
+            if passing.lacking or passing.waiting or each.steps:
+                return True
+        elif passing.pair.earlier.kind == kind and (passing.unspoken or passing.ahead):
+            return True
+    return any(
+        gaps(claimed)
+        for partition in picture.partitions
+        for tier, claimed in partition.claimed.items()
+        if tier.kind == kind
+    )
+
+
+def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
+    """Those of the time that is asked for, with what was accepted of them. Those of windows that
+    follow each other are one."""
+    found: list[Fault] = []
+    last: dict[tuple[str, ...], Fault] = {}
+    for fault in faults:
+        one = fault.finding
+        if one.from_time >= 0 and (
+            one.from_time >= picture.to_time
+            or max(one.to_time, one.from_time + 1) <= picture.from_time
+        ):
+            continue
+        accepted = accepting.reason(fault, picture.accepted)
+        fault.finding = one = replace(one, accepted=accepted)
+        if one.partition >= 0 or one.source or one.path:
+            found.append(fault)
+            continue
+        key = (one.kind, one.tier, one.destination, accepted, fault.reason)
+        before = last.get(key)
+        if before is not None and before.finding.to_time == one.from_time:
+            events = before.finding.events + one.events
+            before.finding = replace(before.finding, events=events, to_time=one.to_time)
+            before.windows += fault.windows
+        else:
+            found.append(fault)
+            last[key] = fault
+    return found
+
+
+def _windows(
+    picture: TopicPicture,
+    windows: Sequence[Window],
+    tally: Tally,
+    tallied: Sequence[Tallied],
+    faults: Sequence[Fault],
+) -> list[WindowVerdict]:
+    faults_of: dict[int, list[Finding]] = {}
+    for fault in faults:
+        for number in set(fault.windows):
+            faults_of.setdefault(number, []).append(fault.finding)
+    files = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
+    found: list[WindowVerdict] = []
+    for number, window in enumerate(windows):
+        steps = [each.steps[number] for each in tallied if number in each.steps]
+        awaited = {wait for each in tallied for wait in each.waits.get(number, ())}
+        if number in tally.agents_awaited:
+            awaited.add(TierKind.AGENT.value)
+        some = faults_of.get(number, [])
+        open_faults = [each for each in some if not each.accepted]
+        states = [each.kind.state for each in open_faults]
+        if awaited:
+            states.append(State.PENDING)
+        landed = [sums_at(window, tier) for tier in files]
+        found.append(
+            WindowVerdict(
+                start=window.start,
+                length=window.length,
+                state=worst(states),
+                sums=[sums_at(window, tier) for tier in picture.tiers],
+                missing=sum(each.missing for each in steps),
+                pending=sum(each.pending for each in steps),
+                excess=sum(each.excess for each in steps),
+                unclaimed=sum(each.unclaimed for each in steps),
+                changed=any(each.kind is Kind.CHANGED for each in some),
+                late=sum(each.late for each in landed),
+                duplicates=sum(each.duplicates for each in landed),
+                dead=window.dead + sum(each.dead for each in landed),
+                filtered=window.filtered,
+                lost=window.lost_events,
+                waits=sorted(awaited),
+                accepted=bool(some) and not open_faults,
+            )
+        )
+    return found
+
+
+def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
+    """The worst first, and what was accepted last."""
+    found = [replace(fault.finding, words=words.of(picture.key.topic, fault)) for fault in faults]
+    return sorted(found, key=_rank)
+
+
+_KINDS = list(Kind)
+
+
+def _rank(one: Finding) -> tuple[bool, int, str, str, int, int]:
+    return (bool(one.accepted), _KINDS.index(one.kind), one.host, one.path, one.from_time, one.seq)
+
+
+def _waits(
+    picture: TopicPicture,
+    windows: Sequence[Window],
+    passages: Sequence[Passing],
+    tallied: Sequence[Tallied],
+) -> Iterable[Wait]:
+    if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
+        for agent in behind(picture, windows):
+            yield for_agent(agent)
+    for passing, each in zip(passages, tallied, strict=True):
+        kinds = {kind for waits in each.waits.values() for kind in waits}
+        later = passing.pair.later
+        if later.kind.value in kinds:
+            offsets = sum(size(waiting) for waiting in passing.waiting.values())
+            said = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
+            yield Wait(on=later.kind.value, words=said, since=passing.since)
+        if passing.pair.earlier.kind.value in kinds:
+            yield Wait(on=passing.pair.earlier.kind.value, words=words.behind_files(later))
+        if "ledger" in kinds:
+            yield Wait(on="ledger", words=words.fresh())
+    for hole in picture.holes:
+        if statements.is_young(hole, picture) and hole.from_time < picture.to_time:
+            host = hole.host or picture.names.get(hole.journal, "")
+            yield Wait(
+                on="ledger", words=words.missing_entry(hole, host), host=host, since=hole.from_time
+            )

@@ -1,0 +1,220 @@
+"""What verdicts say to a person: each sentence that the audit has for a fault or for waiting.
+
+Times are UTC. Events, seqs and offsets are given from the first to the last, bytes from the first
+to the one after the last, as positions in a file are.
+"""
+
+from datetime import UTC, datetime
+
+from audit.picture import Agent, Hole, Tier, TierKind
+from audit.reconciling.faults import Fault
+from audit.verdicts import Finding, Kind
+
+_DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def count(value: int, one: str, several: str = "") -> str:
+    return f"{number(value)} {one if value == 1 else several or one + 's'}"
+
+
+def moment(time: int) -> str:
+    """A time, to the second; those that no calendar has as they are."""
+    try:
+        return datetime.fromtimestamp(time / 1000, UTC).strftime(_DAY_AND_TIME)
+    except (ValueError, OverflowError, OSError):
+        return f"{time} ms"
+
+
+def between(from_time: int, to_time: int) -> str:
+    """`2026-11-20 10:00:00 to 10:05:00`"""
+    first, last = moment(from_time), moment(to_time)
+    if first == last:
+        return first
+    day = first[:10]
+    return f"{first} to {last.removeprefix(day).strip()}"
+
+
+def place(tier: str, destination: str) -> str:
+    """Where something is, or is not."""
+    if tier == TierKind.HDFS:
+        return f"in {destination}" if destination else "in the files"
+    return {TierKind.BROKER.value: "at the brokers", TierKind.MIRROR.value: "at the mirror"}.get(
+        tier, "at the agents"
+    )
+
+
+def at(tier: Tier) -> str:
+    return place(tier.kind.value, tier.destination)
+
+
+def _events(one: Finding) -> str:
+    if one.events == 1:
+        return f"event {number(one.seq)}"
+    return f"events {number(one.seq)} to {number(one.seq + one.events - 1)}"
+
+
+def _bytes(one: Finding) -> str:
+    return f"bytes {number(one.position)} to {number(one.end_position)}"
+
+
+def _offsets(topic: str, one: Finding) -> str:
+    if one.offsets == 1:
+        return f"{topic}-{one.partition}, offset {number(one.offset)}"
+    last = one.offset + one.offsets - 1
+    return f"{topic}-{one.partition}, offsets {number(one.offset)} to {number(last)}"
+
+
+def _file(one: Finding) -> str:
+    return f"{one.host or 'a host'}: {one.path or 'file ' + one.source}"
+
+
+def _when(one: Finding) -> str:
+    return between(one.from_time, one.to_time)
+
+
+def of(topic: str, fault: Fault) -> str:
+    """A finding in one sentence."""
+    one = fault.finding
+    if one.kind is Kind.LOST:
+        return _lost(fault)
+    if fault.named:
+        return _hole(fault)
+    if one.path and not one.source:
+        return _landed_file(fault)
+    if one.source:
+        return _of_file(topic, fault)
+    if one.partition >= 0:
+        return _of_partition(topic, fault)
+    return _of_windows(fault)
+
+
+def _lost(fault: Fault) -> str:
+    one = fault.finding
+    size = f"bytes {number(one.position)} to {number(one.end_position)}"
+    lines = f" ({count(one.events, 'line')})" if one.events >= 0 else ""
+    why = f": {fault.reason}" if fault.reason else ""
+    return f"{_file(one)}, {size}{lines} were gone before they were read{why}"
+
+
+def _of_file(topic: str, fault: Fault) -> str:
+    one = fault.finding
+    if one.partition < 0:
+        return f"{_file(one)}: the agent's statement about {_events(one)} is missing" + (
+            f", {fault.reason}" if fault.reason else ""
+        )
+    bytes_named = one.position >= 0 and one.end_position >= 0
+    if not bytes_named:
+        what = f"{_file(one)}, {_events(one)}"
+    elif fault.exact:
+        what = f"{_file(one)}, {_bytes(one)} ({_events(one)})"
+    else:
+        what = f"{_file(one)}, {_events(one)} (within {_bytes(one)})"
+    are = "is" if one.events == 1 and not bytes_named else "are"
+    return f"{what} {are} {_verdict(one, fault)} ({_offsets(topic, one)})"
+
+
+def _verdict(one: Finding, fault: Fault) -> str:
+    if one.kind is Kind.CHANGED:
+        return f"not as they were written: {fault.reason}"
+    if one.kind is Kind.UNPROVEN:
+        return f"not proven to be {place(one.tier, one.destination)}: {fault.reason}"
+    return f"not {place(one.tier, one.destination)}"
+
+
+def _of_partition(topic: str, fault: Fault) -> str:
+    one = fault.finding
+    are = "is" if one.offsets == 1 else "are"
+    return f"{_offsets(topic, one)} {are} {_verdict(one, fault)}"
+
+
+def _of_windows(fault: Fault) -> str:
+    one = fault.finding
+    where = place(one.tier, one.destination)
+    if one.kind is Kind.CHANGED:
+        return f"{_when(one)}: as many events are {where} as before, but their CRCs differ"
+    if one.kind is Kind.DUPLICATED:
+        return f"{_when(one)}: {count(one.events, 'event')} too many {where}"
+    if one.kind is Kind.UNPROVEN:
+        return (
+            f"{_when(one)}: {count(one.events, 'event')} not proven to be {where}: {fault.reason}"
+        )
+    return f"{_when(one)}: {count(one.events, 'event')} not {where}, and nobody knows which"
+
+
+def _hole(fault: Fault) -> str:
+    one = fault.finding
+    whose = {"agent": "agent", "broker": "broker", "hdfs": "loader"}.get(one.tier, one.tier)
+    host = f" on {one.host}" if one.host else ""
+    last = one.seq + fault.named - 1
+    which = (
+        f"entry {number(one.seq)}"
+        if fault.named == 1
+        else (f"entries {number(one.seq)} to {number(last)}")
+    )
+    return (
+        f"{which} in the journal {one.source} of the {whose}{host} never came, written between"
+        f" {_when(one)}: what was said there is not known"
+    )
+
+
+def _landed_file(fault: Fault) -> str:
+    one = fault.finding
+    return f"{one.path} {place(one.tier, one.destination)} {fault.reason}"
+
+
+def file_fault(fault: str, committed: int, found: int) -> str:
+    """What is wrong with a landed file."""
+    had = count(committed, "row") if committed >= 0 else "an unknown number of rows"
+    has = count(found, "row") if found >= 0 else "rows that cannot be read"
+    if fault == "missing":
+        return f"is gone: {had} were committed there"
+    if fault == "extra":
+        return f"was written by no load, and has {has}"
+    return f"is not as it was committed: it had {had} and has {has}"
+
+
+def hole_reason(hole: Hole) -> str:
+    whose = {TierKind.BROKER: "broker", TierKind.HDFS: "loader"}.get(hole.tier, "agent")
+    entries = "an entry" if hole.count == 1 else "entries"
+    return f"{entries} of the {whose}'s journal {hole.journal} never came"
+
+
+def behind(agent: Agent) -> str:
+    """Why an agent is waited for."""
+    if not agent.heard:
+        return f"{agent.host}: nothing was ever heard from there"
+    heard = f"last heard at {moment(agent.heard)}"
+    if not agent.until:
+        return f"{agent.host}: the agent has not said yet up to when it is done ({heard})"
+    return f"{agent.host}: the agent is done up to {moment(agent.until)} ({heard})"
+
+
+def offsets_ahead(tier: Tier, offsets: int, partitions: int, since: int) -> str:
+    """What a later tier is waited for."""
+    who = {
+        TierKind.BROKER: "the brokers have yet to count",
+        TierKind.HDFS: f"{tier.destination or 'the loader'} has yet to load",
+    }.get(tier.kind, "the mirror has yet to copy")
+    of = count(partitions, "partition")
+    from_when = f", from {moment(since)} on" if since >= 0 else ""
+    return f"{who} {count(offsets, 'offset')} of {of}{from_when}"
+
+
+def behind_files(tier: Tier) -> str:
+    return f"the brokers have yet to count what is {place(tier.kind, tier.destination)}"
+
+
+def missing_entry(hole: Hole, host: str) -> str:
+    on = f" on {host}" if host else ""
+    return (
+        f"{count(hole.count, 'entry', 'entries')} of the {hole.tier.value}'s journal"
+        f" {hole.journal}{on} may still come"
+    )
+
+
+def fresh() -> str:
+    return "statements about the newest windows may still come"
