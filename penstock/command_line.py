@@ -7,7 +7,8 @@ error is one line.
     exit code   0   done
                 1   not done; the line on stderr says why
                 2   wrong usage, or a wrong configuration
-              3–7   of `penstock load`, see docs/loader.md
+              3–8   of `penstock load`, see docs/loader.md
+              1, 2, 4   of `penstock report`, see docs/audit.md
               130   interrupted (Ctrl-C)
               141   whoever read the output went away
 """
@@ -31,6 +32,7 @@ COMMANDS: Final = {
     "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
     "load": Lazy("penstock.commands.load", "Load topics into Hadoop, once or often.", "loader"),
     "audit": Lazy("penstock.commands.audit", "Run one audit, or tell it something.", "audit"),
+    "report": Lazy("penstock.commands.report", "Say whether every line has arrived."),
     "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
     "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
     "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),

@@ -7,24 +7,30 @@ never shortened, one line a row.
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Row = Mapping[str, Any]  # what json can write
+
+_PLAIN: Final[Mapping[str, str]] = {}
 
 
 def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """The rows' values for these columns, under their names."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
+) -> None:
+    """The rows' values for these columns, under their names. A terminal has `styles` for some."""
     cells = [[_text(row[column]) for column in columns] for row in rows]
     titles = [column.replace("_", " ") for column in columns]
     numeric = [
-        bool(rows) and all(type(row[column]) in {int, float} for row in rows) for column in columns
+        any(_is_number(row[column]) for row in rows)
+        and all(row[column] is None or _is_number(row[column]) for row in rows)
+        for column in columns
     ]
     if sys.stdout.isatty():
-        _draw(titles, cells, numeric)
+        _draw(titles, cells, numeric, styles)
         return
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for line in [titles, *cells]:
@@ -35,7 +41,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
         print("  ".join(padded).rstrip())
 
 
-def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
+def _draw(
+    titles: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    styles: Mapping[str, str],
+) -> None:
     # Only a terminal waits for rich to be imported.
     from rich import box  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
@@ -46,8 +57,12 @@ def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequen
     for title, right in zip(titles, numeric, strict=True):
         table.add_column(title, justify="right" if right else "left", overflow="fold")
     for row in cells:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(text, style=styles.get(text, "")) for text in row))
     Console().print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,63 @@
+"""The audit's verdict, asked for: what `penstock report` shows, and the exit code it comes to."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from audit.http.answers import Report
+from audit.verdicts import State, worst
+from penstock.audit_address import AuditAddress, Parameters, ask
+from penstock.failures import Failed
+from penstock.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
+
+COMPLETE: Final = 0
+FAULTY: Final = 1
+PENDING: Final = 2
+NO_VERDICT: Final = 4
+
+
+def asked_report(
+    audit: AuditAddress, topics: Sequence[str], cluster: str, asked: TimeRange
+) -> Report:
+    """Of all topics, or of each of these. Failed if there is no answer, or no such topic."""
+    reports = [_one(audit, topic, cluster, asked) for topic in dict.fromkeys(topics) or [""]]
+    return msgspec.structs.replace(
+        reports[0],
+        state=worst([each.state for each in reports]),
+        now=max(each.now for each in reports),
+        as_of=min(each.as_of for each in reports),
+        topics=[topic for each in reports for topic in each.topics],
+    )
+
+
+def _one(audit: AuditAddress, topic: str, cluster: str, asked: TimeRange) -> Report:
+    parameters: Parameters = {
+        "topic": topic,
+        "cluster": cluster,
+        "from": asked.begin,
+        "to": asked.end,
+    }
+    report = ask(audit, "report", parameters, Report)
+    if topic and not report.topics:
+        where = f" in cluster {cluster}" if cluster else ""
+        raise Failed(f"the audit at {audit} knows no topic {topic}{where}")
+    return report
+
+
+def verdict(report: Report) -> State:
+    """Complete only if something is known, and up to the end of what was asked."""
+    if not report.topics or report.as_of < report.to_time:
+        return worst([report.state, State.PENDING])
+    return report.state
+
+
+def exit_code(state: State) -> int:
+    return {State.COMPLETE: COMPLETE, State.PENDING: PENDING}.get(state, FAULTY)
+
+
+def last_day(now: datetime) -> TimeRange:
+    """The whole hours of the last day: the one that is under way is never complete."""
+    end = int(now.timestamp() * 1000) // HOUR_MILLIS * HOUR_MILLIS
+    return TimeRange(end - DAY_MILLIS, end)

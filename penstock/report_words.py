@@ -1,0 +1,92 @@
+"""How a report's figures are written, in the terminal and on a page."""
+
+from typing import Final
+
+from audit.http.answers import Report, TierTotals, TopicReport
+from audit.verdicts import Finding, State
+from penstock.output import one_line
+from penstock.time_arguments import time_text
+
+MARKS: Final = {
+    State.COMPLETE: "✓",
+    State.PENDING: "…",
+    State.MISSING: "✗",
+    State.DUPLICATED: "⧉",
+    State.CHANGED: "≠",
+}
+MEANINGS: Final = {
+    State.COMPLETE: "every line is accounted for",
+    State.PENDING: "nothing is known to be wrong, and not everything is there yet",
+    State.MISSING: "events are missing",
+    State.DUPLICATED: "events are there more than once",
+    State.CHANGED: "events are not what was written",
+}
+UNKNOWN: Final = "?"
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_FEW: Final = 10
+
+
+class Count(int):
+    """A number of things, with its thousands told apart; what is below 0 is not known."""
+
+    def __str__(self) -> str:
+        return UNKNOWN if self < 0 else f"{int(self):,}"
+
+
+def size(count: int) -> str:
+    """Of bytes: with as many digits as one reads."""
+    if count < 0:
+        return UNKNOWN
+    value, step = float(count), 0
+    while value >= 1024 and step < len(_UNITS) - 1:
+        value, step = value / 1024, step + 1
+    return f"{count:,} bytes" if step == 0 else f"{value:,.1f} {_UNITS[step]}"
+
+
+def span(millis: int) -> str:
+    """How long, roughly; nothing if it is not known."""
+    if millis < 0:
+        return "-"
+    for length, unit in _SPANS:
+        if millis >= length:
+            value = millis / length
+            return f"{value:.1f} {unit}" if value < _FEW else f"{value:.0f} {unit}"
+    return f"{millis} ms"
+
+
+def headline(report: Report) -> str:
+    """What the report is about, and up to when it is known."""
+    asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    return f"{asked}; the ledger is read up to {time_text(report.as_of // 1000 * 1000)}"
+
+
+def flow(topic: TopicReport) -> str:
+    """The sum of what was read, which comes out even."""
+    lines = topic.flow
+    parts = [
+        f"shipped {Count(lines.shipped)}",
+        f"filtered {Count(lines.filtered)}",
+        f"dead {Count(lines.dead)}",
+        f"lost {Count(lines.lost)}",
+    ]
+    lost = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
+    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost}"
+
+
+def tier_name(tier: TierTotals, *, several: bool) -> str:
+    """With its root only where there is more than one."""
+    return one_line(f"{tier.tier} {tier.destination}".strip() if several else tier.tier)
+
+
+def left_out(shown: int, total: int, what: str) -> str:
+    """Of a list that goes on; empty if it does not."""
+    return f"and {total - shown:,} more {what}" if total > shown else ""
+
+
+def finding_words(finding: Finding) -> str:
+    """The sentence; the source as `penstock audit accept` wants it; why it was accepted."""
+    source = f" [source {finding.source}]" if finding.source else ""
+    accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
+    return one_line(f"{finding.words}{source}{accepted}")
