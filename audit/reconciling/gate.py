@@ -1,0 +1,80 @@
+"""Whether agents and brokers are done with a stretch of time, and nothing of it is missing there:
+what a loader asks before it calls an hour complete. What lies in files is not looked at; whoever
+asks knows himself what he has read.
+
+What is said is the same as long as the same is waited for: there are no counts of what goes on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from audit.picture import TierKind, TopicPicture
+from audit.reconciling.verdict import reconcile
+from audit.verdicts import TopicVerdict
+
+MOST_NAMES: Final = 1_000
+_FEW: Final = 3  # hosts that are named in words
+_GATING: Final = (TierKind.AGENT, TierKind.BROKER)
+
+
+class Gate(NamedTuple):
+    """`by` says how it is known that it is complete, `missing` for what it waits."""
+
+    complete: bool
+    by: str = ""
+    missing: str = ""
+    names: tuple[str, ...] = ()  # of hosts
+
+
+def hour_gate(picture: TopicPicture) -> Gate:
+    """Of the time of this picture."""
+    if picture.now < picture.to_time:
+        return Gate(complete=False, missing="the hour, which is not over")
+    tiers = tuple(tier for tier in picture.tiers if tier.kind in _GATING)
+    if not any(tier.kind is TierKind.AGENT for tier in tiers):
+        return Gate(complete=False, missing=f"agents: none ships to {picture.key.topic}")
+    verdict = reconcile(
+        replace(
+            picture,
+            tiers=tiers,
+            file_faults=(),
+            holes=[each for each in picture.holes if each.tier in _GATING],
+        )
+    )
+    return _waiting(verdict) or _faulty(verdict) or Gate(complete=True, by=_by(tiers))
+
+
+def _by(tiers: Sequence[object]) -> str:
+    return "agents and brokers" if len(tiers) > 1 else "agents"
+
+
+def _waiting(verdict: TopicVerdict) -> Gate | None:
+    hosts = sorted({each.host for each in verdict.waits if each.on == TierKind.AGENT})
+    if hosts:
+        return Gate(
+            complete=False, missing=f"agents on {_few(hosts)}", names=tuple(hosts[:MOST_NAMES])
+        )
+    if any(each.on == TierKind.BROKER for each in verdict.waits):
+        return Gate(complete=False, missing="the brokers, which have not counted it all")
+    if verdict.waits:
+        return Gate(complete=False, missing="the ledger, of which entries may still come")
+    return None
+
+
+def _faulty(verdict: TopicVerdict) -> Gate | None:
+    findings = [each for each in verdict.findings if not each.accepted]
+    if not findings:
+        return None
+    hosts = sorted({each.host for each in findings if each.host})
+    more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    return Gate(
+        complete=False,
+        missing=f"a fault to be put right or accepted: {findings[0].words}{more}",
+        names=tuple(hosts[:MOST_NAMES]),
+    )
+
+
+def _few(hosts: Sequence[str]) -> str:
+    said = ", ".join(hosts[:_FEW])
+    return f"{said} and {len(hosts) - _FEW} more" if len(hosts) > _FEW else said
