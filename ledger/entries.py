@@ -101,7 +101,9 @@ class LedgerEntries:
     def _columns_of(self, schema_id: int) -> ColumnsOfLedger | None:
         if schema_id not in self._columns:
             schema = self._lookup(schema_id) if schema_id >= 0 else None
-            self._columns[schema_id] = ColumnsOfLedger.of(schema, schema_id) if schema else None
+            if schema is None:
+                return None
+            self._columns[schema_id] = ColumnsOfLedger.of(schema, schema_id)
         return self._columns[schema_id]
 
     def _one_by_one(self, batch: Gathered) -> Iterator[Mapping[str, Any]]:

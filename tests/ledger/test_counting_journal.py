@@ -1,0 +1,130 @@
+"""A counter's file: what it says after any crash, and that damage is not guessed at."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.counting import Json
+from ledger.counting_counter import Counter
+from ledger.counting_entries import Speaker
+from ledger.counting_journal import CounterFileDamaged, CountingJournal, PartitionKey, Place
+from tests.ledger.made_batches import NOON, WINDOW, foreign_batch, header_of
+
+KEY = PartitionKey("clicks", "id", 0)
+OTHER = PartitionKey("clicks", "other", 0)
+
+
+def test_it_is_there_again(tmp_path: Path) -> None:
+    path = tmp_path / "counter"
+    journal = CountingJournal(path, "broker")
+    assert journal.is_new
+    entries = [{"a": 1}, {"b": [NOON, "x"]}]
+    journal.write(entries, {KEY: Place(5, 0, 70), OTHER: Place(9)})
+    again = CountingJournal(path, "broker")
+    assert not again.is_new
+    assert (again.source, again.next_seq, again.pending) == (journal.source, 2, entries)
+    assert again.places == {KEY: Place(5, 0, 70), OTHER: Place(9)}
+    again.acknowledged()
+    again.write([], {KEY: Place(6)}, [OTHER])
+    last = CountingJournal(path, "broker")
+    assert (last.next_seq, last.pending, last.places) == (2, [], {KEY: Place(6)})
+    assert [each.name for each in tmp_path.iterdir()] == ["counter"]
+
+
+def test_each_has_a_name_of_its_own(tmp_path: Path) -> None:
+    one, two = (CountingJournal(tmp_path / name, "broker") for name in ("a", "b"))
+    assert one.source != two.source
+    assert one.source.startswith("broker-")
+
+
+@given(data=st.data())
+def test_damage_is_never_guessed_at(whole: tuple[Path, bytes], data: st.DataObject) -> None:
+    path, intact = whole
+    content = bytearray(intact)
+    if data.draw(st.booleans()):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    else:
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    path.write_bytes(content)
+    with pytest.raises(CounterFileDamaged, match="counter"):
+        CountingJournal(path, "broker")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    """A file, and what is in it."""
+    path = tmp_path_factory.mktemp("journal") / "counter"
+    CountingJournal(path, "broker").write([{"a": 1}], {KEY: Place(5)})
+    return path, path.read_bytes()
+
+
+class Ledger:
+    """Takes entries, or fails before or after it has taken them."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, int], Json] = {}
+        self.fails = ""
+
+    def send(self, entries: list[Json]) -> None:
+        fails, self.fails = self.fails, ""
+        if fails == "before":
+            raise OSError("not sent")
+        for each in entries:
+            known = self.entries.setdefault((each["header"]["source"], each["header"]["seq"]), each)
+            assert known == each, "the same number, and not the same"
+        if fails == "after":
+            raise OSError("no answer")
+
+
+def counter_of(path: Path, ledger: Ledger) -> Counter:
+    journal = CountingJournal(path, "broker")
+    speaker = Speaker(journal.source, "h", "a", "dc1", WINDOW)
+    return Counter(journal, speaker, ledger)  # type: ignore[arg-type]
+
+
+def read(counter: Counter, log: list[bytes]) -> None:
+    """Whatever the counter has not counted yet."""
+    first = (counter.place(KEY) or Place(0)).next_offset
+    counter.partition(KEY, first, leader_epoch=0, seen=None)
+    for batch in log:
+        if header_of(batch).base_offset >= first:
+            counter.batch(header_of(batch), lambda batch=batch: batch, gaps_are_empty=False)  # type: ignore[misc]
+
+
+@settings(max_examples=12)  # each step is on disk before the next
+@given(steps=st.lists(st.sampled_from(["commit", "before", "after", "crash", "full"]), max_size=6))
+def test_every_offset_is_told_once_whatever_fails(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    path, ledger = tmp_path_factory.mktemp("journal") / "counter", Ledger()
+    counter = counter_of(path, ledger)
+    log: list[bytes] = []
+    end = 0
+    for step in [*steps, "commit"]:
+        for _ in range(2):  # events in many windows make an entry full
+            events = 4_100 if step == "full" else 3
+            log.append(foreign_batch([NOON + at * WINDOW for at in range(events)], base=end))
+            end += events
+        with suppress(OSError):
+            counter.settle()
+            read(counter, log)
+            if step == "crash":
+                counter = counter_of(path, ledger)
+                continue
+            ledger.fails = step
+            counter.commit()
+        if step == "after":
+            counter = counter_of(path, ledger)
+    counter.settle()
+    told = sorted(
+        (offsets["first"], offsets["first"] + offsets["count"])
+        for entry in ledger.entries.values()
+        for passage in entry["passages"]
+        for offsets in passage["offsets"]
+    )
+    covered = [offset for first, behind in told for offset in range(first, behind)]
+    assert covered == list(range(end))
+    assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
