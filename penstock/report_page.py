@@ -130,7 +130,7 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     names = ("events", "size", "late", "duplicates", "dead", "p50", "p95", "p99", "max")
     yield '<div class="wide">'
     yield "<table>"
-    yield _heading(("tier", ""), names)
+    yield _heading(("tier",), names).replace("</th>", '</th><th class="bar"></th>', 1)
     for each in tiers:
         width = 100 * max(each.events, 0) / most if most > 0 else 0
         counts = (each.late, each.duplicates, each.dead)

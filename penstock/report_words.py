@@ -17,9 +17,9 @@ MARKS: Final = {
 MEANINGS: Final = {
     State.COMPLETE: "every line is accounted for",
     State.PENDING: "nothing is known to be wrong, and not everything is there yet",
-    State.MISSING: "events are missing",
-    State.DUPLICATED: "events are there more than once",
-    State.CHANGED: "events are not what was written",
+    State.MISSING: "not all events have arrived",
+    State.DUPLICATED: "some events are there more than once",
+    State.CHANGED: "some events are not what was written",
 }
 UNKNOWN: Final = "?"
 

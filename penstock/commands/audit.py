@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from audit.config import AuditConfig
+from audit.count.program import run_counter
 from audit.program import run
 from penstock.event_log import LogFormat, log_to_stderr
 from penstock.lazy_group import Lazy, LazyGroup
@@ -20,6 +21,7 @@ from penstock.program_configuration import configuration_options, configured, lo
     },
 )
 @configuration_options
+@click.option("--count", is_flag=True, help="Keep the ledger of clusters whose brokers keep none.")
 @log_format_option
 @click.pass_context
 def command(
@@ -27,6 +29,7 @@ def command(
     *,
     config: Path | None,
     overrides: tuple[str, ...],
+    count: bool,
     log_format: LogFormat,
 ) -> int:
     """Run one audit until SIGTERM or Ctrl-C, or tell it something.
@@ -36,13 +39,14 @@ def command(
     \b
     Example:
         penstock audit --config audit.yaml
+        penstock audit --count --config audit.yaml
         penstock audit retire web-3 --reason "disk broke"
         penstock audit accept page_views --host web-3 --from 2026-11-20 --reason "disk broke"
     """
     if context.invoked_subcommand is not None:
-        if config or overrides:
+        if config or overrides or count:
             raise click.UsageError(f"options come after {context.invoked_subcommand}")
         return 0
     loaded = configured(AuditConfig, config, overrides)
     log_to_stderr(log_format)
-    return run(loaded)
+    return run_counter(loaded) if count else run(loaded)

@@ -7,9 +7,11 @@ import click
 import msgspec
 
 from agent.config import AgentConfig
+from audit.config import AuditConfig
 from broker.config import BrokerConfig
 from loader.config import LoaderConfig
 from penstock.agent_configuration import load_agent
+from penstock.audit_check import check_audit, show_report
 from penstock.configuration import ConfigurationError
 from penstock.failures import Failed, WrongConfiguration
 from penstock.json_option import json_option
@@ -23,9 +25,10 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "broker": BrokerConfig,
     "registry": RegistryConfig,
     "loader": LoaderConfig,
+    "audit": AuditConfig,
 }
 _SECRET = ("secret", "password", "token")
-_SECRET_NAMES = {"key"}
+_SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
 
 
 @click.command()
@@ -46,6 +49,8 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
     Of a loader, it says which topics become which tables, with which columns. With --online, Spark
     is started, and the root tried.
 
+    Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
+
     Exit code 1 if there are problems.
 
     \b
@@ -54,6 +59,7 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
         penstock check-config agent /etc/penstock/agent.yaml
         penstock check-config agent agent.yaml --offline
         penstock check-config loader loader.yaml --online
+        penstock check-config audit audit.yaml
     """
     if offline and online:
         raise click.UsageError("give --offline or --online, not both")
@@ -62,7 +68,9 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
         _CHECKED[kind](file, ask, as_json=as_json)
         return
     if offline or online:
-        raise click.UsageError("--offline and --online are for agent and loader: others ask nobody")
+        raise click.UsageError(
+            "--offline and --online are for agent, loader and audit: others ask nobody"
+        )
     effective = _effective(configured(KINDS[kind], file, ()))
     if as_json:
         print_json(effective)
@@ -108,7 +116,19 @@ def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
     _end(file, report.all_problems())
 
 
-_CHECKED = {"agent": _check_agent, "loader": _check_loader}
+def _check_audit(file: Path, ask: Ask, *, as_json: bool) -> None:
+    config = configured(AuditConfig, file, ())
+    report = check_audit(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show(effective)
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+_CHECKED = {"agent": _check_agent, "loader": _check_loader, "audit": _check_audit}
 
 
 def _end(file: Path, problems: list[str]) -> None:

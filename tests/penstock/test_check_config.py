@@ -14,7 +14,7 @@ SAMPLES = sorted((REPOSITORY / "docs" / "samples").glob("*.yaml"))
 def test_every_sample_is_valid(sample: Path) -> None:
     """A sample is named after its program: broker.yaml, broker-embedded.yaml."""
     kind = sample.stem.partition("-")[0]
-    offline = ["--offline"] if kind in {"agent", "loader"} else []
+    offline = ["--offline"] if kind in {"agent", "loader", "audit"} else []
     ended = penstock("check-config", kind, str(sample), "--json", *offline)
     assert (ended.returncode, ended.stderr) == (0, "")
 
