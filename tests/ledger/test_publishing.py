@@ -1,25 +1,23 @@
 """Entries in `_audit`, of a broker and with a registry that run."""
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from loader.ledger.publishing import SUBJECT, write_entries
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
-from loader.config import LEDGER_TOPIC
-from loader.ledger.entries import entries_of, in_ledger
-from loader.ledger.passages import MOST_RUNS
-from loader.manifests import Manifest
-from schemas.envelope import Decoder
-from schemas.errors import RegistryNotReachable
+from ledger.names import LEDGER_TOPIC, SUBJECT
+from ledger.publishing import partition_of, schema_id, write_entries
+from schemas.envelope import Decoder, split
+from schemas.errors import BadMessage, RegistryNotReachable
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.broker_process import BrokerProcess
-from tests.loader.ledger.manifests import CONFIG, manifest, passage, windows
+from tests.ledger.said import entry, passage
 from tests.registry_process import RegistryProcess
 from tests.server_process import free_ports
 
@@ -36,63 +34,82 @@ def registry(running_registry: RegistryProcess) -> Iterator[RegistryClient]:
         yield registry
 
 
-def _large() -> Manifest:
-    many = {f"source-{at:06}": ((at, at),) for at in range(2 * MOST_RUNS)}
-    several = [passage(partition=at, sources=many, windows=windows(3000)) for at in range(2)]
-    return in_ledger(manifest(*several), None, CONFIG)
+def _entries(journal: str) -> list[dict[str, Any]]:
+    """More than one batch of them."""
+    return [entry(journal, seq, passages=[passage("x", 2_000)]) for seq in range(20)]
 
 
-def _written(brokers: Brokers, registry: RegistryClient, by: Manifest) -> list[tuple[int, Any]]:
-    """All entries of the manifest's journal: partition and content."""
-    assert by.ledger is not None
+def _written(
+    brokers: Brokers, registry: RegistryClient, journal: str
+) -> list[tuple[int, int, Any]]:
+    """All entries of that journal: their partition, time and content."""
     decoder = Decoder(registry.schema, built_in(LEDGER))
     with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
         read = [(each.partition, each.record) for each in consumer]
     # Others write there too, some of them with schemas of another registry.
-    name = by.ledger.source.encode()
-    read = [each for each in read if name in (each[1].value or b"")]
-    found = [(at, record, decoder.decode(record.value or b"")) for at, record in read]
-    mine = [each for each in found if each[2]["header"]["source"] == by.ledger.source]
-    assert all(record.timestamp == by.committed for _, record, _ in mine)
-    return [(at, entry) for at, _, entry in mine]
+    return [
+        (at, record.timestamp, decoder.decode(record.value or b""))
+        for at, record in read
+        if journal.encode() in (record.value or b"")
+    ]
 
 
 def test_all_entries_arrive_in_their_order(brokers: Brokers, registry: RegistryClient) -> None:
-    run = _large()
+    journal = uuid.uuid4().hex
+    entries = _entries(journal)
 
-    write_entries(brokers, registry, run)
+    write_entries(brokers, registry, entries, timestamp=12_345)
 
-    found = _written(brokers, registry, run)
-    assert [entry["header"] for _, entry in found] == [each["header"] for each in entries_of(run)]
-    assert len({partition for partition, _ in found}) == 1
-    assert registry.latest(SUBJECT) is not None
+    found = _written(brokers, registry, journal)
+    assert [each["header"] for *_, each in found] == [each["header"] for each in entries]
+    partitions = len(brokers.topic(LEDGER_TOPIC).partitions)
+    where = {(at, time) for at, time, _ in found}
+    assert where == {(partition_of(journal, partitions), 12_345)}
 
 
 def test_writing_them_again_says_the_same_again(brokers: Brokers, registry: RegistryClient) -> None:
-    run = _large()
+    journal = uuid.uuid4().hex
+    for _ in range(2):
+        write_entries(brokers, registry, _entries(journal), timestamp=1)
 
-    write_entries(brokers, registry, run)
-    write_entries(brokers, registry, run)
-
-    once, again = _halves(_written(brokers, registry, run))
-    assert once == again
+    found = _written(brokers, registry, journal)
+    assert found[:20] == found[20:]
+    assert len(found) == 40
 
 
-def test_a_run_with_nothing_to_say_asks_nobody(brokers: Brokers) -> None:
+def test_the_schema_is_the_one_that_is_written(brokers: Brokers, registry: RegistryClient) -> None:
+    journal = uuid.uuid4().hex
+    write_entries(brokers, registry, _entries(journal)[:1], timestamp=1)
+    known = registry.lookup(SUBJECT, built_in(LEDGER).text)
+    assert known is not None
+    assert schema_id(registry) == known.id
+    with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
+        values = [each.record.value or b"" for each in consumer]
+    assert [split(each)[0] for each in values if journal.encode() in each] == [known.id]
+
+
+def test_journals_are_spread_over_partitions() -> None:
+    assert {partition_of(f"journal-{at}", 4) for at in range(50)} == {0, 1, 2, 3}
+
+
+def test_none_or_all_of_them_are_written(brokers: Brokers, registry: RegistryClient) -> None:
+    journal = uuid.uuid4().hex
+    with pytest.raises(BadMessage, match="version"):
+        write_entries(
+            brokers, registry, [entry(journal, 0), entry(journal, 1, version="1")], timestamp=1
+        )
+    assert _written(brokers, registry, journal) == []
+
+
+def test_nothing_to_say_asks_nobody(brokers: Brokers) -> None:
     with _nobody() as registry:
-        write_entries(brokers, registry, in_ledger(manifest(), None, CONFIG))
+        write_entries(brokers, registry, [], timestamp=1)
 
 
 def test_a_registry_that_is_away_is_an_error(brokers: Brokers) -> None:
     with _nobody() as registry, pytest.raises(RegistryNotReachable):
-        write_entries(brokers, registry, _large())
+        write_entries(brokers, registry, _entries("j"), timestamp=1)
 
 
 def _nobody() -> RegistryClient:
     return RegistryClient(f"http://127.0.0.1:{free_ports(1)[0]}", patience_seconds=0.1)
-
-
-def _halves(found: list[tuple[int, Any]]) -> tuple[list[Any], list[Any]]:
-    half = len(found) // 2
-    assert half > 0
-    return found[:half], found[half:]
