@@ -35,7 +35,6 @@ def made(counts: list[PartitionCount]) -> list[dict[str, Any]]:
 
 
 @settings(max_examples=25)
-@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(1, 4_100), st.integers(1, 300), st.integers(0, 3)), max_size=6)
 )
