@@ -1,0 +1,114 @@
+"""Batches read behind the broker's back: all of them once, while files come, change and go."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from broker.counting.reading import Unreadable, batches
+from broker.storage import layout
+from broker.storage.log import Log
+from ledger.counting_journal import Place
+from tests.broker.storage.compacted_log import Story, filled, flush, inline
+from wire.batch import headers
+from wire.records import Codec
+
+
+def read(log: Log, place: Place, exposed: int | None = None) -> tuple[list[int], Place]:
+    """Base offsets, and the place behind the last."""
+    found = []
+    for each in batches(log.directory, place, log.exposed_offset if exposed is None else exposed):
+        assert [header for _, header in headers(each.read())] == [each.header]
+        found.append(each.header.base_offset)
+        place = Place(each.header.next_offset, each.segment, each.end)
+    return found, place
+
+
+def in_files(log: Log) -> list[int]:
+    return [
+        header.base_offset
+        for path in sorted(log.directory.glob("*" + layout.LOG))
+        for _, header in headers(path.read_bytes())
+    ]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return filled(tmp_path)
+
+
+def test_a_log_is_read_over_all_its_segments(story: Story) -> None:
+    assert len(list(story.log.directory.glob("*.log"))) > 2
+    found, place = read(story.log, Place(0))
+    assert found == in_files(story.log)
+    assert place.next_offset == story.log.end_offset
+    story.log.abandon()
+
+
+def test_what_is_not_exposed_is_not_read(story: Story) -> None:
+    exposed = story.log.exposed_offset
+    story.append([(1, b"later")], Codec.NONE)
+    found, _ = read(story.log, Place(0), exposed)
+    assert found == in_files(story.log)[:-1]
+    story.log.abandon()
+
+
+def test_reading_goes_on_anywhere_with_and_without_the_hint(story: Story) -> None:
+    whole = in_files(story.log)
+    for count in range(len(whole)):
+        behind = whole[count]
+        assert read(story.log, Place(behind))[0] == whole[count:]
+    place, pieces = Place(0), []
+    for exposed in range(1, story.log.end_offset + 1, 3):
+        found, place = read(story.log, place, exposed)
+        pieces += found
+    found, place = read(story.log, place)
+    assert pieces + found == whole
+    story.append([(1, b"new")], Codec.NONE)
+    flush(story.log)
+    assert read(story.log, place)[0] == in_files(story.log)[-1:]
+    story.log.abandon()
+
+
+def test_a_hint_of_other_files_is_not_believed(story: Story) -> None:
+    whole = in_files(story.log)
+    for byte in (1, 61, 10**9, -5):
+        assert read(story.log, Place(whole[3], 0, byte))[0] == whole[3:]
+    story.log.abandon()
+
+
+def test_a_compacted_log_is_read_on(story: Story) -> None:
+    """Each place of before is one from which all that is left behind it is read."""
+    places = [Place(0)]
+    for exposed in range(1, story.log.end_offset + 1):
+        places.append(read(story.log, places[-1], exposed)[1])
+    story.compact(inline)
+    left = in_files(story.log)
+    assert len(left) < len(places)
+    for place in places:
+        assert read(story.log, place)[0] == [each for each in left if each >= place.next_offset]
+    story.log.abandon()
+
+
+def test_an_open_segment_may_be_replaced(story: Story) -> None:
+    whole = in_files(story.log)
+    reading = batches(story.log.directory, Place(0), story.log.exposed_offset)
+    first = next(reading)
+    story.compact(inline)
+    assert first.header.base_offset == whole[0]
+    assert first.read()
+    found = []
+    with suppress(FileNotFoundError):  # merged into the one before: the next report goes on
+        found += [each.header.base_offset for each in reading]
+    assert found == sorted(set(found))
+    story.log.abandon()
+
+
+def test_damage_in_the_middle_is_said(story: Story) -> None:
+    path = sorted(story.log.directory.glob("*.log"))[1]
+    content = bytearray(path.read_bytes())
+    content[16] = 9  # the format of its first batch
+    path.write_bytes(content)
+    with pytest.raises(Unreadable, match=f"{path.name}: no batch at byte 0"):
+        read(story.log, Place(0))
+    story.log.abandon()
