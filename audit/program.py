@@ -1,7 +1,9 @@
 """`penstock audit`: one audit in this process, until it is told to stop.
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. Killed at any point it goes on where it
-was: what was folded and up to where it was read are written in one transaction.
+was: what was folded and up to where it was read are written in one transaction. A database that is
+damaged is moved aside and built anew from the ledgers, as all that is in it came from there; what
+only it knew, which alerts had been told, is told again.
 """
 
 import logging
@@ -14,18 +16,28 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from audit.alerting.alerting import Alerting
+from audit.alerting.webhook import Webhook
 from audit.config import AuditConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure
+from audit.following import Follower
 from audit.http.page_files import page_files
 from audit.http.server import HttpServer
+from audit.inventory import InventoryFile
+from audit.judging import Judging
 from audit.metrics import AuditMetrics
-from audit.service import Service, now_millis
+from audit.rounds import Rounds
+from audit.service import Service
 from audit.standing import ClusterStanding, Standing
+from audit.store.errors import StoreDamaged, StoreError
+from audit.store.store import Store
 from client.connection import SOFTWARE_VERSION
 from serving.listening import CannotListen
 
 CANNOT_START: Final = 1
+
+_PAUSE_S: Final = 5.0  # where the database cannot be used: a full disk may be emptied
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +47,18 @@ def run(config: AuditConfig) -> int:
     with _signals() as told:
         try:
             with ExitStack() as ends:
-                _serve(config, ends)
-                told.wait()
+                ends.enter_context(held(Path(config.data_dir)))
+                standing = Standing({name: ClusterStanding() for name in config.all_clusters})
+                service = Service(config, standing)
+                figures = AuditMetrics(service).exposition
+                server = HttpServer(service, figures, page_files(), SOFTWARE_VERSION)
+                ends.callback(server.stop)
+                server.start()
+                log.info(
+                    "audit serves host=%s port=%d data_dir=%s",
+                    *(config.host, server.port, config.data_dir),
+                )
+                _work(service, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
@@ -44,16 +66,69 @@ def run(config: AuditConfig) -> int:
     return 0
 
 
-def _serve(config: AuditConfig, ends: ExitStack) -> None:
-    """Bring everything up; what `ends` undoes is undone in the opposite order."""
-    ends.enter_context(held(Path(config.data_dir)))
-    standing = Standing({name: ClusterStanding(as_of=now_millis()) for name in config.all_clusters})
-    service = Service(config, standing)
-    metrics = AuditMetrics(service)
-    server = HttpServer(service, metrics.exposition, page_files(), SOFTWARE_VERSION)
-    ends.callback(server.stop)
-    server.start()
-    log.info("audit serves host=%s port=%d data_dir=%s", config.host, server.port, config.data_dir)
+def _work(service: Service, told: threading.Event) -> None:
+    directory = Path(service.config.data_dir)
+    while not told.is_set():
+        try:
+            _audit(service, directory, told)
+        except StoreDamaged as error:
+            aside = Store.discard(directory)
+            log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
+            service.standing.begin_anew(
+                f"The database was damaged ({error}) and is built anew from the ledger"
+            )
+        except NotImplementedError:  # until the store is there
+            service.standing.read_since = 1
+            for name in service.standing.clusters:
+                service.standing.note(name, as_of=1)
+            told.wait()
+        except StoreError as error:
+            log.error("database cannot be used, trying again error=%r", str(error))
+            service.standing.begin_anew(f"The database cannot be used: {error}")
+            told.wait(_PAUSE_S)
+
+
+def _audit(service: Service, directory: Path, told: threading.Event) -> None:
+    """With one database, until it is told to stop. Raises StoreDamaged, StoreError."""
+    config, standing = service.config, service.standing
+    with ExitStack() as ends:
+        store = Store.open(
+            directory,
+            window_millis=service.window_millis,
+            retention_millis=int(config.retention * 1000),
+            grace_millis=int(config.grace * 1000),
+        )
+        ends.callback(store.close)
+        reading = store.reading()
+        ends.callback(reading.close)
+        service.reads(reading)
+        ends.callback(service.reads, None)
+        webhook = Webhook(config.alerts.webhook) if config.alerts.webhook else None
+        judging = Judging(reading, config)
+        alerting = Alerting(store, reading, config, standing, webhook)
+        inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
+        rounds = Rounds(service, store, judging, alerting, inventory)
+        if webhook is not None:
+            webhook.start()
+            ends.callback(webhook.stop)
+        followers = [
+            Follower(
+                name,
+                cluster,
+                standing,
+                store.positions(name),
+                poll_seconds=config.poll,
+                hand_over=rounds.hand_over,
+            )
+            for name, cluster in config.all_clusters.items()
+        ]
+        for each in followers:
+            each.start()
+            ends.callback(each.join)
+        for each in followers:
+            ends.callback(each.ask_to_stop)
+        ends.callback(rounds.end)
+        rounds.run(told)
 
 
 @contextmanager

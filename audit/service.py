@@ -1,22 +1,84 @@
-"""One audit, as its parts see it: what it was told, what it has stored, how it stands."""
+"""One audit, as its parts see it: what it was told, how it stands, and what it can read.
 
+The thread that writes sets what can be read, and takes it away while a damaged database is built
+anew; whoever answers asks for it each time.
+"""
+
+import threading
 import time
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from audit.config import AuditConfig
+from audit.errors import NotNow
 from audit.standing import Standing
+from audit.store.errors import StoreDamaged
+from audit.store.reading import Reading
+from serving.histogram import Histogram
+
+_MOST_KEPT: Final = 32  # answers' parts
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Service:
-    """Any thread."""
+    """Any thread, unless said otherwise."""
 
     config: AuditConfig
     standing: Standing
+    folding: Histogram = field(default_factory=Histogram)  # seconds a chunk
+    alerts_raised: int = 0
+    deliveries: int = 0  # to the webhook
+    failures: int = 0
+    _reading: Reading | None = None
+    _damage: str = ""
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _kept: "OrderedDict[Hashable, tuple[int, object]]" = field(default_factory=OrderedDict)
 
     @property
     def window_millis(self) -> int:
         return self.config.window * 1000
+
+    @property
+    def reading(self) -> Reading:
+        """Raises NotNow."""
+        if self._reading is None:
+            raise NotNow("the audit's database is not open just now: ask again in a moment")
+        return self._reading
+
+    def reads(self, reading: Reading | None) -> None:
+        """What is answered from, from now on."""
+        with self._guard:
+            self._reading = reading
+            self._kept.clear()
+
+    def note_damage(self, why: str) -> None:
+        """Whoever read from the database found it damaged."""
+        self._damage = why
+
+    def check_damage(self) -> None:
+        """Raises StoreDamaged, once."""
+        if self._damage:
+            why, self._damage = self._damage, ""
+            raise StoreDamaged(why)
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made for that key while nothing has changed, or what is made now."""
+        version = self.standing.version
+        with self._guard:
+            found = self._kept.get(key)
+        if found is not None and found[0] == version:
+            return found[1]  # type: ignore[return-value]
+        made = make()
+        with self._guard:
+            self._kept[key] = (version, made)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return made
 
 
 def now_millis() -> int:

@@ -5,11 +5,11 @@ Each change has a number, by which a page notices that there is something new.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from audit.http.answers import BrokerRow, ConsumerRow
+from audit.cluster_state import BrokerFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,11 @@ class ClusterStanding:
     behind: int = -1  # entries that are still to be read; -1: not known
     unreachable: str = ""  # why it cannot be read just now
     entries: int = 0  # folded since the start
+    repeated: int = 0  # that had been folded before
+    gaps: int = 0  # times that entries were deleted before they were read
     left_out: int = 0  # entries that could not be read, since the start
-    brokers: Sequence[BrokerRow] = ()
-    consumers: Sequence[ConsumerRow] = ()
+    brokers: Sequence[BrokerFacts] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)  # of the topics that are there
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class Standing:
 
     clusters: dict[str, ClusterStanding]
     version: int = 0
+    read_since: int = 0  # when all ledgers that can be reached had been read; 0: not yet
     rebuilt: str = ""  # what became of a database that was damaged
     inventory: str = ""  # what is wrong with the file
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -48,6 +51,14 @@ class Standing:
             listeners = tuple(self._listeners)
         for tell in listeners:
             tell()
+
+    def begin_anew(self, why: str) -> None:
+        """Nothing has been read, and why is shown."""
+        with self._guard:
+            self.clusters = {name: ClusterStanding() for name in self.clusters}
+            self.read_since = 0
+            self.rebuilt = why
+        self.changed()
 
     def listen(self, tell: Callable[[], None]) -> None:
         """`tell` is called at each change, by whoever made it."""
@@ -67,17 +78,20 @@ class Standing:
                 said.append(f"Cluster {name} cannot be read: {cluster.unreachable}")
             elif not cluster.as_of:
                 said.append(f"The ledger of {name} is being read{_left(cluster.behind)}")
+            if cluster.gaps:
+                said.append(f"Entries of {name} were deleted before they were read")
             if cluster.left_out:
                 said.append(f"{cluster.left_out:,} entries of {name} could not be read")
         return said
 
     def why_not_ready(self) -> str:
-        """Empty once every ledger that can be reached has been read to its end."""
-        return "; ".join(
+        """Empty once every ledger that can be reached has been read to its end, and judged."""
+        reading = "; ".join(
             f"the ledger of {name} is being read{_left(each.behind)}"
             for name, each in sorted(self.clusters.items())
             if not each.as_of and not each.unreachable
         )
+        return reading or ("" if self.read_since else "what was read is being judged")
 
 
 def _left(behind: int) -> str:

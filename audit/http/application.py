@@ -26,6 +26,7 @@ from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import RESOURCES, Resource
 from audit.http.stream import MOST_STREAMS, Streams
 from audit.service import Service
+from audit.store.errors import StoreDamaged
 from serving.histogram import EXPOSITION_TYPE
 
 THREADS: Final = 4  # that make answers
@@ -101,6 +102,9 @@ class Application:
             return await self._found(scope, path)
         except Unanswerable as error:
             return _problem(error.status, str(error))
+        except StoreDamaged as error:
+            self._service.note_damage(str(error))
+            return _problem(HTTPStatus.SERVICE_UNAVAILABLE, "the audit's database is built anew")
         except Exception:  # a bug in what was asked; the program lives on
             log.exception("request failed path=%r query=%r", path, scope["query_string"])
             return _problem(

@@ -33,12 +33,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """No parameters."""
 
 
-class _Paged(Query, frozen=True, kw_only=True):
+class Paged(Query, frozen=True, kw_only=True):
     page: PageNumber = 1
     size: PageSize = 50
 
 
-class TopicsQuery(_Paged, frozen=True, kw_only=True):
+class TopicsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     state: State | None = None
     search: Text = ""
@@ -48,48 +48,48 @@ class TopicsQuery(_Paged, frozen=True, kw_only=True):
     hours: Annotated[int, msgspec.Meta(ge=1, le=168)] = 24
 
 
-class _Timed(Query, frozen=True, kw_only=True):
+class Timed(Query, frozen=True, kw_only=True):
     from_time: Time | None = msgspec.field(default=None, name="from")
     to_time: Time | None = msgspec.field(default=None, name="to")
 
 
-class TopicQuery(_Timed, frozen=True, kw_only=True):
+class TopicQuery(Timed, frozen=True, kw_only=True):
     topic: Text
     cluster: Text = ""
     step: Annotated[int, msgspec.Meta(ge=1_000, le=LONGEST_MILLIS)] | None = None
 
 
-class FindingsQuery(_Timed, frozen=True, kw_only=True):
+class FindingsQuery(Paged, frozen=True, kw_only=True):
+    from_time: Time | None = msgspec.field(default=None, name="from")
+    to_time: Time | None = msgspec.field(default=None, name="to")
     cluster: Text = ""
     topic: Text = ""
     host: Text = ""
     kind: Kind | None = None
     accepted: bool | None = None
-    page: PageNumber = 1
-    size: PageSize = 50
 
 
-class HostsQuery(_Paged, frozen=True, kw_only=True):
+class HostsQuery(Paged, frozen=True, kw_only=True):
     topic: Text
     cluster: Text = ""
     search: Text = ""
 
 
-class SourcesQuery(_Paged, frozen=True, kw_only=True):
+class SourcesQuery(Paged, frozen=True, kw_only=True):
     topic: Text
     cluster: Text = ""
     host: Text = ""
     search: Text = ""
 
 
-class AgentsQuery(_Paged, frozen=True, kw_only=True):
+class AgentsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     state: Annotated[str, msgspec.Meta(pattern="^(ok|behind|silent|never|retired)$")] | None = None
     search: Text = ""
     sort: Annotated[str, msgspec.Meta(pattern="^-?(state|host|lag|heard|until)$")] = "state"
 
 
-class LoadsQuery(_Paged, frozen=True, kw_only=True):
+class LoadsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""
     destination: Text = ""
@@ -99,11 +99,11 @@ class BrokersQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
-class AlertsQuery(_Paged, frozen=True, kw_only=True):
+class AlertsQuery(Paged, frozen=True, kw_only=True):
     state: Annotated[str, msgspec.Meta(pattern="^(raised|resolved)$")] | None = None
 
 
-class ReportQuery(_Timed, frozen=True, kw_only=True):
+class ReportQuery(Timed, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""
 
@@ -144,7 +144,9 @@ def asked(kind: type[Q], query: bytes) -> Q:
         raise BadQuery(str(error)) from None
 
 
-def between(query: _Timed, *, now: int, window: int, otherwise: int) -> tuple[int, int]:
+def between(
+    query: Timed | FindingsQuery, *, now: int, window: int, otherwise: int
+) -> tuple[int, int]:
     """From when to when, in whole windows; the last `otherwise` milliseconds if nobody says."""
     to_time = query.to_time
     if to_time is None:

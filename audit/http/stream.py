@@ -1,8 +1,9 @@
 """`/api/v1/stream`: a line to each page whenever there is something new, at most once a second.
 
 Belongs to the event loop of the HTTP server. A line says that something changed and not what: a
-page that missed one misses nothing. Whoever does not take his line in time is let go, and so is
-everybody when the server stops; a page comes again by itself.
+page that missed one misses nothing. Where nothing changes the last number is said again now and
+then, with how far the ledger has been read. Whoever does not take his line in time is let go, and
+so is everybody when the server stops; a page comes again by itself.
 """
 
 import asyncio
@@ -15,7 +16,6 @@ MOST_STREAMS: Final = 64
 
 _APART_S: Final = 1.0
 _SIGN_OF_LIFE_S: Final = 15.0
-_SIGN_OF_LIFE: Final = b":\n\n"  # a comment, which keeps the connection open
 _PATIENCE_S: Final = 10.0
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -72,9 +72,7 @@ class Streams:
                 break
             if changed.done():
                 changed = asyncio.ensure_future(self._changed.wait())
-                yield self._line()
-            else:
-                yield _SIGN_OF_LIFE
+            yield self._line()
         changed.cancel()
 
     def _over(self, gone: asyncio.Future[None]) -> bool:

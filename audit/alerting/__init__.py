@@ -1,0 +1,1 @@
+"""Telling somebody: what is worth it, once when it begins and once when it is over."""

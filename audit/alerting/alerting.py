@@ -1,0 +1,146 @@
+"""Alerts as a whole: raised, kept, told, resolved, told again. Belongs to the thread that writes.
+
+What is raised and what has been told are in the store before anything else happens, so that a kill
+neither raises anything twice nor forgets to resolve it.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from audit.alerting.conditions import AlertKey, of_agents, of_hours
+from audit.alerting.deciding import decide, key_of
+from audit.alerting.messages import MOST_AT_ONCE, untold
+from audit.alerting.webhook import Webhook
+from audit.config import AuditConfig
+from audit.judged_hours import HourVerdict
+from audit.standing import Standing
+from audit.store.reading import Reading
+from audit.store.rows import AgentRow, Alert
+from audit.store.store import Store
+
+_MOST_UNTOLD: Final = 2_000
+_MOST_SILENT: Final = 5_000
+_PAGE: Final = 500
+
+log = logging.getLogger(__name__)
+
+Identity = tuple[AlertKey, int]
+
+
+class Alerting:
+    """`judge` as often as you like."""
+
+    def __init__(
+        self,
+        store: Store,
+        reading: Reading,
+        config: AuditConfig,
+        standing: Standing,
+        webhook: Webhook | None,
+    ) -> None:
+        self._store = store
+        self._reading = reading
+        self._config = config
+        self._standing = standing
+        self._webhook = webhook
+        after = int(config.alerts.after * 1000)
+        self._after = {"missing": after, "duplicated": after, "changed": after}
+        self._since: dict[AlertKey, int] = {}
+        self._alerts = {_identity(each): each for each in self._kept()}
+
+    @property
+    def raised(self) -> int:
+        return sum(each.resolved < 0 for each in self._alerts.values())
+
+    def judge(self, hours: Iterable[HourVerdict], now: int) -> bool:
+        """Whether anything was raised or resolved."""
+        as_of = {name: each.as_of for name, each in self._standing.clusters.items()}
+        late = int(self._config.alerts.late * 1000)
+        conditions = of_hours(hours, as_of, late) | of_agents(self._silent(as_of))
+        raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
+        decided = decide(conditions, raised, self._since, now=now, after=self._after)
+        self._since = dict(decided.since)
+        for each in decided.changed:
+            happened = "raised" if each.resolved < 0 else "resolved"
+            log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
+        self._keep(list(decided.changed))
+        return bool(decided.changed)
+
+    def tell(self) -> None:
+        """Says what is to be said, as fast as it is taken."""
+        if self._webhook is None:
+            return
+        self._note_told()
+        waiting = untold(self._alerts.values())
+        if len(waiting) > _MOST_UNTOLD:
+            dropped = [alert for alert, _ in waiting[: len(waiting) - _MOST_UNTOLD]]
+            log.error(
+                "webhook does not take alerts, the oldest are dropped alerts=%d", len(dropped)
+            )
+            self._keep(
+                [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in dropped]
+            )
+            return
+        self._webhook.offer([message for _, message in waiting[:MOST_AT_ONCE]])
+
+    def _note_told(self) -> None:
+        told: dict[Identity, Alert] = {}
+        for message in self._webhook.sent() if self._webhook else ():
+            key = AlertKey(message.kind, message.cluster, message.topic, message.host)
+            identity = (key, message.raised)
+            alert = told.get(identity) or self._alerts.get(identity)
+            if alert is not None:
+                resolved = message.status == "resolved"
+                told[identity] = alert._replace(
+                    told_raised=True, told_resolved=alert.told_resolved or resolved
+                )
+        self._keep(list(told.values()))
+
+    def _keep(self, changed: list[Alert]) -> None:
+        if self._webhook is None:
+            changed = [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in changed]
+        if changed:
+            self._store.keep_alerts(changed)
+        for each in changed:
+            if each.resolved >= 0 and each.told_resolved:
+                self._alerts.pop(_identity(each), None)
+            else:
+                self._alerts[_identity(each)] = each
+
+    def _kept(self) -> Iterator[Alert]:
+        """What a former run has raised, and what it has not told."""
+        page = 1
+        while (items := self._reading.alerts("raised", page=page, size=_PAGE).items) and page < 40:
+            yield from items
+            page += 1
+        resolved = self._reading.alerts("resolved", page=1, size=_PAGE).items
+        yield from (each for each in resolved if not each.told_resolved)
+
+    def _silent(self, as_of: dict[str, int]) -> Iterator[AgentRow]:
+        """Never heard counts once the ledgers have been read for as long as silence takes."""
+        for name, time in as_of.items():
+            yield from self._agents("silent", time, name)
+        began = self._standing.read_since
+        if began and min(as_of.values()) - began >= self._config.alerts.silent * 1000:
+            yield from self._agents("never", min(as_of.values()), "")
+
+    def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
+        for page in range(1, _MOST_SILENT // _PAGE + 1):
+            found = self._reading.agents(
+                now=now,
+                silent_millis=int(self._config.alerts.silent * 1000),
+                expected_millis=int(self._config.expected * 1000),
+                cluster=cluster,
+                state=state,
+                sort="host",
+                page=page,
+                size=_PAGE,
+            )
+            yield from found.page.items
+            if page * _PAGE >= found.page.total:
+                return
+
+
+def _identity(alert: Alert) -> Identity:
+    return key_of(alert), alert.raised

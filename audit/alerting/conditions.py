@@ -1,0 +1,90 @@
+"""What is worth an alert just now, in words. Pure.
+
+One alert is about one kind of fault of one topic, however many windows have it, or about one host.
+It stands until nothing of its kind is left: a fault that stays has to be put right, or accepted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from audit.judged_hours import HourVerdict
+from audit.picture import TopicKey
+from audit.store.rows import AgentRow
+from audit.verdicts import State
+
+LATE: Final = "late"
+SILENT: Final = "silent"
+FAULTS: Final = (State.MISSING, State.DUPLICATED, State.CHANGED)
+KINDS: Final = (*(each.value for each in FAULTS), LATE, SILENT)
+
+_LONGEST_WORDS: Final = 1_000
+
+
+class AlertKey(NamedTuple):
+    """What an alert is about."""
+
+    kind: str
+    cluster: str
+    topic: str
+    host: str
+
+
+Conditions = Mapping[AlertKey, str]
+
+
+def of_hours(
+    hours: Iterable[HourVerdict], as_of: Mapping[str, int], late_millis: int
+) -> dict[AlertKey, str]:
+    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read."""
+    faulty: dict[tuple[State, str, str], list[HourVerdict]] = defaultdict(list)
+    late: dict[TopicKey, HourVerdict] = {}
+    for each in hours:
+        key = each.judged.key
+        for state in each.faults:
+            faulty[state, key.cluster, key.topic].append(each)
+        overdue = as_of.get(key.cluster, 0) - late_millis
+        if 0 <= each.pending_since <= overdue:
+            oldest = late.get(key)
+            if oldest is None or each.pending_since < oldest.pending_since:
+                late[key] = each
+    found = {
+        AlertKey(state.value, cluster, topic, ""): _fault(state, cluster, topic, several)
+        for (state, cluster, topic), several in faulty.items()
+    }
+    for key, each in late.items():
+        waits = each.judged.waits or "what is still to come"
+        found[AlertKey(LATE, key.cluster, key.topic, "")] = _short(
+            f"{key.cluster}/{key.topic} has been waiting since {_moment(each.pending_since)} for "
+            f"{waits}"
+        )
+    return found
+
+
+def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, str]:
+    """Agents that are silent, and hosts that were never heard."""
+    return {AlertKey(SILENT, each.cluster, "", each.host): _short(_silence(each)) for each in rows}
+
+
+def _fault(state: State, cluster: str, topic: str, hours: list[HourVerdict]) -> str:
+    first = min(hours, key=lambda each: each.judged.hour)
+    more = f" and {len(hours) - 1} more" if len(hours) > 1 else ""
+    return _short(
+        f"{cluster}/{topic} has {state.value} events in the hour {_moment(first.judged.hour)}"
+        f"{more}: {first.faults[state]}"
+    )
+
+
+def _silence(row: AgentRow) -> str:
+    if row.heard <= 0:
+        return f"{row.host} is in the inventory, and was never heard"
+    return f"{row.host} (agent {row.agent}) was last heard at {_moment(row.heard)}"
+
+
+def _moment(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%dT%H:%M}Z"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_WORDS else f"{text[: _LONGEST_WORDS - 1]}…"

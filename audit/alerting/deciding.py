@@ -1,0 +1,49 @@
+"""Which alerts are raised, and which are resolved. Pure.
+
+A condition must stand for a while before it is raised, so that what puts itself right is not told.
+It is resolved as soon as it is gone. Since when a condition stands is not kept over a restart, but
+what is raised is: nothing is raised twice, and what ended meanwhile is resolved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from audit.alerting.conditions import AlertKey, Conditions
+from audit.store.rows import Alert
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """`changed` are new alerts, and known ones that are over."""
+
+    changed: tuple[Alert, ...]
+    since: Mapping[AlertKey, int]  # of conditions that stand and are not raised
+
+
+def decide(
+    conditions: Conditions,
+    raised: Mapping[AlertKey, Alert],
+    since: Mapping[AlertKey, int],
+    *,
+    now: int,
+    after: Mapping[str, int],
+) -> Decided:
+    """`raised` are those that are not resolved; `after` says by kind how long to wait."""
+    waiting: dict[AlertKey, int] = {}
+    changed: list[Alert] = []
+    for key, words in conditions.items():
+        if key in raised:
+            continue
+        began = since.get(key, now)
+        if now - began >= after.get(key.kind, 0):
+            changed.append(Alert(*key, words=words, raised=now))
+        else:
+            waiting[key] = began
+    changed += [
+        each._replace(resolved=now) for key, each in raised.items() if key not in conditions
+    ]
+    return Decided(tuple(changed), waiting)
+
+
+def key_of(alert: Alert) -> AlertKey:
+    return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host)

@@ -1,0 +1,62 @@
+"""What a webhook gets: JSON, a few alerts at a time, in the order in which they happened. Pure.
+
+Each message can be recognised by its `id`, as one that was not acknowledged is sent again.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from audit.store.rows import Alert
+
+MOST_AT_ONCE: Final = 100
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that began or is over."""
+
+    id: str
+    status: Literal["raised", "resolved"]
+    kind: str
+    cluster: str
+    topic: str
+    host: str
+    words: str
+    raised: int
+    resolved: int = -1
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of one request."""
+
+    version: int = 1
+    program: str = "penstock audit"
+    alerts: Sequence[Message]
+
+
+def untold(alerts: Iterable[Alert]) -> list[tuple[Alert, Message]]:
+    """What is still to be said, the oldest first."""
+    found = []
+    for each in alerts:
+        if not each.told_raised:
+            found.append((each, _message(each, "raised")))
+        if each.resolved >= 0 and not each.told_resolved:
+            found.append((each, _message(each, "resolved")))
+    return sorted(found, key=lambda pair: max(pair[1].raised, pair[1].resolved))
+
+
+def _message(alert: Alert, status: Literal["raised", "resolved"]) -> Message:
+    named = "\0".join((*alert[:4], str(alert.raised)))
+    return Message(
+        id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:24],
+        status=status,
+        kind=alert.kind,
+        cluster=alert.cluster,
+        topic=alert.topic,
+        host=alert.host,
+        words=alert.words,
+        raised=alert.raised,
+        resolved=alert.resolved if status == "resolved" else -1,
+    )

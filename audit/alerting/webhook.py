@@ -1,0 +1,119 @@
+"""Posting to a webhook, on a thread of its own: nothing waits for whoever listens there.
+
+One request at a time. What is not answered with a status of 200 to 299 in time is sent again after
+a pause that grows. What was sent is said by `sent`; what is under way when the process is killed
+is sent once more after the next start, with the same ids.
+"""
+
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from audit.alerting.messages import Message, Post
+
+_PATIENCE_S: Final = 10.0  # with one request
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 300.0
+_ENDS_WITHIN_S: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class NotTold(Exception):
+    """Why whoever listens there did not take it."""
+
+
+class Webhook:
+    """`offer` what is to be told, and look for what was `sent`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._guard = threading.Condition()
+        self._messages: Sequence[Message] = ()
+        self._sent: Sequence[Message] = ()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
+        self.failures = 0  # since the start
+        self.deliveries = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        with self._guard:
+            self._guard.notify_all()
+        self._thread.join(_ENDS_WITHIN_S)
+
+    def offer(self, messages: Sequence[Message]) -> bool:
+        """Whether they are taken: nothing else is under way."""
+        with self._guard:
+            if self._messages or self._sent or not messages:
+                return False
+            self._messages = messages
+            self._guard.notify_all()
+            return True
+
+    def sent(self) -> Sequence[Message]:
+        """What has been taken since this was last asked."""
+        with self._guard:
+            sent, self._sent = self._sent, ()
+            return sent
+
+    def _run(self) -> None:
+        while messages := self._next():
+            pause = _FIRST_PAUSE_S
+            while not self._stopping.is_set():
+                try:
+                    post(self._url, messages)
+                except NotTold as error:
+                    self.failures += 1
+                    log.warning(
+                        "webhook failed, trying again error=%r seconds=%g", str(error), pause
+                    )
+                    self._stopping.wait(pause)
+                    pause = min(_LONGEST_PAUSE_S, pause * 2)
+                else:
+                    self.deliveries += 1
+                    with self._guard:
+                        self._messages, self._sent = (), messages
+                    break
+
+    def _next(self) -> Sequence[Message]:
+        """What was offered; nothing when all is over."""
+        with self._guard:
+            while not self._messages and not self._stopping.is_set():
+                self._guard.wait()
+            return () if self._stopping.is_set() else self._messages
+
+
+def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S) -> None:
+    """Raises NotTold, which does not say the URL: it may be a secret."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise NotTold("the webhook is no URL") from None
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    if host is None or parts.scheme not in kinds:
+        raise NotTold("the webhook is no http:// or https:// URL")
+    connection = kinds[parts.scheme](host, port, timeout=patience)
+    target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    began = time.monotonic()
+    try:
+        body = msgspec.json.encode(Post(alerts=messages))
+        connection.request("POST", target, body, {"Content-Type": "application/json"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        seconds = time.monotonic() - began
+        raise NotTold(f"{type(error).__name__}: {error} (after {seconds:.1f} s)") from None
+    finally:
+        connection.close()
+    if not 200 <= status < 300:
+        raise NotTold(f"it answers with {status}")

@@ -1,0 +1,154 @@
+"""Reading the ledger of one cluster for ever, on a thread of its own.
+
+What is read goes to `hand_over`, in its order and with the positions behind it; whoever takes it
+may let this thread wait. Where the cluster or its registry cannot be reached, that is said once,
+and tried again after pauses: other clusters have threads of their own. Nothing is kept here: a
+follower that starts begins where the store says.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from audit.cluster_state import BrokerState, brokers_of
+from audit.config import Cluster
+from audit.service import now_millis
+from audit.standing import Standing
+from client.brokers import Brokers
+from client.errors import ClientError
+from ledger.reading import Chunk, LedgerPositions, LedgerReader, lookup_at
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
+
+_PATIENCE_S: Final = 5.0  # with one question: longer, and it counts as an outage
+_FIRST_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+_LOOK_S: Final = 10.0  # how often the cluster is asked who its brokers are
+_ENDS_WITHIN_S: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTo:
+    """Everything that was in the ledger at this time has been handed over."""
+
+    time: int
+
+
+class Stopped(Exception):
+    """Nothing is taken any more."""
+
+
+Handed = Chunk | ReadTo
+
+
+class Follower:
+    """`start` it once; `stop` ends it soon."""
+
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        standing: Standing,
+        positions: LedgerPositions,
+        *,
+        poll_seconds: float,
+        hand_over: Callable[[str, Handed], None],
+    ) -> None:
+        """`hand_over` raises Stopped when all is over."""
+        self._name = name
+        self._cluster = cluster
+        self._standing = standing
+        self._positions = positions
+        self._poll = poll_seconds
+        self._hand_over = hand_over
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"follows-{name}", daemon=True)
+        self._look_at = 0.0
+        self._failed_since: float | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        self._stopping.set()
+
+    def join(self) -> None:
+        """A thread that waits for an answer still has some time, then the process ends over it."""
+        self._thread.join(_ENDS_WITHIN_S)
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except Stopped:
+                return
+            except (ClientError, SchemaError) as error:
+                self._note_outage(str(error))
+            except Exception:  # a bug must not end in silence: it is said each time, and shown
+                log.exception("following failed cluster=%s", self._name)
+                self._note_outage("this failed inside of the audit; its log says how")
+            if self._failed_since is None:
+                pause = _FIRST_PAUSE_S
+            self._stopping.wait(pause * (0.5 + random.random() / 2))  # noqa: S311
+            pause = min(_LONGEST_PAUSE_S, pause * 2)
+
+    def _follow(self) -> None:
+        """Until stopped, or something fails."""
+        with (
+            Brokers(
+                self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
+            ) as brokers,
+            RegistryClient(self._cluster.registry, patience_seconds=_PATIENCE_S) as registry,
+        ):
+            reader = LedgerReader(brokers, lookup_at(registry))
+            while not self._stopping.is_set():
+                began = now_millis()
+                for chunk in reader.read(self._positions):
+                    self._take(chunk)
+                    if self._stopping.is_set():
+                        return
+                self._hand_over(self._name, ReadTo(began))
+                self._note_reached()
+                self._look(brokers)
+                self._stopping.wait(self._poll)
+
+    def _take(self, chunk: Chunk) -> None:
+        if chunk.restarted:
+            log.warning("ledger is another one, read from its beginning cluster=%s", self._name)
+        if chunk.gap:
+            log.warning("entries were deleted before they were read cluster=%s", self._name)
+        if chunk.left_out:
+            log.warning("entries left out cluster=%s entries=%d", self._name, chunk.left_out)
+        self._hand_over(self._name, chunk)
+        self._positions = chunk.positions
+
+    def _look(self, brokers: Brokers) -> None:
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_S
+        state: BrokerState = brokers_of(brokers.refresh(None))
+        self._standing.note(self._name, brokers=state.brokers, topic_ids=state.topic_ids)
+
+    def _note_outage(self, why: str) -> None:
+        if self._failed_since is None:
+            self._failed_since = time.monotonic()
+            log.warning("cluster cannot be read, trying again cluster=%s error=%r", self._name, why)
+        if self._standing.clusters[self._name].unreachable != why:
+            self._standing.note(self._name, unreachable=why)
+            self._standing.changed()
+
+    def _note_reached(self) -> None:
+        if self._failed_since is not None:
+            seconds = time.monotonic() - self._failed_since
+            log.info("cluster can be read again cluster=%s seconds=%.1f", self._name, seconds)
+            self._failed_since = None
+        if self._standing.clusters[self._name].unreachable:
+            self._standing.note(self._name, unreachable="")
+            self._standing.changed()

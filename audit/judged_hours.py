@@ -1,0 +1,88 @@
+"""A topic's verdict, hour by hour: what is kept of it, and what may be worth an alert. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from audit.picture import TopicKey
+from audit.store.rows import JudgedHour
+from audit.verdicts import Finding, State, TopicVerdict, Wait, WindowVerdict, worst
+
+HOUR: Final = 3_600_000
+
+_LONGEST_WAITS: Final = 300
+_FAULTS: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
+
+
+@dataclass(frozen=True, slots=True)
+class HourVerdict:
+    """One hour. `faults` has, by what is wrong, what is said of the first."""
+
+    judged: JudgedHour
+    faults: Mapping[State, str] = field(default_factory=dict)
+    pending_since: int = -1  # the end of its first window that still waits
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another verdict may come without anything that is said of this very hour."""
+        return self.judged.state != State.COMPLETE
+
+
+def hour_of(time: int) -> int:
+    return time // HOUR * HOUR
+
+
+def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
+    """What it says of these hours, all of which lie in it."""
+    windows: dict[int, list[WindowVerdict]] = defaultdict(list)
+    for window in verdict.windows:
+        windows[hour_of(window.start)].append(window)
+    findings: dict[int, list[Finding]] = defaultdict(list)
+    for finding in verdict.findings:
+        if not finding.accepted and finding.from_time >= 0:
+            last = max(finding.from_time, finding.to_time - 1)
+            for hour in range(hour_of(finding.from_time), last + 1, HOUR):
+                findings[hour].append(finding)
+    return [
+        _hour(verdict.key, each, windows[each], findings[each], verdict.waits) for each in hours
+    ]
+
+
+def _hour(
+    key: TopicKey,
+    hour: int,
+    windows: Sequence[WindowVerdict],
+    findings: Sequence[Finding],
+    waits: Sequence[Wait],
+) -> HourVerdict:
+    pending = [each for each in windows if each.state is State.PENDING]
+    waited = {on for each in pending for on in each.waits}
+    judged = JudgedHour(
+        key=key,
+        hour=hour,
+        state=worst([each.state for each in (*windows, *(e.kind for e in findings))]).value,
+        events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
+        missing=sum(each.missing for each in windows if not each.accepted),
+        excess=sum(each.excess for each in windows if not each.accepted),
+        pending_windows=len(pending),
+        findings=len(findings),
+        waits=_short("; ".join(dict.fromkeys(e.words for e in waits if e.on in waited))),
+    )
+    since = min((each.start + each.length for each in pending), default=-1)
+    return HourVerdict(judged, _faults(windows, findings), since)
+
+
+def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:
+    """By what is wrong, the first of what is said of it."""
+    said: dict[State, str] = {}
+    for finding in findings:
+        said.setdefault(finding.kind.state, finding.words)
+    for window in windows:
+        if window.state in _FAULTS:
+            said.setdefault(window.state, "the tiers do not agree")
+    return said
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_WAITS else f"{text[: _LONGEST_WAITS - 1]}…"

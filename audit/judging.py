@@ -1,0 +1,135 @@
+"""Which hours of which topics are judged when, and what was said of them.
+
+What a chunk has touched is judged as soon as the ledgers are read to their ends. What is not
+complete is judged again now and then, as agents' promises move without touching an hour: what is
+young every few seconds, the rest less often. Judging takes half of the time at most, so that with a
+large fleet verdicts come later, and not at the cost of reading. One thread.
+
+Nothing of this is on disk but the last verdict of each hour. After a start all hours that were not
+complete are judged first; until that is done, nothing is raised or resolved.
+"""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Final
+
+from audit.config import AuditConfig
+from audit.judged_hours import HOUR, HourVerdict, by_hour, hour_of
+from audit.picture import TopicKey, TopicPicture
+from audit.reconciling.verdict import reconcile
+from audit.store.reading import Reading
+from audit.store.rows import JudgedHour
+
+_AGAIN_S: Final = 3.0  # the hours that events come into
+_SWEEP_S: Final = 60.0  # all that is open
+_YOUNG: Final = 2 * HOUR
+_AT_ONCE: Final = 24  # hours of one picture
+_MOST_SECONDS: Final = 0.5  # at a stretch: then whoever waits to be folded has a turn
+
+log = logging.getLogger(__name__)
+
+
+def picture_of(
+    reading: Reading, config: AuditConfig, key: TopicKey, between: tuple[int, int], now: int
+) -> TopicPicture:
+    """`now` is the time at which the ledger of the topic's cluster had been read to its end."""
+    return reading.picture(key, *between, now, expected_millis=int(config.expected * 1000))
+
+
+class Judging:
+    """What is due, and what was said."""
+
+    def __init__(self, reading: Reading, config: AuditConfig) -> None:
+        self._reading = reading
+        self._config = config
+        self._due: dict[TopicKey, set[int]] = defaultdict(set)
+        self._open: dict[tuple[TopicKey, int], HourVerdict] = {}
+        self._said: dict[tuple[TopicKey, int], JudgedHour] = {}
+        self._at = 0.0  # monotonic: not before
+        self._again_at = 0.0
+        self._sweep_at = 0.0
+        self._begun = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are hours that were touched and not judged since."""
+        return bool(self._due) or not self._begun
+
+    @property
+    def open_hours(self) -> Iterable[HourVerdict]:
+        """Of all hours that are not complete, the last verdict."""
+        return self._open.values()
+
+    def touch(self, hours: Iterable[tuple[TopicKey, int]]) -> None:
+        for key, hour in hours:
+            if not key.topic.startswith("_"):
+                self._due[key].add(hour)
+
+    def forget_before(self, time: int) -> None:
+        """What happened before is not kept any more."""
+        self._open = {at: each for at, each in self._open.items() if at[1] + HOUR > time}
+        self._said = {at: each for at, each in self._said.items() if at[1] + HOUR > time}
+
+    def sweep(self) -> None:
+        """All that is open is due."""
+        self._sweep_at = 0.0
+
+    def judge(self, as_of: Mapping[str, int], keep: Callable[[list[HourVerdict]], None]) -> bool:
+        """Judges what is due, for a while; whether anything else is said now. `as_of` is how far
+        the ledgers have been read: what belongs to others is not judged, and waits."""
+        started = time.monotonic()
+        if started < self._at:
+            return False
+        self._note_due(started, max(as_of.values(), default=0))
+        changed = False
+        for key, hours in self._next(as_of):
+            if said := self._judged(key, hours, as_of[key.cluster]):
+                keep(said)
+                changed = True
+            if time.monotonic() - started > _MOST_SECONDS:
+                break
+        self._at = time.monotonic() + (time.monotonic() - started)
+        return changed
+
+    def _note_due(self, at: float, now: int) -> None:
+        if at >= self._sweep_at:
+            for key in self._reading.topics():
+                self.touch((key, hour) for hour in self._reading.open_hours(key))
+            self._sweep_at = at + _SWEEP_S
+            self._begun = True
+        elif at >= self._again_at:
+            young = hour_of(now) - _YOUNG
+            self.touch(where for where in self._open if where[1] >= young)
+        else:
+            return
+        self._again_at = at + _AGAIN_S
+
+    def _next(self, clusters: Container[str]) -> Iterator[tuple[TopicKey, list[int]]]:
+        """Topics in the order in which they were touched, with hours that lie close together."""
+        while key := next((each for each in self._due if each.cluster in clusters), None):
+            waiting = sorted(self._due.pop(key))
+            first = waiting[0]
+            hours = [each for each in waiting if each < first + _AT_ONCE * HOUR]
+            if rest := waiting[len(hours) :]:
+                self._due[key] = set(rest)
+            yield key, hours
+
+    def _judged(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
+        between = (hours[0], hours[-1] + HOUR)
+        verdict = reconcile(picture_of(self._reading, self._config, key, between, now))
+        found = by_hour(verdict, hours)
+        for hour, each in zip(hours, found, strict=True):
+            if each.is_open:
+                self._open[key, hour] = each
+            else:
+                self._open.pop((key, hour), None)
+        return [each for each in found if self._is_new(each)]
+
+    def _is_new(self, verdict: HourVerdict) -> bool:
+        """Whether something else was said of that hour the last time."""
+        at = verdict.judged.key, verdict.judged.hour
+        before = self._said.get(at)
+        self._said[at] = verdict.judged
+        return before != verdict.judged
