@@ -16,7 +16,8 @@ import msgspec
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import Metadata
-from loader.config import LEDGER_TOPIC, LoaderConfig
+from ledger.names import LEDGER_TOPIC
+from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.planning.choosing import tables_of
 from loader.rewriting.formats import check_format, codec

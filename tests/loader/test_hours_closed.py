@@ -14,14 +14,18 @@ from pyspark.sql import SparkSession
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.producer import Producer
-from loader.config import LEDGER_TOPIC, Completeness, LoaderConfig
+from ledger.names import LEDGER_TOPIC
+from loader.config import Completeness, LoaderConfig
+from loader.errors import FilesDiffer
+from loader.load import load
+from loader.surroundings import Request
 from loader.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, HOUR, Application, landed
-from tests.loader.loads import load_once, rows_of
+from tests.loader.loads import Listening, load_once, rows_of
 from tests.registry_process import RegistryProcess
 
 PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
@@ -148,7 +152,9 @@ def test_an_hours_way(
     files = in_hour(config, BEGAN + HOUR)
     (gone,) = [name for name in parts(files) if name.startswith("part-local-1-")]
     files[gone].unlink()
-    last = load_once(spark, hasty)
+    (last,) = load(hasty, Request(), spark, Listening())
+    assert isinstance(last.error, FilesDiffer)
+    assert [Path(fault.path).name for fault in last.faults] == [gone]
     assert last.complete == [BEGAN + HOUR]
     assert [gone in warning for warning in last.warnings] == [True]
     files = in_hour(config, BEGAN + HOUR)

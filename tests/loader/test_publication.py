@@ -10,8 +10,8 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
+from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
-from loader.config import LEDGER_TOPIC
 from loader.ledger.entries import in_ledger
 from loader.manifests import Kind, Manifest, PartitionState, TopicState
 from loader.outcomes import TableOutcome
