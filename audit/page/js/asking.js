@@ -1,0 +1,32 @@
+/* What is asked of the service, under `api/v1/`. An answer that is none, or says what is wrong, is
+   a `Refusal` with words for the reader. Any question that nobody waits for any more is given up. */
+
+const PATIENCE = 30_000;
+
+export class Refusal extends Error {}
+
+/** The answer to a question. Parameters that are null or empty are left out. */
+export async function ask(question, parameters = {}, signal = undefined) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== "") query.set(key, value);
+  }
+  const signals = [AbortSignal.timeout(PATIENCE), ...(signal ? [signal] : [])];
+  let response;
+  try {
+    response = await fetch(`api/v1/${question}?${query}`, { signal: AbortSignal.any(signals) });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refusal("The audit does not answer.");
+  }
+  let answer = null;
+  try {
+    answer = await response.json();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+  }
+  if (!response.ok || answer === null) {
+    throw new Refusal(answer?.error ?? `The audit answers with status ${response.status}.`);
+  }
+  return answer;
+}

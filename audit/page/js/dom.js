@@ -1,0 +1,59 @@
+/* Elements, made of values. The only place that makes any. What is given as text becomes a text
+   node, whatever stands in it; nothing here or elsewhere reads HTML from a string. Inline styles
+   are not allowed by the page's policy: `vars` are set as custom properties instead. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element. Attributes: `on…` are listeners, `vars` custom properties, null is left out. */
+export function h(tag, attributes, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function svg(tag, attributes, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "vars") setVars(element, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...nodes(children));
+  return element;
+}
+
+function nodes(children) {
+  return children
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false && child !== "")
+    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+}
+
+/** Custom properties of an element, which its style sheet refers to. */
+export function setVars(element, vars) {
+  for (const [name, value] of Object.entries(vars)) element.style.setProperty(`--${name}`, value);
+}
+
+/** What an element holds, replaced. Focus stays on what has the same `data-focus`. */
+export function replace(element, ...children) {
+  const focused = element.contains(document.activeElement)
+    ? document.activeElement.dataset.focus
+    : undefined;
+  const open = new Set(
+    [...element.querySelectorAll("details[open][data-focus]")].map((each) => each.dataset.focus),
+  );
+  element.replaceChildren(...nodes(children));
+  for (const each of element.querySelectorAll("details[data-focus]")) {
+    if (open.has(each.dataset.focus)) each.open = true;
+  }
+  if (focused === undefined) return;
+  for (const each of element.querySelectorAll("[data-focus]")) {
+    if (each.dataset.focus === focused) {
+      each.focus({ preventScroll: true });
+      return;
+    }
+  }
+}

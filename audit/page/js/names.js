@@ -1,0 +1,45 @@
+/* Names from outside (hosts, topics, paths, sentences with names in them) as they can be shown:
+   what is invisible or would turn the text around it is made visible, what is endless is cut. */
+
+import { h } from "./dom.js";
+
+// Controls, what turns the direction of text, what has no width, and line separators.
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const LONGEST_NAME = 96;
+const LONGEST_WORDS = 500;
+const LONGEST_TITLE = 2000;
+
+/** The text, with nothing in it that cannot be seen. */
+export function visible(text) {
+  return String(text).replace(INVISIBLE, (sign) => {
+    const code = sign.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return `‹${code.toString(16).toUpperCase().padStart(4, "0")}›`;
+  });
+}
+
+function cut(text, longest) {
+  const signs = [...text];
+  if (signs.length <= longest) return text;
+  const end = Math.floor(longest / 4);
+  return `${signs.slice(0, longest - end).join("")} … ${signs.slice(-end).join("")}`;
+}
+
+/** A name, told apart from the text around it, whichever way it is written. */
+export function name(text, attributes) {
+  const seen = visible(text);
+  const short = cut(seen, LONGEST_NAME);
+  return h("bdi", { class: "name", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes }, short);
+}
+
+/** A sentence in which names may stand. */
+export function words(text, attributes) {
+  const seen = visible(text);
+  const short = cut(seen, LONGEST_WORDS);
+  return h("bdi", { class: "words", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes }, short);
+}
+
+/** As `name`, where only text can stand: titles, labels. */
+export function plain(text) {
+  return cut(visible(text), LONGEST_NAME);
+}

@@ -1,0 +1,152 @@
+/* Events over time, a line for each tier, and what is missing below them. Drawn by uPlot on a
+   canvas: colours are asked of the style sheet, again whenever the theme changes. Dragging zooms. */
+
+import uPlot from "../../vendor/uplot/uPlot.esm.js";
+import { h, replace } from "../dom.js";
+import { count, short } from "../figures.js";
+import { plain } from "../names.js";
+import { tierName } from "../signs.js";
+import { clock, stretch } from "../times.js";
+import { eventsOf } from "./tiers.js";
+
+const HEIGHT = 220;
+
+export class Chart {
+  #zoom;
+  #plot = null;
+  #answer = null;
+  #box = h("div", { class: "chart" });
+  #legend = h("div", { class: "chart-legend" });
+  #watch = new ResizeObserver(() => this.#fit());
+  #themed = () => this.#draw();
+
+  constructor(zoom) {
+    this.#zoom = zoom;
+    this.node = h("div", {}, this.#box, this.#legend);
+    this.#watch.observe(this.#box);
+    document.addEventListener("penstock:theme", this.#themed);
+  }
+
+  show(answer) {
+    const drawn = this.#answer;
+    this.#answer = answer;
+    const shape = (each) => each?.tiers.map((tier) => tier.tier + tier.destination).join();
+    if (this.#plot && shape(drawn) === shape(answer) && drawn.from_time === answer.from_time && drawn.step === answer.step) {
+      this.#plot.setData(this.#data());
+    } else this.#draw();
+    this.#say(null);
+  }
+
+  close() {
+    this.#watch.disconnect();
+    document.removeEventListener("penstock:theme", this.#themed);
+    this.#plot?.destroy();
+  }
+
+  #data() {
+    const { from_time: from, to_time: to, step, cells, tiers } = this.#answer;
+    const byTime = new Map(cells.map((cell) => [cell.start, cell]));
+    const times = [];
+    for (let time = from; time < to; time += step) times.push(time);
+    const at = times.map((time) => byTime.get(time));
+    return [
+      times.map((time) => time / 1000),
+      ...tiers.map((_, index) => at.map((cell) => eventsOf(cell?.sums[index]))),
+      at.map((cell) => (cell?.missing ? cell.missing : null)),
+    ];
+  }
+
+  #draw() {
+    this.#plot?.destroy();
+    this.#plot = null;
+    if (!this.#answer || this.#box.clientWidth === 0) return;
+    const ink = colour(this.#box, "--soft");
+    const grid = { stroke: colour(this.#box, "--line"), width: 1 };
+    const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui, sans-serif" };
+    const stepped = uPlot.paths.stepped({ align: 1 });
+    const lines = this.#answer.tiers.map((tier, index) => {
+      const stroke = colour(this.#box, `--tier-${tierNumber(index)}`);
+      const fill = index === 0 ? stroke.replace("rgb(", "rgba(").replace(")", ", 0.10)") : undefined;
+      return { stroke, fill, width: index === 0 ? 2 : 1.6, dash: index === 0 ? [] : [6 - index, 3], paths: stepped, points: { show: false } };
+    });
+    const missing = {
+      stroke: colour(this.#box, "--missing-fill"),
+      fill: colour(this.#box, "--missing-fill"),
+      paths: uPlot.paths.bars({ size: [0.9, 12, 2], align: 1 }),
+      points: { show: false },
+    };
+    this.#plot = new uPlot(
+      {
+        width: this.#box.clientWidth,
+        height: HEIGHT,
+        legend: { show: false },
+        cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+        scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
+        axes: [
+          { ...axis, values: (_, times) => times.map((time) => clock(time * 1000)), space: 70 },
+          { ...axis, size: 52, values: (_, numbers) => numbers.map((each) => (each % 1 ? "" : short(each))) },
+        ],
+        series: [{}, ...lines, missing],
+        hooks: {
+          setCursor: [(plot) => this.#say(plot.cursor.idx)],
+          setSelect: [(plot) => this.#selected(plot)],
+        },
+      },
+      this.#data(),
+      this.#box,
+    );
+  }
+
+  #selected(plot) {
+    const { left, width } = plot.select;
+    if (width < 4) return;
+    const [from, to] = [left, left + width].map((x) => plot.posToVal(x, "x") * 1000);
+    plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+    this.#zoom(from, to);
+  }
+
+  #fit() {
+    const width = this.#box.clientWidth;
+    if (width === 0) return;
+    if (!this.#plot) this.#draw();
+    else if (this.#plot.width !== width) this.#plot.setSize({ width, height: HEIGHT });
+  }
+
+  /** What is under the cursor, or the names of the lines. */
+  #say(index) {
+    const { from_time: from, step, tiers } = this.#answer;
+    const known = index !== null && index !== undefined && this.#plot;
+    const figure = (series) => (known ? h("b", {}, ` ${count(this.#plot.data[series][index] ?? 0)}`) : "");
+    const start = from + (index ?? 0) * step;
+    replace(
+      this.#legend,
+      tiers.map((tier, number) =>
+        h(
+          "span",
+          { class: `tier-${tierNumber(number)}` },
+          h("i", {}),
+          tier.destination ? `${tierName(tier.tier)} in ${plain(tier.destination)}` : tierName(tier.tier),
+          figure(number + 1),
+        ),
+      ),
+      known && this.#plot.data.at(-1)[index]
+        ? h("span", { class: "bad" }, `Missing ${count(this.#plot.data.at(-1)[index])}`)
+        : null,
+      known ? h("span", {}, stretch(start, start + step)) : null,
+    );
+  }
+}
+
+/** Which of the four colours a tier has. */
+export function tierNumber(index) {
+  return Math.min(index, 3) + 1;
+}
+
+function colour(element, property) {
+  const probe = h("span", {});
+  probe.style.color = `var(${property})`;
+  element.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}

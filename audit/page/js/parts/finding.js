@@ -1,0 +1,47 @@
+/* A fault in words, with the way to the file that it is about; and what is waited for. */
+
+import { h } from "../dom.js";
+import { name, words } from "../names.js";
+import { link } from "../routes.js";
+import { kindBadge, sign } from "../signs.js";
+import { at } from "../times.js";
+
+/** `topic` is given where findings of several topics stand together. */
+export function finding(fault, { cluster, topic, named = false }) {
+  const meta = [
+    named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
+    fault.host && !fault.words.includes(fault.host) ? h("span", {}, "host ", name(fault.host)) : null,
+    fault.from_time >= 0 && fault.to_time >= 0
+      ? h("span", {}, "windows ", at(fault.from_time), " to ", at(fault.to_time))
+      : null,
+    fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
+    fault.accepted ? h("span", {}, "accepted: ", words(fault.accepted)) : null,
+  ];
+  return h(
+    "li",
+    { class: fault.accepted ? "finding accepted" : "finding" },
+    h("span", {}, kindBadge(fault.kind)),
+    h("div", { class: "text" }, words(fault.words), h("div", { class: "meta" }, meta)),
+    fault.host
+      ? h(
+          "a",
+          {
+            class: "onward",
+            "data-row": true,
+            href: link("host", { cluster, topic, host: fault.host, source: fault.source }),
+            "aria-label": "To the files of this host",
+          },
+          "Files ›",
+        )
+      : h("span", {}),
+  );
+}
+
+export function wait(each) {
+  return h(
+    "li",
+    { class: "wait" },
+    sign("pending", 18),
+    h("div", {}, words(each.words), each.since > 0 ? h("div", { class: "meta" }, "there up to ", at(each.since)) : null),
+  );
+}

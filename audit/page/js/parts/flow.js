@@ -1,0 +1,85 @@
+/* Where every line went: read = shipped + filtered + dead-lettered + lost, and what became of the
+   events from tier to tier. The figures are the service's; here they only stand side by side. */
+
+import { h } from "../dom.js";
+import { bytes, count, counted } from "../figures.js";
+import { name } from "../names.js";
+import { sign, tierName } from "../signs.js";
+import { tierNumber } from "./chart.js";
+import { differences, references } from "./tiers.js";
+
+export function lines(flow) {
+  const parts = [
+    ["shipped", flow.shipped, "much"],
+    ["filtered", flow.filtered, "pending"],
+    ["dead-lettered", flow.dead, "unknown"],
+    ["lost", flow.lost, "missing"],
+  ];
+  const shown = parts.filter(([, number], index) => index === 0 || number > 0);
+  return h(
+    "div",
+    { class: "lines" },
+    h("div", { class: "bar-of-parts", "aria-hidden": "true" }, shown.map(([, number, state]) => h("span", { class: `state-${state}`, vars: { part: number } }))),
+    h(
+      "div",
+      { class: "sum" },
+      part(flow.read, "lines read"),
+      parts.map(([word, number, state], index) => [
+        h("span", { class: "operator" }, index === 0 ? "=" : "+"),
+        part(number, word, state),
+      ]),
+    ),
+    flow.lost_bytes > 0 ? h("p", { class: "soft" }, `${bytes(flow.lost_bytes)} were lost before they were read.`) : null,
+    flow.events !== flow.shipped ? h("p", { class: "soft" }, `The lines shipped became ${counted(flow.events, "event")}.`) : null,
+  );
+}
+
+function part(number, word, state) {
+  return h("div", { class: state ? `part state-${state}` : "part" }, h("b", {}, number < 0 ? "?" : count(number)), h("span", {}, word), state ? h("i", {}) : null);
+}
+
+/** The tiers, one after the other, each held against the one before. */
+export function passage(answer) {
+  const against = references(answer.tiers);
+  return h(
+    "div",
+    { class: "passage" },
+    answer.tiers.map((tier, index) => {
+      const before = answer.tiers[against[index]];
+      return h(
+        "div",
+        { class: `tier tier-${tierNumber(index)}` },
+        h("h3", {}, tierName(tier.tier)),
+        h("b", {}, count(tier.events)),
+        h("span", { class: "under" }, tier.destination ? name(tier.destination) : `${bytes(tier.bytes)} in batches`),
+        besides(tier),
+        before ? outcomes(differences(answer.cells, index, against[index]), tierName(before.tier).toLowerCase()) : null,
+      );
+    }),
+  );
+}
+
+function besides(tier) {
+  const said = [
+    [tier.late, "late"],
+    [tier.duplicates, "duplicates dropped"],
+    [tier.dead, "dead-lettered"],
+  ].filter(([number]) => number > 0);
+  return said.length ? h("span", { class: "under" }, said.map(([number, word]) => `${count(number)} ${word}`).join(", ")) : null;
+}
+
+function outcomes(differ, than) {
+  const said = [
+    ["missing", differ.missing, `missing, which ${than} have`],
+    ["pending", differ.pending, "still under way"],
+    ["duplicated", differ.duplicated, `more than ${than} have`],
+    ["changed", differ.changed, differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes"],
+    ["unknown", differ.foreign, "of other producers"],
+  ].filter(([, number]) => number > 0);
+  if (said.length === 0) return outcome("complete", `all that ${than} have`);
+  return said.map(([state, number, text]) => outcome(state, `${count(number)} ${text}`));
+}
+
+function outcome(state, text) {
+  return h("span", { class: `outcome state-${state}` }, sign(state, 15), text);
+}

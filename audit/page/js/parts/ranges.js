@@ -1,0 +1,80 @@
+/* Which stretch of time a topic is shown over: one of the usual ones, which moves on with the
+   clock, or two times. And into how long pieces it is cut. */
+
+import { h, replace } from "../dom.js";
+import { duration } from "../figures.js";
+import { stretch, utc } from "../times.js";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const USUAL = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
+const STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440].map((each) => each * MINUTE);
+const SHORTEST = 5 * MINUTE;
+const LONGEST = 31 * 24 * HOUR;
+
+/** From, to and step, all multiples of the step, in at most so many pieces. */
+export function rangeOf(params, pieces) {
+  const from = Number(params.from);
+  const to = Number(params.to);
+  const fixed = Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from;
+  const length = fixed ? Math.min(to - from, LONGEST) : USUAL[params.range] ?? USUAL["24h"];
+  const step = STEPS.find((each) => length / each <= pieces) ?? STEPS.at(-1);
+  const end = Math.ceil((fixed ? from + length : Date.now()) / step) * step;
+  const start = Math.floor((fixed ? from : end - length) / step) * step;
+  return { from: start, to: end, step, fixed };
+}
+
+/** The parameters of a stretch, not shorter than can be seen. */
+export function zoomed(from, to) {
+  const more = Math.max(0, SHORTEST - (to - from)) / 2;
+  const first = Math.floor((from - more) / MINUTE) * MINUTE;
+  return { from: first, to: Math.min(Math.ceil((to + more) / MINUTE) * MINUTE, first + LONGEST), range: null };
+}
+
+/** Buttons for it. `range()` says what is shown now. */
+export function rangeBar(page, range) {
+  const node = h("div", { class: "toolbar", role: "group", "aria-label": "Time" });
+  const move = (by) => () => {
+    const { from, to } = range();
+    const length = to - from;
+    page.change({ ...zoomed(from + by * length, Math.min(to + by * length, Date.now() + length)), range: null });
+  };
+  const out = () => {
+    const { from, to } = range();
+    const half = (to - from) / 2;
+    page.change(zoomed(from - half, Math.min(to + half, Date.now() + MINUTE)));
+  };
+  const button = (focus, text, label, onclick) =>
+    h("button", { type: "button", class: "button", "data-focus": focus, "aria-label": label, title: label, onclick }, text);
+  const show = () => {
+    const { from, to, fixed, step } = range();
+    replace(
+      node,
+      h(
+        "div",
+        { class: "segments" },
+        Object.keys(USUAL).map((each) =>
+          h(
+            "button",
+            {
+              type: "button",
+              "data-focus": `range-${each}`,
+              "aria-pressed": String(!fixed && (page.params.range ?? "24h") === each),
+              onclick: () => page.change({ range: each, from: null, to: null }),
+            },
+            each.replace(/(\d+)/, "$1 "),
+          ),
+        ),
+      ),
+      button("earlier", "‹", "Earlier", move(-1)),
+      button("later", "›", "Later", move(1)),
+      button("out", "−", "Zoom out", out),
+      h(
+        "span",
+        { class: "soft", title: `${utc(from)} to ${utc(to)}` },
+        `${stretch(from, to)} · each cell ${duration(step).replace(" ", " ")}`,
+      ),
+    );
+  };
+  return { node, show, out };
+}

@@ -1,0 +1,51 @@
+/* How the tiers of one window compare. Each is held against the tier that it gets its events from:
+   brokers against agents, every root of files against the brokers, or the agents where no broker
+   counts. Whether a difference is a fault is the service's to say, and stands in the cell. */
+
+const FILES = "hdfs";
+const [EVENTS, , CRC_SUM, , DUPLICATES, DEAD] = [0, 1, 2, 3, 4, 5];
+
+/** All that a tier can say of the events that it was given. */
+export function accounted(sums) {
+  return sums ? sums[EVENTS] + sums[DUPLICATES] + sums[DEAD] : 0;
+}
+
+export const eventsOf = (sums) => (sums ? sums[EVENTS] : 0);
+
+/** The index of the tier that each one is held against; -1 for the first. */
+export function references(tiers) {
+  let passing = -1;
+  return tiers.map((tier, index) => {
+    const reference = passing;
+    if (tier.tier !== FILES) passing = index;
+    return reference;
+  });
+}
+
+/** What a tier's cell shows: its difference to the one before, and what that is. */
+export function tierCell(cell, index, reference) {
+  const sums = cell.sums[index];
+  const before = cell.sums[reference];
+  if (!before) return { difference: 0, state: "complete" };
+  const difference = accounted(sums) - eventsOf(before);
+  if (difference < 0) return { difference, state: cell.missing > 0 ? "missing" : "pending" };
+  if (difference > 0) return { difference, state: cell.excess > 0 ? "duplicated" : "foreign" };
+  const changed = cell.changed && sums && sums[CRC_SUM] !== before[CRC_SUM];
+  return { difference, state: changed ? "changed" : "complete" };
+}
+
+/** What a tier lacks or has too much of in all cells: by what that is. A cell can lack some events
+    for good, and others that may still come. */
+export function differences(cells, index, reference) {
+  const sum = { missing: 0, pending: 0, duplicated: 0, foreign: 0, changed: 0 };
+  for (const cell of cells) {
+    const { difference, state } = tierCell(cell, index, reference);
+    if (state === "missing") {
+      const missing = Math.min(cell.missing, -difference);
+      sum.missing += missing;
+      sum.pending += -difference - missing;
+    } else if (state === "changed") sum.changed += 1;
+    else if (difference !== 0) sum[state] += Math.abs(difference);
+  }
+  return sum;
+}

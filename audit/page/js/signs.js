@@ -1,0 +1,84 @@
+/* What each state and kind looks like: a sign, a word, a colour. The sign alone is enough, so that
+   nobody needs to see colours. */
+
+import { h, svg } from "./dom.js";
+
+const PATHS = {
+  complete: "M5.5 10.4l3 3 6-6.6",
+  pending: "M10 6v4.2l2.8 1.8",
+  missing: "M6 10h8",
+  duplicated: "M6 10h8M10 6v8",
+  changed: "M6 8.2h8M6 11.8h8M12 5.6L8 14.4",
+  unknown: "M7.8 8a2.2 2.2 0 1 1 3 2c-.6.3-.8.6-.8 1.4M10 14h0",
+};
+
+export const STATES = ["changed", "duplicated", "missing", "pending", "complete"];
+
+export const WORDS = {
+  complete: "Complete",
+  pending: "Pending",
+  missing: "Missing",
+  duplicated: "Duplicated",
+  changed: "Changed",
+};
+
+export const MEANINGS = {
+  complete: "every line is accounted for",
+  pending: "something is still expected",
+  missing: "an earlier tier has events that a later one lacks",
+  duplicated: "a tier has events more than once",
+  changed: "the same events, with other bytes",
+};
+
+/** One letter or sign, for a cell that has room for no more. */
+export const LETTERS = { complete: "", pending: "·", missing: "−", duplicated: "+", changed: "≠" };
+
+const KINDS = {
+  lost: ["missing", "Lost"],
+  missing: ["missing", "Missing"],
+  duplicated: ["duplicated", "Duplicated"],
+  changed: ["changed", "Changed"],
+  unproven: ["unknown", "Unproven"],
+  unnamed: ["unknown", "Unnamed"],
+};
+export const KIND_NAMES = Object.keys(KINDS);
+
+const AGENTS = {
+  ok: ["complete", "OK"],
+  behind: ["pending", "Behind"],
+  silent: ["missing", "Silent"],
+  never: ["unknown", "Never heard"],
+  retired: ["retired", "Retired"],
+};
+export const AGENT_STATES = Object.keys(AGENTS);
+
+/** The round sign of a state. */
+export function sign(state, size = 20) {
+  return svg(
+    "svg",
+    { class: `sign state-${known(state)}`, viewBox: "0 0 20 20", width: size, height: size, "aria-hidden": "true" },
+    svg("circle", { cx: 10, cy: 10, r: 9 }),
+    svg("path", { d: PATHS[state] ?? PATHS.unknown }),
+  );
+}
+
+function known(state) {
+  return WORDS[state] || state === "retired" ? state : "unknown";
+}
+
+function badge(state, word) {
+  return h("span", { class: `badge state-${known(state)}` }, sign(state, 15), word);
+}
+
+export const stateBadge = (state) => badge(state, WORDS[state] ?? state);
+export const kindBadge = (kind) => badge(...(KINDS[kind] ?? ["unknown", kind]));
+export const agentBadge = (state) => badge(...(AGENTS[state] ?? ["unknown", state]));
+export const kindWord = (kind) => KINDS[kind]?.[1] ?? kind;
+export const agentWord = (state) => AGENTS[state]?.[1] ?? state;
+export const agentSign = (state) => sign(AGENTS[state]?.[0] ?? "unknown", 15);
+export const kindSign = (kind) => sign(KINDS[kind]?.[0] ?? "unknown", 15);
+
+/** A tier, as people call it. */
+export function tierName(tier) {
+  return { agent: "Agents", broker: "Brokers", mirror: "Mirror", hdfs: "Files" }[tier] ?? tier;
+}

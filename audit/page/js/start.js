@@ -1,0 +1,146 @@
+/* The page begins here: the view that the address names is shown, and kept fresh. A view is made
+   once and told when its parameters change; another view takes its place. */
+
+import { ask } from "./asking.js";
+import { h, replace } from "./dom.js";
+import { count } from "./figures.js";
+import { listenToKeys } from "./keyboard.js";
+import { Live } from "./live.js";
+import { plain, words } from "./names.js";
+import { go, here } from "./routes.js";
+import { sign, MEANINGS, STATES, stateBadge } from "./signs.js";
+import { seconds, utc } from "./times.js";
+import { agents } from "./views/agents.js";
+import { alerts } from "./views/alerts.js";
+import { brokers } from "./views/brokers.js";
+import { findings } from "./views/findings.js";
+import { host } from "./views/host.js";
+import { loads } from "./views/loads.js";
+import { overview } from "./views/overview.js";
+import { topic } from "./views/topic.js";
+
+const VIEWS = { overview, topic, host, findings, agents, loads, brokers, alerts };
+const PARENTS = { topic: "overview", host: "overview" };
+const content = document.getElementById("content");
+let shown = null; // { name, page, view }
+
+/** What a view is given: its parameters, and ways to change them. */
+function pageOf(name, params) {
+  return {
+    name,
+    params,
+    /** Other parameters, and the first page again unless one is named. */
+    change(patch, options) {
+      go(name, { ...this.params, page: null, ...patch }, options);
+    },
+  };
+}
+
+function show() {
+  const { view: asked, params } = here();
+  const name = Object.hasOwn(VIEWS, asked) ? asked : "overview";
+  if (shown?.name === name && shown.view.stays(params)) {
+    shown.page.params = params;
+    shown.view.update();
+    return;
+  }
+  const first = shown === null;
+  shown?.view.close();
+  const page = pageOf(name, params);
+  const view = { stays: () => true, close: () => {}, ...VIEWS[name](page) };
+  shown = { name, page, view };
+  content.replaceChildren(...view.nodes);
+  document.title = `${plain(view.title)} · Penstock audit`;
+  markCurrent(PARENTS[name] ?? name);
+  view.update();
+  if (first) return;
+  window.scrollTo(0, 0);
+  content.focus({ preventScroll: true });
+}
+
+function markCurrent(name) {
+  for (const each of document.querySelectorAll("nav a")) {
+    if (each.dataset.view === name) {
+      each.setAttribute("aria-current", "page");
+      each.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else each.removeAttribute("aria-current");
+  }
+}
+
+// What the head of the page says: whether it is live, up to when the ledger has been read.
+
+const live = document.getElementById("live");
+const liveWords = document.getElementById("live-words");
+let how = "connecting";
+let asOf = 0;
+let answers = true;
+
+function sayLive() {
+  live.dataset.live = answers ? how : "lost";
+  const read = asOf > 0 ? seconds(asOf) : "";
+  liveWords.textContent = answers ? read || how : "no answer";
+  live.title = answers && asOf > 0 ? `${how}; the ledger has been read up to ${utc(asOf)}` : how;
+}
+
+async function look() {
+  try {
+    const answer = await ask("topics", { size: 1 });
+    answers = true;
+    asOf = answer.as_of;
+    const raised = document.getElementById("alerts-raised");
+    raised.hidden = answer.alerts === 0;
+    raised.textContent = count(answer.alerts);
+    notice(answer.notices.map((each) => ["unknown", each]));
+  } catch (refusal) {
+    answers = false;
+    notice([["missing", `${refusal.message} What is shown may be old; the page keeps asking.`]]);
+  }
+  sayLive();
+}
+
+function notice(list) {
+  replace(
+    document.getElementById("notices"),
+    list.map(([state, text]) => h("p", { class: `notice state-${state}` }, sign(state, 18), words(text))),
+  );
+}
+
+const AT_MOST_EVERY = 1000;
+let due = null;
+let last = 0;
+
+/** Looks again, but not more than once a second, and not while something is being selected. */
+function changed() {
+  if (due !== null) return;
+  due = setTimeout(() => {
+    due = null;
+    if (content.querySelector("[data-held]") || selecting()) {
+      changed();
+      return;
+    }
+    last = Date.now();
+    look();
+    shown?.view.update(false);
+  }, Math.max(0, last + AT_MOST_EVERY - Date.now()));
+}
+
+function selecting() {
+  const selection = getSelection();
+  return selection !== null && !selection.isCollapsed && content.contains(selection.anchorNode);
+}
+
+replace(
+  document.getElementById("help-signs"),
+  STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
+);
+listenToKeys();
+window.addEventListener("hashchange", show);
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names the view
+  content.focus();
+});
+show();
+new Live(changed, (state) => {
+  how = state;
+  sayLive();
+}).start();

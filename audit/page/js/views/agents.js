@@ -1,0 +1,83 @@
+/* The fleet: every agent that is expected, how far it is, and when it was last heard. */
+
+import { ask } from "../asking.js";
+import { h } from "../dom.js";
+import { bytes, count } from "../figures.js";
+import { name, plain, words } from "../names.js";
+import { chips, searchBox } from "../parts/controls.js";
+import { Pane, empty } from "../parts/pane.js";
+import { pager, table } from "../parts/table.js";
+import { link } from "../routes.js";
+import { AGENT_STATES, agentBadge, agentSign, agentWord } from "../signs.js";
+import { ago } from "../times.js";
+
+const SIZE = 50;
+const TOPICS = 3;
+
+export function agents(page) {
+  const search = searchBox(page, "Search hosts and agents");
+  const states = chips(page, "State", "state");
+  const list = new Pane(
+    (signal) => {
+      const { cluster, state, search: text, sort, page: number } = page.params;
+      return ask("agents", { cluster, state, search: text, sort, page: number, size: SIZE }, signal);
+    },
+    (answer) => {
+      states.show(AGENT_STATES.map((each) => [each, agentSign(each), agentWord(each), answer.by_state[each] ?? 0]));
+      if (answer.items.length === 0) {
+        return page.params.search || page.params.state
+          ? empty("unknown", "No agent is like that")
+          : empty("pending", "No agent was heard yet", "An agent is known from its first entry of the ledger, or from the inventory.");
+      }
+      return [table(page, { label: "Agents", rows: answer.items, columns: COLUMNS }), pager(page, answer.page, "agent")];
+    },
+    { bones: 10 },
+  );
+  return {
+    title: "Agents",
+    nodes: [
+      h("div", { class: "heading" }, h("h1", {}, "Agents"), h("span", { class: "aside" }, "who is expected to ship, and how far they are")),
+      h("div", { class: "toolbar" }, search.node, states.node),
+      h("section", { class: "card", "aria-label": "Agents" }, list.node),
+    ],
+    update(anew) {
+      search.sync();
+      list.refresh(anew);
+    },
+    close: () => list.close(),
+  };
+}
+
+const COLUMNS = [
+  {
+    title: "State",
+    sort: "state",
+    class: "tight judged",
+    cell: (row) => [agentBadge(row.state), row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null],
+  },
+  {
+    title: "Host",
+    sort: "host",
+    class: "lead",
+    cell: (row) => [name(row.host), h("span", { class: "under" }, row.agent ? name(row.agent, { class: "mono" }) : "only in the inventory")],
+  },
+  { title: "Cluster", class: "minor", cell: (row) => name(row.cluster, { class: "" }) },
+  { title: "Topics", class: "wide roomy", cell: topics },
+  { title: "Behind", sort: "lag", class: "number", cell: (row) => (row.lag_bytes === 0 ? h("span", { class: "zero" }, "0") : bytes(row.lag_bytes)) },
+  { title: "Complete up to", sort: "until", class: "tight", cell: (row) => ago(row.until) },
+  { title: "Last heard", sort: "heard", class: "tight", cell: (row) => ago(row.heard) },
+  { title: "Version", class: "tight minor", cell: (row) => h("span", { class: "soft" }, row.version ? plain(row.version) : "–") },
+];
+
+function topics(row) {
+  const shown = row.topics.slice(0, TOPICS);
+  const more = row.topics.length - shown.length;
+  return [
+    shown.map((each, index) => [
+      index > 0 ? ", " : "",
+      h("a", { href: link("topic", { cluster: row.cluster, topic: each }) }, name(each, { class: "" })),
+    ]),
+    more > 0 ? h("span", { class: "soft", title: row.topics.slice(0, 100).map(plain).join(", ") }, ` and ${count(more)} more`) : null,
+    row.topics.length === 0 ? h("span", { class: "soft none" }, "–") : null,
+  ];
+}

@@ -1,0 +1,65 @@
+/* All faults by name, of every topic or of what is chosen. */
+
+import { ask } from "../asking.js";
+import { h } from "../dom.js";
+import { plain } from "../names.js";
+import { chips } from "../parts/controls.js";
+import { finding } from "../parts/finding.js";
+import { Pane, empty } from "../parts/pane.js";
+import { pager } from "../parts/table.js";
+import { KIND_NAMES, kindSign, kindWord } from "../signs.js";
+import { stretch } from "../times.js";
+
+const SIZE = 50;
+
+export function findings(page) {
+  const kinds = chips(page, "Kind", "kind");
+  const accepted = chips(page, "Accepted", "accepted");
+  const narrowed = h("div", { class: "chips" });
+  const list = new Pane(
+    (signal) => {
+      const { cluster, topic, host, kind, from, to, accepted: known, page: number } = page.params;
+      return ask("findings", { cluster, topic, host, kind, from, to, accepted: known, page: number, size: SIZE }, signal);
+    },
+    (answer) => {
+      if (answer.items.length === 0) return empty("complete", "Nothing found", "No fault is known that is like that.");
+      return [
+        h("ul", { class: "findings" }, answer.items.map((each, index) => finding(each, { ...whose(answer.topics[index]), named: true }))),
+        pager(page, answer.page, "finding"),
+      ];
+    },
+  );
+  return {
+    title: "Findings",
+    nodes: [
+      h("div", { class: "heading" }, h("h1", {}, "Findings"), h("span", { class: "aside" }, "what is missing, duplicated or changed, by name")),
+      h("div", { class: "toolbar" }, kinds.node, accepted.node, narrowed),
+      h("section", { class: "card", "aria-label": "Findings" }, list.node),
+    ],
+    update(anew) {
+      kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each)]));
+      accepted.show([["false", null, "Not accepted"], ["true", null, "Accepted"]]);
+      narrowed.replaceChildren(...narrowing(page));
+      list.refresh(anew);
+    },
+    close: () => list.close(),
+  };
+}
+
+/** Topics are given as cluster/topic; neither has a slash. */
+function whose(text) {
+  const slash = text.indexOf("/");
+  return { cluster: text.slice(0, slash), topic: text.slice(slash + 1) };
+}
+
+/** What else the address asks for, each to be taken away. */
+function narrowing(page) {
+  const { topic, host, from, to } = page.params;
+  const chip = (text, patch) =>
+    h("button", { type: "button", class: "chip", "aria-pressed": "true", onclick: () => page.change(patch) }, text, " ×");
+  return [
+    topic ? chip(plain(topic), { topic: null, cluster: null }) : null,
+    host ? chip(plain(host), { host: null }) : null,
+    from && to ? chip(stretch(Number(from), Number(to)), { from: null, to: null }) : null,
+  ].filter(Boolean);
+}

@@ -1,0 +1,98 @@
+/* One host's part of a topic: its files, and in each what is missing, in words. */
+
+import { ask } from "../asking.js";
+import { h, replace } from "../dom.js";
+import { name } from "../names.js";
+import { searchBox } from "../parts/controls.js";
+import { file } from "../parts/file.js";
+import { finding } from "../parts/finding.js";
+import { Pane, card, empty } from "../parts/pane.js";
+import { pager } from "../parts/table.js";
+import { link } from "../routes.js";
+import { stateBadge } from "../signs.js";
+
+const FILES = 25;
+const FINDINGS = 25;
+
+export function host(page) {
+  const { cluster, topic, host: hostName, source } = page.params;
+  const badge = h("span", {});
+  const search = searchBox(page, "Search files");
+  let brought = source === undefined;
+  const files = new Pane(
+    (signal) => ask("sources", { cluster, topic, host: hostName, search: page.params.search, page: page.params.page, size: FILES }, signal),
+    (answer) => {
+      if (answer.items.length === 0) {
+        return page.params.search
+          ? empty("unknown", "No file is like that")
+          : empty("pending", "No file is known", "An agent names its files when it ships them, and those at fault are kept.");
+      }
+      return [
+        h("ul", { class: "files" }, answer.items.map((row) => file(row, row.source === source))),
+        legend(),
+        pager(page, answer.page, "file"),
+      ];
+    },
+  );
+  const faults = new Pane(
+    (signal) => ask("findings", { cluster, topic, host: hostName, size: FINDINGS }, signal),
+    (answer) => {
+      replace(badge, stateBadge(stateOf(answer.items)));
+      if (answer.items.length === 0) return null;
+      return card(
+        "Findings",
+        null,
+        h("ul", { class: "findings" }, answer.items.map((each) => finding({ ...each, host: "" }, { cluster, topic }))),
+        answer.page.total > answer.items.length
+          ? h("p", { class: "list-foot" }, h("a", { href: link("findings", { cluster, topic, host: hostName }) }, `All ${answer.page.total} findings ›`))
+          : null,
+      );
+    },
+    { bones: 2 },
+  );
+  return {
+    title: hostName ?? "",
+    stays: (params) => ["cluster", "topic", "host", "source"].every((each) => params[each] === page.params[each]),
+    nodes: [
+      h(
+        "div",
+        { class: "heading" },
+        h(
+          "ul",
+          { class: "crumbs" },
+          h("li", {}, h("a", { href: link("overview") }, "Topics")),
+          h("li", {}, h("a", { href: link("topic", { cluster, topic }) }, name(topic ?? ""))),
+        ),
+        h("h1", {}, name(hostName ?? "")),
+        badge,
+      ),
+      faults.node,
+      card("Files", search.node, files.node),
+    ],
+    async update(anew) {
+      search.sync();
+      faults.refresh(anew);
+      await files.refresh(anew);
+      if (brought) return;
+      brought = true;
+      files.node.querySelector("[data-source]")?.scrollIntoView({ block: "center" });
+    },
+    close() {
+      files.close();
+      faults.close();
+    },
+  };
+}
+
+const STATE_OF = { duplicated: "duplicated", changed: "changed" };
+
+function stateOf(findings) {
+  const open = findings.filter((each) => !each.accepted);
+  if (open.length === 0) return "complete";
+  return STATE_OF[open[0].kind] ?? "missing";
+}
+
+function legend() {
+  const sample = (kind, text) => h("span", {}, h("i", { class: kind, "aria-hidden": "true" }), text);
+  return h("div", { class: "range-legend" }, sample("landed", "landed"), sample("shipped", "shipped, not landed yet"), sample("absent", "missing"));
+}

@@ -1,0 +1,104 @@
+/* All topics: the verdict over everything in one sentence, then each topic with its hours. */
+
+import { ask } from "../asking.js";
+import { h, replace } from "../dom.js";
+import { count, counted, short } from "../figures.js";
+import { name, words } from "../names.js";
+import { chips, choice, searchBox } from "../parts/controls.js";
+import { Pane, empty } from "../parts/pane.js";
+import { sparkline } from "../parts/sparkline.js";
+import { notable, pager, table } from "../parts/table.js";
+import { link } from "../routes.js";
+import { STATES, WORDS, sign, stateBadge } from "../signs.js";
+import { ago } from "../times.js";
+
+const SIZE = 50;
+
+export function overview(page) {
+  const verdict = h("div", { class: "verdict" }, h("h1", {}, "Topics"));
+  const search = searchBox(page, "Search topics");
+  const states = chips(page, "Verdict", "state");
+  const cluster = choice(page, "Cluster", "cluster", "All clusters");
+  const several = () => cluster.node.options.length > 2;
+  const load = (signal) => {
+    const { cluster: chosen, search: text, state, sort, page: number } = page.params;
+    return ask("topics", { cluster: chosen, search: text, state, sort, page: number, size: SIZE }, signal);
+  };
+  const list = new Pane(load, (answer) => {
+    replace(verdict, sentence(answer.by_state));
+    states.show(STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]));
+    cluster.show(answer.clusters);
+    if (answer.items.length === 0) return nothing(page.params, answer);
+    return [
+      table(page, { label: "Topics", rows: answer.items, columns: columns(several()) }),
+      pager(page, answer.page, "topic"),
+    ];
+  }, { bones: 10 });
+  return {
+    title: "Topics",
+    nodes: [
+      verdict,
+      h("div", { class: "toolbar" }, search.node, cluster.node, states.node),
+      h("section", { class: "card", "aria-label": "Topics" }, list.node),
+    ],
+    update(anew) {
+      search.sync();
+      list.refresh(anew);
+    },
+    close: () => list.close(),
+  };
+}
+
+function sentence(byState) {
+  const of = (state) => byState[state] ?? 0;
+  const all = STATES.reduce((sum, each) => sum + of(each), 0);
+  const faults = ["changed", "duplicated", "missing"].filter((each) => of(each) > 0);
+  const topics = counted(all, "topic");
+  if (all === 0) return said("pending", "No topics yet", "They appear as soon as an agent, a broker or the loader speaks of them.");
+  if (faults.length > 0) {
+    const parts = faults.map((each) => `${count(of(each))} ${WORDS[each].toLowerCase()}`);
+    return said(faults[0], "Not every line is accounted for", `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`);
+  }
+  if (of("pending") > 0) {
+    return said("pending", "Nothing is missing so far", `${count(of("complete"))} of ${topics} complete, ${count(of("pending"))} still waiting for somebody.`);
+  }
+  return said("complete", "Every line is accounted for", `${topics}, and all of it adds up.`);
+}
+
+function said(state, title, text) {
+  return [sign(state, 44), h("div", {}, h("h1", {}, title), h("p", {}, text))];
+}
+
+function nothing(params, answer) {
+  if (params.search || params.state || params.cluster || answer.page.page > 1) {
+    return empty("unknown", "No topic is like that", "Search for something else, or for less.");
+  }
+  return empty("pending", "Nothing here yet", "The audit has read no entry of the ledger that names a topic.");
+}
+
+function columns(several) {
+  return [
+    { title: "Verdict", sort: "state", class: "tight judged", cell: (row) => stateBadge(row.state) },
+    {
+      title: "Topic",
+      sort: "topic",
+      class: "lead",
+      cell: (row) => [
+        h("a", { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true, "data-focus": `topic-${row.cluster}/${row.topic}` }, name(row.topic)),
+        several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
+      ],
+    },
+    { title: "Last 24 hours", class: "wide", cell: (row) => sparkline(row.counts, row.states, row.from_hour) },
+    { title: "Events", sort: "events", class: "number", cell: (row) => h("span", { title: count(row.events) }, row.events < 1e6 ? count(row.events) : short(row.events)) },
+    { title: "Missing", sort: "missing", class: "number", cell: (row) => notable(row.missing) },
+    { title: "Extra", sort: "excess", class: "number", cell: (row) => notable(row.excess, "more") },
+    {
+      title: "Agents",
+      sort: "agents",
+      class: "number minor",
+      cell: (row) => [count(row.agents), row.agents_behind > 0 ? h("span", { class: "under" }, `${count(row.agents_behind)} behind`) : null],
+    },
+    { title: "Last event", class: "tight minor", cell: (row) => ago(row.last_event) },
+    { title: "Waits for", class: "wide", cell: (row) => (row.waits ? h("span", { class: "waits" }, words(row.waits)) : h("span", { class: "zero none" }, "–")) },
+  ];
+}

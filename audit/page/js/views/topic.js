@@ -1,0 +1,203 @@
+/* One topic over a stretch of time: heat map, faults, what it waits for, where every line went,
+   how late it was, and its hosts. */
+
+import { ask } from "../asking.js";
+import { h, replace } from "../dom.js";
+import { bytes, count, counted } from "../figures.js";
+import { name, plain } from "../names.js";
+import { Chart } from "../parts/chart.js";
+import { searchBox } from "../parts/controls.js";
+import { delays } from "../parts/delays.js";
+import { finding, wait } from "../parts/finding.js";
+import { lines, passage } from "../parts/flow.js";
+import { HeatMap } from "../parts/heatmap.js";
+import { Pane, card, empty } from "../parts/pane.js";
+import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
+import { notable, pager, table } from "../parts/table.js";
+import { link } from "../routes.js";
+import { stateBadge } from "../signs.js";
+import { ago } from "../times.js";
+
+const CELL_WIDTH = 11; // pixels, about
+const HOSTS = 25;
+
+export function topic(page) {
+  const { cluster, topic: topicName } = page.params;
+  const badge = h("span", {});
+  const aside = h("span", { class: "aside" });
+  const range = () => rangeOf(page.params, pieces());
+  const zoom = (from, to) => page.change(zoomed(from, to));
+  const bar = rangeBar(page, range);
+  const heat = new HeatMap(zoom, () => bar.out());
+  const chart = new Chart(zoom);
+  const body = new Pane(
+    (signal) => {
+      const { from, to, step } = range();
+      return ask("topic", { cluster, topic: topicName, from, to, step }, signal);
+    },
+    (answer) => {
+      replace(badge, stateBadge(answer.state));
+      replace(aside, about(answer));
+      heat.show(answer);
+      chart.show(answer);
+      return cards(answer, heat, chart, page.params);
+    },
+    { bones: 9 },
+  );
+  const search = searchBox(page, "Search hosts");
+  const hosts = new Pane(
+    (signal) => ask("hosts", { cluster, topic: topicName, search: page.params.search, page: page.params.page, size: HOSTS }, signal),
+    (answer) => hostTable(page, answer),
+  );
+  const hostCard = card("Hosts", search.node, hosts.node);
+  body.node.classList.add("stack");
+  return {
+    title: topicName ?? "",
+    stays: (params) => params.cluster === cluster && params.topic === topicName,
+    nodes: [
+      h(
+        "div",
+        { class: "heading" },
+        h("ul", { class: "crumbs" }, h("li", {}, h("a", { href: link("overview") }, "Topics"))),
+        h("h1", {}, name(topicName ?? "")),
+        badge,
+        aside,
+      ),
+      bar.node,
+      body.node,
+      hostCard,
+    ],
+    update(anew) {
+      bar.show();
+      search.sync();
+      body.refresh(anew);
+      hosts.refresh(anew);
+    },
+    close() {
+      body.close();
+      hosts.close();
+      chart.close();
+    },
+  };
+}
+
+/** How many cells there is room for. */
+function pieces() {
+  const width = Math.min(document.documentElement.clientWidth, 1320) - 48;
+  return Math.max(30, Math.floor((width < 700 ? width * 1.5 : width - 160) / CELL_WIDTH));
+}
+
+function about(answer) {
+  const former = answer.former_ids.length;
+  return [
+    answer.cluster ? ["cluster ", name(answer.cluster, { class: "" })] : null,
+    answer.topic_id ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" })) : null,
+    former > 0 ? h("span", { title: answer.former_ids.map(plain).join(", ") }, ` · was deleted ${former === 1 ? "once" : `${count(former)} times`} before`) : null,
+  ];
+}
+
+function cards(answer, heat, chart, params) {
+  const nothing = answer.cells.length === 0;
+  return [
+    card(
+      "Windows by tier",
+      null,
+      h("div", { class: "card-body" }, nothing ? empty("pending", "Nothing happened in this time") : [heat.node, legend()]),
+    ),
+    faults(answer, params),
+    answer.waits.length > 0 ? waits(answer) : null,
+    card("Where every line went", null, h("div", { class: "card-body" }, lines(answer.flow), passage(answer))),
+    nothing
+      ? null
+      : h(
+          "div",
+          { class: "columns" },
+          card("Events over time", null, h("div", { class: "card-body" }, chart.node)),
+          card("Delay after the event", null, h("div", { class: "card-body" }, delays(answer.tiers))),
+        ),
+  ];
+}
+
+function legend() {
+  const cell = (looks, letter = "") => h("span", { class: `cell ${looks}`, "aria-hidden": "true" }, letter);
+  return h(
+    "ul",
+    { class: "legend" },
+    h("li", {}, h("span", { class: "scale" }, [1, 2, 3, 4, 5].map((each) => cell(`much-${each}`))), "few to many events"),
+    h("li", {}, cell("state-pending", "·"), "not there yet"),
+    h("li", {}, cell("state-missing", "−"), "missing"),
+    h("li", {}, cell("state-duplicated", "+"), "more than once"),
+    h("li", {}, cell("state-changed", "≠"), "other bytes"),
+  );
+}
+
+function faults(answer, params) {
+  const { cluster, topic: topicName } = params;
+  if (answer.findings.length === 0) return null;
+  const more = answer.findings_total - answer.findings.length;
+  return card(
+    "Findings",
+    h("span", { class: "soft" }, counted(answer.findings_total, "finding")),
+    h("ul", { class: "findings" }, answer.findings.map((each) => finding(each, { cluster, topic: topicName }))),
+    more > 0
+      ? h(
+          "p",
+          { class: "list-foot" },
+          h("a", { href: link("findings", { cluster, topic: topicName, from: answer.from_time, to: answer.to_time }) }, `All ${counted(answer.findings_total, "finding")} ›`),
+        )
+      : null,
+  );
+}
+
+const SHOWN_WAITS = 6;
+
+function waits(answer) {
+  const [first, rest] = [answer.waits.slice(0, SHOWN_WAITS), answer.waits.slice(SHOWN_WAITS)];
+  const unsaid = answer.waits_total - answer.waits.length;
+  return card(
+    "Still waits for",
+    h("span", { class: "soft" }, count(answer.waits_total)),
+    h("ul", { class: "waiting" }, first.map(wait)),
+    rest.length > 0
+      ? h(
+          "details",
+          { "data-focus": "more-waits" },
+          h("summary", { class: "list-foot" }, `${count(rest.length)} more`),
+          h("ul", { class: "waiting" }, rest.map(wait)),
+          unsaid > 0 ? h("p", { class: "list-foot soft" }, `and ${count(unsaid)} more`) : null,
+        )
+      : null,
+  );
+}
+
+function hostTable(page, answer) {
+  const { cluster, topic: topicName } = page.params;
+  if (answer.items.length === 0) {
+    return page.params.search
+      ? empty("unknown", "No host is like that")
+      : empty("pending", "No host is known", "Agents name themselves when they ship to this topic.");
+  }
+  return [
+    table(page, {
+      label: "Hosts",
+      rows: answer.items,
+      columns: [
+        { title: "Verdict", class: "tight judged", cell: (row) => stateBadge(row.state) },
+        {
+          title: "Host",
+          class: "lead",
+          cell: (row) => h("a", { href: link("host", { cluster, topic: topicName, host: row.host }), "data-row": true, "data-focus": `host-${row.host}` }, name(row.host)),
+        },
+        { title: "Files", class: "number minor", cell: (row) => count(row.files) },
+        { title: "Shipped", class: "number", cell: (row) => count(row.shipped) },
+        { title: "Landed", class: "number", cell: (row) => count(row.landed) },
+        { title: "Missing", class: "number", cell: (row) => notable(row.missing) },
+        { title: "Lost", class: "number", cell: (row) => (row.lost_bytes > 0 ? h("span", { class: "bad" }, bytes(row.lost_bytes)) : h("span", { class: "zero" }, "0")) },
+        { title: "Filtered", class: "number minor", cell: (row) => count(row.filtered) },
+        { title: "Dead", class: "number minor", cell: (row) => count(row.dead) },
+        { title: "Last", class: "tight minor", cell: (row) => ago(row.last) },
+      ],
+    }),
+    pager(page, answer.page, "host"),
+  ];
+}
