@@ -23,7 +23,6 @@ from ledger.counting import Json
 
 _MAGIC: Final = b"penstock counter 1\n"
 _SUM_SIZE: Final = 4
-_MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 class CounterFileDamaged(Exception):
@@ -110,8 +109,7 @@ class CountingJournal:
 
 def _read(path: Path) -> _File | None:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
     begin = len(_MAGIC) + _SUM_SIZE

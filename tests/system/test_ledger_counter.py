@@ -1,0 +1,232 @@
+"""What is in a broker's logs is told to the ledger exactly once: whoever wrote it, whatever becomes
+of the log, and whoever is killed."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from client.addresses import parse_addresses
+from client.batch_producer import BatchProducer
+from client.brokers import Brokers
+from client.delivery import Batch, TopicPartition
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker_process import BrokerProcess
+from tests.ledger.made_batches import NOON, WINDOW, agents_batch, foreign_batch
+from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
+from tests.system.crash import IdempotentWriter
+from tests.system.told_of_topics import (
+    check_told_once,
+    id_of,
+    read_all,
+    said,
+    wait_told,
+)
+from tests.system.topics import create
+from wire.records import Codec
+
+KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "6"))
+CHILD = b"broker.counting.process"
+
+
+@pytest.fixture(scope="module")
+def broker(
+    zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess]:
+    """A broker that keeps a ledger, and the registry that it needs for that."""
+    directory = tmp_path_factory.mktemp("counted")
+    with ExitStack() as ends:
+        broker = BrokerProcess(
+            directory / "broker",
+            zookeeper=f"{zookeeper.address}/{directory.name}-{os.getpid()}",
+            settings={
+                "registry": "${COUNTED_REGISTRY}",
+                "ledger_interval": 0.2,
+                "intervals": {"compaction": 0.2, "retention": 0.2},
+            },
+        )
+        registry = RegistryProcess(directory / "registry", brokers=broker.bootstrap)
+        broker.process.environment["COUNTED_REGISTRY"] = registry.url
+        ends.enter_context(broker)
+        ends.enter_context(registry)
+        yield broker
+
+
+@pytest.fixture
+def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+        yield brokers
+
+
+def child_of(broker: BrokerProcess) -> int:
+    """The counting process of this broker; 0 while there is none."""
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and CHILD in (process / "cmdline").read_bytes():
+                stat = (process / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[1]) == broker.process.pid and stat[0] != "Z":
+                    return int(process.name)
+        except OSError:
+            continue  # it ended meanwhile
+    return 0
+
+
+@contextmanager
+def standing_still(broker: BrokerProcess) -> Iterator[None]:
+    """Nothing is counted meanwhile."""
+    wait_until(lambda: child_of(broker) > 0, within=10, what="the counting process runs")
+    child = child_of(broker)
+    os.kill(child, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGCONT)
+
+
+def send(brokers: Brokers, topic: str, batches: list[bytes]) -> None:
+    with BatchProducer(brokers.addresses()) as producer:
+        for each in batches:
+            assert producer.submit(Batch(TopicPartition(topic, 0), each))
+        while producer.outstanding:
+            producer.pump(1)
+            producer.collect()
+
+
+def produce(
+    broker: BrokerProcess, topic: str, codec: str, count: int, chance: random.Random
+) -> None:
+    """By librdkafka, with times in any order."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5}
+    )
+    for number in range(count):
+        at = NOON + chance.randrange(-3 * WINDOW, 3 * WINDOW)
+        producer.produce(topic, b"value-%d" % number * 5, b"k%d" % (number % 9), timestamp=at)
+    assert producer.flush(20) == 0
+
+
+def test_agents_and_others_with_every_codec(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    create(broker.bootstrap, new_topic)
+    chance = random.Random(7)
+    for codec in Codec:
+        produce(broker, new_topic, codec.name.lower(), 200, chance)
+        one_window = [NOON + chance.randrange(WINDOW) for _ in range(30)]
+        several = [NOON + chance.randrange(5 * WINDOW) for _ in range(30)]
+        send(brokers, new_topic, [agents_batch(one_window, codec=codec)] * 3)
+        send(brokers, new_topic, [agents_batch(several, codec=codec)])
+        send(brokers, new_topic, [foreign_batch(several, codec=codec)])
+    found = wait_told(brokers, new_topic)
+    batches = read_all(brokers, TopicPartition(new_topic, 0))
+    assert {each.header.codec for each in batches} == set(Codec)
+    check_told_once(found, batches)
+    assert sum(sum(each["delays"]) for each in found.passages) <= sum(found.sums.events.values())
+
+
+def test_a_topic_made_anew_is_another(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    ids = []
+    for count in (50, 20):
+        create(broker.bootstrap, new_topic)
+        produce(broker, new_topic, "none", count, random.Random(count))
+        check_told_once(
+            wait_told(brokers, new_topic), read_all(brokers, TopicPartition(new_topic, 0))
+        )
+        ids.append(id_of(brokers, new_topic))
+        LibrdkafkaAdmin().delete_topic(broker.bootstrap, new_topic)
+        wait_until(
+            lambda: new_topic not in LibrdkafkaAdmin().topics(broker.bootstrap),
+            within=10,
+            what="the topic is gone",
+        )
+    told = [sum(said(brokers, new_topic, each).sums.events.values()) for each in ids]
+    assert told == [50, 20]
+
+
+def test_what_expired_before_it_was_counted_is_not_claimed(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    create(broker.bootstrap, new_topic, configs={"segment.bytes": "2000"})
+    produce(broker, new_topic, "none", 100, random.Random(1))
+    before = wait_told(brokers, new_topic)
+    with standing_still(broker):
+        for _ in range(10):
+            produce(broker, new_topic, "none", 50, random.Random(2))
+        LibrdkafkaAdmin().delete_records(broker.bootstrap, new_topic, 0, 400)
+        left = read_all(brokers, TopicPartition(new_topic, 0))
+    found = wait_told(brokers, new_topic)
+    assert set(before.offsets) == set(range(100))
+    first = left[0].header.base_offset
+    assert first <= 400
+    assert set(found.offsets) == {*range(100), *range(first, 600)}
+    assert set(found.offsets.values()) == {1}
+    assert sum(found.sums.events.values()) == len(found.offsets)
+
+
+def test_a_compacted_topic(broker: BrokerProcess, brokers: Brokers, new_topic: str) -> None:
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.bytes": "5000",
+        "min.cleanable.dirty.ratio": "0.01",
+    }
+    create(broker.bootstrap, new_topic, configs=configs)
+    marker = broker.partition_dir(new_topic) / "compacted"
+    with standing_still(broker):
+        for _ in range(20):
+            produce(broker, new_topic, "lz4", 100, random.Random(3))
+        wait_until(marker.exists, within=20, what="the topic was compacted")
+    found = wait_told(brokers, new_topic)
+    assert set(found.offsets) == set(range(2_000))
+    assert set(found.offsets.values()) == {1}
+    assert found.no_events > 0
+    assert found.no_events + sum(found.sums.events.values()) == 2_000
+
+
+def test_child_and_broker_are_killed_at_random(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    seed = os.environ.get("PENSTOCK_CRASH_SEED") or str(random.SystemRandom().getrandbits(32))
+    print(f"PENSTOCK_CRASH_SEED={seed}")
+    chance = random.Random(seed)
+    partitions = range(3)
+    create(broker.bootstrap, new_topic, partitions=3, configs={"segment.bytes": "200000"})
+    writer = IdempotentWriter("w", broker.bootstrap, new_topic, partitions)
+    writer.start()
+    try:
+        for kill in range(KILLS):
+            time.sleep(chance.uniform(0.1, 0.9))
+            if kill % 2 == 0:
+                broker.restart()
+            elif child := child_of(broker):
+                os.kill(child, signal.SIGKILL)
+    finally:
+        writer.finish()
+    for partition in partitions:
+        found = wait_told(brokers, new_topic, partition)
+        batches = read_all(brokers, TopicPartition(new_topic, partition))
+        check_told_once(found, batches)
+        assert len(found.offsets) == writer.sent[partition]
+
+
+def test_what_keeps_the_ledger_waiting_is_said_and_nothing_else_waits(
+    chroot: str, tmp_path: Path, new_topic: str
+) -> None:
+    settings = {"registry": "http://127.0.0.1:1", "ledger_interval": 0.1}
+    with BrokerProcess(tmp_path / "broker", zookeeper=chroot, settings=settings) as broker:
+        produce(broker, new_topic, "none", 10, random.Random(1))
+        wait_until(lambda: "ledger waits reason=" in broker.log(), within=20, what="it is said")
+        produce(broker, new_topic, "none", 10, random.Random(1))
+        assert broker.log().count("ledger waits") == 1
+        child = child_of(broker)
+        assert broker.terminate() == 0
+        assert not Path(f"/proc/{child}").exists()

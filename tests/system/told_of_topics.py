@@ -1,0 +1,141 @@
+"""What brokers have told the ledger of a topic, against what is in its log."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.fetcher import Batch, Fetcher
+from client.offsets import Beginning, End, start_offsets
+from ledger.names import LEDGER_TOPIC, topic_id_text
+from schemas.envelope import Decoder
+from schemas.event_schemas import LEDGER, built_in
+from tests.server_process import wait_until
+from wire.batch import BatchHeader
+from wire.records import records
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Sums:
+    """By window."""
+
+    events: Counter[int] = field(default_factory=Counter)
+    bytes: Counter[int] = field(default_factory=Counter)
+    crc_sum: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Said:
+    """Of one partition: offsets, each as often as it was claimed, and sums."""
+
+    offsets: Counter[int] = field(default_factory=Counter)
+    no_events: int = 0
+    sums: Sums = field(default_factory=Sums)
+    passages: list[Json] = field(default_factory=list)
+
+
+def read_all(brokers: Brokers, target: TopicPartition) -> list[Batch]:
+    """All batches of a partition, as they are now."""
+    (end,) = start_offsets(brokers, target.topic, [target.partition], End()).values()
+    (at,) = start_offsets(brokers, target.topic, [target.partition], Beginning()).values()
+    fetcher = Fetcher(brokers, target.topic, {target.partition: at})
+    found: list[Batch] = []
+    try:
+        while fetcher.positions[target.partition] < end:
+            found += [
+                Batch(each.partition, each.header, memoryview(bytes(each.data)))
+                for each in fetcher.poll(1)
+            ]
+    finally:
+        fetcher.close()
+    return found
+
+
+def entries(brokers: Brokers) -> list[Json]:
+    """Of brokers and counters, each once; one that was sent again says the same."""
+    if LEDGER_TOPIC not in brokers.refresh(None).topics:
+        return []
+    decoder = Decoder(lambda _: built_in(LEDGER))
+    found: dict[tuple[str, int], Json] = {}
+    for partition in brokers.topic(LEDGER_TOPIC).partitions:
+        for batch in read_all(brokers, TopicPartition(LEDGER_TOPIC, partition.index)):
+            for record in records(batch.data):
+                entry: Any = decoder.decode(record.value or b"")
+                if entry["tier"] == "broker":
+                    key = (entry["header"]["source"], entry["header"]["seq"])
+                    assert found.setdefault(key, entry) == entry
+    by_source: dict[str, list[int]] = {}
+    for source, seq in found:
+        by_source.setdefault(source, []).append(seq)
+    for seqs in by_source.values():
+        assert sorted(seqs) == list(range(len(seqs))), "an entry is missing"
+    return list(found.values())
+
+
+def said(brokers: Brokers, topic: str, topic_id: str, partition: int = 0) -> Said:
+    found = Said()
+    for entry in entries(brokers):
+        for passage in entry["passages"]:
+            about = passage["topic"], passage["topic_id"], passage["partition"]
+            if about != (topic, topic_id, partition):
+                continue
+            found.passages.append(passage)
+            found.no_events += passage["no_events"]
+            for each in passage["offsets"]:
+                found.offsets.update(range(each["first"], each["first"] + each["count"]))
+            for window in passage["windows"]:
+                for name in ("events", "bytes", "crc_sum"):
+                    getattr(found.sums, name)[window["start"]] += window[name]
+    return found
+
+
+def in_log(batches: list[Batch], window: int = 60_000) -> Sums:
+    """What must be said of them."""
+    found = Sums()
+    for batch in batches:
+        start = _window(batch.header, window)
+        found.bytes[start] += batch.header.size
+        found.crc_sum[start] += batch.header.crc
+        for record in records(batch.data):
+            found.events[record.timestamp // window * window] += 1
+    return found
+
+
+def _window(header: BatchHeader, window: int) -> int:
+    return header.base_timestamp // window * window
+
+
+def id_of(brokers: Brokers, topic: str) -> str:
+    return topic_id_text(brokers.topic(topic).id)
+
+
+def wait_told(brokers: Brokers, topic: str, partition: int = 0, *, within: float = 30) -> Said:
+    """What is said of a topic once its last offset is spoken of."""
+    topic_id = id_of(brokers, topic)
+    (end,) = start_offsets(brokers, topic, [partition], End()).values()
+    wait_until(
+        lambda: end - 1 in said(brokers, topic, topic_id, partition).offsets,
+        within=within,
+        what=f"{topic}-{partition} is told up to {end}",
+        every=0.1,
+    )
+    return said(brokers, topic, topic_id, partition)
+
+
+def check_told_once(found: Said, batches: list[Batch]) -> None:
+    """Everything in the log is told exactly once, and nothing else."""
+    expected = in_log(batches)
+    assert set(found.offsets.values()) <= {1}, "an offset is told twice"
+    there = {
+        offset
+        for batch in batches
+        for offset in range(batch.header.base_offset, batch.header.next_offset)
+    }
+    assert set(found.offsets) == there
+    assert +found.sums.events == expected.events
+    assert found.no_events == 0
+    assert +found.sums.bytes == expected.bytes
+    assert +found.sums.crc_sum == expected.crc_sum
