@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from audit.picture import TopicKey
+from audit.picture import Tier
 from audit.store.rows import JudgedHour
-from audit.verdicts import Finding, State, TopicVerdict, Wait, WindowVerdict, worst
+from audit.verdicts import Finding, State, TopicVerdict, WindowVerdict, worst
 
 HOUR: Final = 3_600_000
+DAY: Final = 24 * HOUR
 
 _LONGEST_WAITS: Final = 300
 _FAULTS: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
@@ -21,6 +22,7 @@ class HourVerdict:
 
     judged: JudgedHour
     faults: Mapping[State, str] = field(default_factory=dict)
+    events: Mapping[Tier, int] = field(default_factory=dict)  # by tier
     pending_since: int = -1  # the end of its first window that still waits
 
     @property
@@ -44,22 +46,19 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
             last = max(finding.from_time, finding.to_time - 1)
             for hour in range(hour_of(finding.from_time), last + 1, HOUR):
                 findings[hour].append(finding)
-    return [
-        _hour(verdict.key, each, windows[each], findings[each], verdict.waits) for each in hours
-    ]
+    return [_hour(verdict, each, windows[each], findings[each]) for each in hours]
 
 
 def _hour(
-    key: TopicKey,
+    verdict: TopicVerdict,
     hour: int,
     windows: Sequence[WindowVerdict],
     findings: Sequence[Finding],
-    waits: Sequence[Wait],
 ) -> HourVerdict:
     pending = [each for each in windows if each.state is State.PENDING]
     waited = {on for each in pending for on in each.waits}
     judged = JudgedHour(
-        key=key,
+        key=verdict.key,
         hour=hour,
         state=worst([each.state for each in (*windows, *(e.kind for e in findings))]).value,
         events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
@@ -67,10 +66,14 @@ def _hour(
         excess=sum(each.excess for each in windows if not each.accepted),
         pending_windows=len(pending),
         findings=len(findings),
-        waits=_short("; ".join(dict.fromkeys(e.words for e in waits if e.on in waited))),
+        waits=_short("; ".join(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
     )
     since = min((each.start + each.length for each in pending), default=-1)
-    return HourVerdict(judged, _faults(windows, findings), since)
+    events = {
+        tier: sum(each.sums[number].events for each in windows)
+        for number, tier in enumerate(verdict.tiers)
+    }
+    return HourVerdict(judged, _faults(windows, findings), events, since)
 
 
 def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:

@@ -5,8 +5,8 @@ complete is judged again now and then, as agents' promises move without touching
 young every few seconds, the rest less often. Judging takes half of the time at most, so that with a
 large fleet verdicts come later, and not at the cost of reading. One thread.
 
-Nothing of this is on disk but the last verdict of each hour. After a start all hours that were not
-complete are judged first; until that is done, nothing is raised or resolved.
+Nothing of this is on disk but the last verdict of each hour. After a start all hours of a day, and
+those that were not complete, are judged first; until that is done, nothing is raised or resolved.
 """
 
 import logging
@@ -16,11 +16,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
 from audit.config import AuditConfig
-from audit.judged_hours import HOUR, HourVerdict, by_hour, hour_of
+from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.store.reading import Reading
-from audit.store.rows import JudgedHour
 
 _AGAIN_S: Final = 3.0  # the hours that events come into
 _SWEEP_S: Final = 60.0  # all that is open
@@ -46,7 +45,7 @@ class Judging:
         self._config = config
         self._due: dict[TopicKey, set[int]] = defaultdict(set)
         self._open: dict[tuple[TopicKey, int], HourVerdict] = {}
-        self._said: dict[tuple[TopicKey, int], JudgedHour] = {}
+        self._said: dict[tuple[TopicKey, int], HourVerdict] = {}
         self._at = 0.0  # monotonic: not before
         self._again_at = 0.0
         self._sweep_at = 0.0
@@ -61,6 +60,11 @@ class Judging:
     def open_hours(self) -> Iterable[HourVerdict]:
         """Of all hours that are not complete, the last verdict."""
         return self._open.values()
+
+    @property
+    def said(self) -> Iterable[HourVerdict]:
+        """The last verdicts, of the last day and of all that was judged since the start."""
+        return self._said.values()
 
     def touch(self, hours: Iterable[tuple[TopicKey, int]]) -> None:
         for key, hour in hours:
@@ -97,6 +101,9 @@ class Judging:
         if at >= self._sweep_at:
             for key in self._reading.topics():
                 self.touch((key, hour) for hour in self._reading.open_hours(key))
+            if not self._begun:
+                counted = self._reading.hour_counts(hour_of(now) - DAY)
+                self.touch((key, hour) for key, hours in counted.items() for hour in hours)
             self._sweep_at = at + _SWEEP_S
             self._begun = True
         elif at >= self._again_at:
@@ -131,5 +138,5 @@ class Judging:
         """Whether something else was said of that hour the last time."""
         at = verdict.judged.key, verdict.judged.hour
         before = self._said.get(at)
-        self._said[at] = verdict.judged
-        return before != verdict.judged
+        self._said[at] = verdict
+        return before is None or before.judged != verdict.judged

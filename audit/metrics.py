@@ -1,15 +1,30 @@
-"""What an audit counts, and how Prometheus gets to see it."""
+"""What an audit counts, and how Prometheus gets to see it.
+
+Nothing is judged for a scrape: figures of topics are those of the last round. A topic that was
+deleted and made again has one row for each, with its id, so that no two rows are the same.
+Counters begin at zero with each start, as Prometheus expects.
+"""
 
 from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-from audit.service import Service
+from audit.errors import NotNow
+from audit.figures import TopicFigures
+from audit.service import Service, now_millis
+from audit.store.errors import StoreDamaged
 
 PREFIX: Final = "penstock_audit_"
+
+_TOPIC: Final = ["cluster", "topic", "topic_id"]
 
 
 class AuditMetrics:
@@ -26,14 +41,141 @@ class AuditMetrics:
         return generate_latest(self._registry)
 
     def families(self) -> Iterator[Metric]:
-        reachable = GaugeMetricFamily(
-            PREFIX + "cluster_reachable",
-            "1 while the ledger of the cluster can be read.",
-            labels=["cluster"],
+        yield from self._topics()
+        yield from self._ledgers()
+        yield self._agents()
+        yield from self._self()
+
+    def _topics(self) -> Iterator[Metric]:
+        figures = self._service.figures
+        events = _gauge(
+            "topic_events",
+            "Events of the last day that a tier has.",
+            [*_TOPIC, "tier", "destination"],
         )
-        for name, cluster in self._service.standing.clusters.items():
-            reachable.add_metric([name], int(not cluster.unreachable))
-        yield reachable
+        for each in figures:
+            for tier, count in each.events.items():
+                events.add_metric([*each.key, tier.kind.value, tier.destination], count)
+        yield events
+        as_of = {name: each.as_of for name, each in self._service.standing.clusters.items()}
+
+        def waiting(topic: TopicFigures) -> float:
+            read = as_of.get(topic.key.cluster, 0)
+            return max(0, read - topic.pending_since) / 1000 if topic.pending_since >= 0 else 0
+
+        for name, documentation, value in (
+            (
+                "topic_missing_events",
+                "Events that an earlier tier has and a later one lacks.",
+                lambda each: each.missing,
+            ),
+            (
+                "topic_excess_events",
+                "Events that a later tier has more often than an earlier one.",
+                lambda each: each.excess,
+            ),
+            ("topic_findings", "Faults that nobody has accepted.", lambda each: each.findings),
+            (
+                "topic_pending_windows",
+                "Windows that wait for somebody.",
+                lambda each: each.pending_windows,
+            ),
+            ("topic_pending_seconds", "Since the end of the oldest window that waits.", waiting),
+            (
+                "topic_state",
+                "The worst of its windows: 0 complete, 1 pending, 2 missing, 3 duplicated, "
+                "4 changed.",
+                lambda each: each.severity,
+            ),
+        ):
+            family = _gauge(name, documentation, _TOPIC)
+            for each in figures:
+                family.add_metric(each.key, value(each))
+            yield family
+
+    def _ledgers(self) -> Iterator[Metric]:
+        clusters = self._service.standing.clusters.items()
+        now = now_millis()
+        for name, documentation, value in (
+            (
+                "cluster_reachable",
+                "1 while the ledger of the cluster can be read.",
+                lambda each: int(not each.unreachable),
+            ),
+            (
+                "ledger_behind_entries",
+                "Entries that are still to be read; -1 before the first look.",
+                lambda each: each.behind,
+            ),
+            (
+                "ledger_age_seconds",
+                "Since the ledger had last been read to its end; -1 before that.",
+                lambda each: max(0, now - each.as_of) / 1000 if each.as_of else -1,
+            ),
+        ):
+            family = _gauge(name, documentation, ["cluster"])
+            for cluster, each in clusters:
+                family.add_metric([cluster], value(each))
+            yield family
+        for name, documentation, count in (
+            ("ledger_entries", "Entries folded.", lambda each: each.entries),
+            ("ledger_repeated", "Entries that had been folded before.", lambda e: e.repeated),
+            ("ledger_left_out", "Entries that could not be read.", lambda each: each.left_out),
+            (
+                "ledger_gaps",
+                "Times that entries were gone before they were read.",
+                lambda e: e.gaps,
+            ),
+        ):
+            counter = CounterMetricFamily(PREFIX + name, documentation, labels=["cluster"])
+            for cluster, each in clusters:
+                counter.add_metric([cluster], count(each))
+            yield counter
+
+    def _agents(self) -> Metric:
+        family = _gauge("agents", "Agents and hosts that are expected.", ["cluster", "state"])
+        config = self._service.config
+        for cluster, standing in self._service.standing.clusters.items():
+            try:
+                found = self._service.reading.agents(
+                    now=standing.as_of or now_millis(),
+                    silent_millis=int(config.alerts.silent * 1000),
+                    expected_millis=int(config.expected * 1000),
+                    cluster=cluster,
+                    size=1,
+                )
+            except (NotNow, StoreDamaged):
+                continue
+            for state, count in sorted(found.by_state.items()):
+                family.add_metric([cluster, state], count)
+        return family
+
+    def _self(self) -> Iterator[Metric]:
+        service = self._service
+        yield _gauge("alerts", "Alerts that are raised.", value=service.alerts_raised)
+        posts = CounterMetricFamily(
+            PREFIX + "webhook_posts", "Requests to the webhook.", labels=["outcome"]
+        )
+        posts.add_metric(["taken"], service.posts.taken)
+        posts.add_metric(["failed"], service.posts.failed)
+        yield posts
+        folding = HistogramMetricFamily(
+            PREFIX + "fold_seconds", "From a chunk of entries read to all of it written."
+        )
+        service.folding.add_to(folding, [])
+        yield folding
+        requests = HistogramMetricFamily(
+            PREFIX + "request_seconds", "Making an answer of the API.", labels=["route"]
+        )
+        for route, histogram in sorted(service.requests.items()):
+            histogram.add_to(requests, [route])
+        yield requests
+
+
+def _gauge(
+    name: str, documentation: str, labels: list[str] | None = None, value: float | None = None
+) -> GaugeMetricFamily:
+    return GaugeMetricFamily(PREFIX + name, documentation, value=value, labels=labels)
 
 
 class _AuditCollector(Collector):

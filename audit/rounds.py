@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from audit.alerting.alerting import Alerting
+from audit.figures import figures_of
 from audit.following import Handed, ReadTo, Stopped
 from audit.inventory import InventoryFile
-from audit.judged_hours import HourVerdict
+from audit.judged_hours import DAY, HourVerdict
 from audit.judging import Judging
-from audit.service import Service, now_millis
+from audit.service import Posts, Service, now_millis
 from audit.store.store import Store
 from ledger.reading import Chunk
 
@@ -28,6 +29,7 @@ _IDLE_S: Final = 0.05
 _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
 _EXPIRE_S: Final = 600.0
+_FIGURES_S: Final = 5.0
 _NEWS_S: Final = 5.0  # what changes no verdict: that an agent was heard, that a run was loaded
 
 log = logging.getLogger(__name__)
@@ -71,6 +73,7 @@ class Rounds:
         self._alerts_due = _Every(_ALERTS_S)
         self._inventory_due = _Every(_INVENTORY_S)
         self._expire_due = _Every(_EXPIRE_S)
+        self._figures_due = _Every(_FIGURES_S)
         self._news_due = _Every(_NEWS_S)
         self._folded = False  # since there were news
 
@@ -165,7 +168,11 @@ class Rounds:
         if self._alerts_due.is_due():
             changed |= self._alerting.judge(self._judging.open_hours, now)
             self._service.alerts_raised = self._alerting.raised
+        if self._figures_due.is_due():
+            since = max(as_of.values(), default=now) - DAY
+            self._service.figures = figures_of(self._judging.said, since=since)
         self._alerting.tell()
+        self._service.posts = Posts(*self._alerting.posts)
         return changed
 
     def _keep(self, hours: list[HourVerdict]) -> None:

@@ -7,12 +7,13 @@ anew; whoever answers asks for it each time.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from audit.config import AuditConfig
 from audit.errors import NotNow
+from audit.figures import TopicFigures
 from audit.standing import Standing
 from audit.store.errors import StoreDamaged
 from audit.store.reading import Reading
@@ -23,6 +24,13 @@ _MOST_KEPT: Final = 32  # answers' parts
 T = TypeVar("T")
 
 
+class Posts(NamedTuple):
+    """To the webhook, since the start."""
+
+    taken: int = 0
+    failed: int = 0
+
+
 @dataclass(slots=True)
 class Service:
     """Any thread, unless said otherwise."""
@@ -30,9 +38,10 @@ class Service:
     config: AuditConfig
     standing: Standing
     folding: Histogram = field(default_factory=Histogram)  # seconds a chunk
+    requests: dict[str, Histogram] = field(default_factory=dict)  # seconds an answer, by path
+    figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
-    deliveries: int = 0  # to the webhook
-    failures: int = 0
+    posts: Posts = field(default_factory=Posts)
     _reading: Reading | None = None
     _damage: str = ""
     _guard: threading.Lock = field(default_factory=threading.Lock)

@@ -53,6 +53,11 @@ class Alerting:
     def raised(self) -> int:
         return sum(each.resolved < 0 for each in self._alerts.values())
 
+    @property
+    def posts(self) -> tuple[int, int]:
+        """How many were taken by whoever listens, and how many were not."""
+        return (self._webhook.taken, self._webhook.failed) if self._webhook else (0, 0)
+
     def judge(self, hours: Iterable[HourVerdict], now: int) -> bool:
         """Whether anything was raised or resolved."""
         as_of = {name: each.as_of for name, each in self._standing.clusters.items()}

@@ -39,8 +39,8 @@ class Webhook:
         self._sent: Sequence[Message] = ()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
-        self.failures = 0  # since the start
-        self.deliveries = 0
+        self.failed = 0  # since the start
+        self.taken = 0
 
     def start(self) -> None:
         self._thread.start()
@@ -73,14 +73,14 @@ class Webhook:
                 try:
                     post(self._url, messages)
                 except NotTold as error:
-                    self.failures += 1
+                    self.failed += 1
                     log.warning(
                         "webhook failed, trying again error=%r seconds=%g", str(error), pause
                     )
                     self._stopping.wait(pause)
                     pause = min(_LONGEST_PAUSE_S, pause * 2)
                 else:
-                    self.deliveries += 1
+                    self.taken += 1
                     with self._guard:
                         self._messages, self._sent = (), messages
                     break

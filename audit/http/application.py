@@ -9,6 +9,7 @@ a client sends, its answer is a JSON `Problem` at worst, and a bug is one line i
 import asyncio
 import gzip
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from audit.http.resources import RESOURCES, Resource
 from audit.http.stream import MOST_STREAMS, Streams
 from audit.service import Service
 from audit.store.errors import StoreDamaged
-from serving.histogram import EXPOSITION_TYPE
+from serving.histogram import EXPOSITION_TYPE, Histogram
 
 THREADS: Final = 4  # that make answers
 
@@ -78,6 +79,7 @@ class Application:
         self._executor = executor
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
+        service.requests.update({path: Histogram() for path in self._resources})
         described = [each.described for each in RESOURCES]
         self._description = msgspec.json.encode(description(described, version))
         self.streams = Streams(self._line)
@@ -136,7 +138,9 @@ class Application:
         packed = _takes_gzip(scope)
 
         def make() -> Answer:
+            began = time.monotonic()
             body = msgspec.json.encode(resource.answer(self._service, query))
+            self._service.requests[resource.path].observe(time.monotonic() - began)
             if packed and len(body) >= _WORTH_PACKING:
                 headers = {
                     **_FRESH,

@@ -18,14 +18,12 @@ from audit.http.asking import (
     picture,
     verdict,
 )
-from audit.judged_hours import HOUR, hour_of
+from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.rows import TopicRow
 from audit.verdicts import Finding, State, TopicVerdict, worst
-
-DAY: Final = 24 * HOUR
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
