@@ -98,8 +98,9 @@ def _as_far_as_known(
 
 def _agents(audit: AuditAddress, cluster: str, host: str) -> Iterator[AgentRow]:
     """All pages of those whose name is like this one."""
-    page = 1
+    page = seen = 0
     while True:
+        page += 1
         parameters: Parameters = {
             "cluster": cluster,
             "search": host,
@@ -108,9 +109,9 @@ def _agents(audit: AuditAddress, cluster: str, host: str) -> Iterator[AgentRow]:
         }
         answer = ask(audit, "agents", parameters, Agents)
         yield from answer.items
-        if page * _PAGE_SIZE >= answer.page.total or not answer.items:
+        seen += len(answer.items)
+        if seen >= answer.page.total or not answer.items:
             return
-        page += 1
 
 
 def _words(told: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """`penstock produce` and `penstock consume`, against a running broker."""
 
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.penstock.running import REPOSITORY, At, running
+from tests.penstock.running import At, running
+from tests.penstock.terminals import on_a_terminal
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -147,24 +147,6 @@ def test_a_reader_that_goes_away_is_no_error(at: At, new_topic: str) -> None:
         process.stdout.close()
         assert process.wait(60) == 141
         assert process.stderr.read() == b""
-
-
-def on_a_terminal(arguments: list[str]) -> str:
-    """What a command writes when its output is a terminal."""
-    main, terminal = pty.openpty()
-    with subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, cwd=REPOSITORY
-    ) as process:
-        os.close(terminal)
-        written = b""
-        while True:
-            try:
-                written += os.read(main, 10_000)
-            except OSError:  # Linux's way to say that the other side is closed
-                break
-        os.close(main)
-        assert process.wait(60) == 0
-    return written.decode()
 
 
 def test_a_message_cannot_command_the_terminal(at: At, new_topic: str, tmp_path: Path) -> None:
