@@ -17,7 +17,6 @@ from cluster.names import check_topic_name
 from schemas.remote.urls import parse_urls
 from serving.settings import check_not_negative, check_positive
 
-LEDGER_TOPIC: Final = "_audit"
 SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")  # part of file names: no hyphen
@@ -35,6 +34,12 @@ def _check_name(key: str, name: str) -> None:
         check_topic_name(name)
     except InvalidTopicName as error:
         raise ValueError(f"`{key}`: {error}") from None
+
+
+def _check_audit(url: str) -> None:
+    """One URL, or none."""
+    if url and len(parse_urls(url)) > 1:
+        raise ValueError("one audit knows all clusters")
 
 
 class FileFormat(StrEnum):
@@ -152,6 +157,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     forget_sources: float = 2 * 86_400.0  # after the last load of theirs; with holes, 4 times that
     keep_manifests: int = 100
     ledger: bool = True
+    audit: str = ""  # the URL of an audit service, which is asked whether hours are complete
+    check_files_hours: int = 48  # landed files are checked for so long; 0: only when asked
     group: str = "penstock-loader"  # under which consumed offsets are told to the brokers
     window: int = 60
     hive: Hive | None = None
@@ -183,10 +190,15 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ValueError(f"`{share}` must be between 0 and 1")
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
+        try:
+            _check_audit(self.audit)
+        except ValueError as error:
+            said = str(error).replace("registry", "the URL", 1)
+            raise ValueError(f"`audit`: {said}") from None
         if self.keep_manifests < 10:
             raise ValueError("`keep_manifests` must be 10 at least")
         check_positive(self, "forget_sources", "oldest")
-        check_not_negative(self, "newest")
+        check_not_negative(self, "newest", "check_files_hours")
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:

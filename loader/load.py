@@ -17,8 +17,10 @@ from client.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
 from loader.config import LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, StoreError
+from loader.hours.audit import Audit
 from loader.hours.ledger_reading import read_watermarks
 from loader.hours.watermarks import Watermarks
+from loader.ledger.observations import Observations
 from loader.lock import sole_loader
 from loader.outcomes import TableOutcome, Watcher
 from loader.planning.choosing import matching, tables_of
@@ -58,9 +60,11 @@ def load(
                 registry=registry,
                 watermarks=(
                     None
-                    if request.dry_run
+                    if request.reads_nothing or config.audit
                     else watermarks(config, brokers, registry, store, tables)
                 ),
+                audit=Audit(config.audit, config.cluster) if config.audit else None,
+                observations=Observations(config),
                 watcher=watcher,
                 stopping=stopping,
             )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from loader.checking_files.comparing import FileFault
 from loader.tables import Hour
 
 
@@ -35,15 +36,17 @@ class TableOutcome:
     complete: list[Hour] = field(default_factory=list)
     incomplete: list[Hour] = field(default_factory=list)
     merged_files: int = 0  # that became fewer
+    checked: list[Hour] = field(default_factory=list)  # hours whose files were to be compared
+    faults: list[FileFault] = field(default_factory=list)  # what is wrong with files
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: Exception | None = None
 
     @property
     def did_nothing(self) -> bool:
-        """Nothing was read, closed or repaired, and nothing went wrong."""
+        """Nothing was read, closed, repaired or asked for, and nothing went wrong."""
         changed = self.run is not None or self.rolled_forward is not None
-        return not changed and not self.records and self.error is None
+        return not (changed or self.records or self.checked) and self.error is None
 
 
 class Watcher(Protocol):
@@ -66,7 +69,7 @@ class Watcher(Protocol):
 
 
 # What somebody must decide comes before what the next load may find gone.
-WORST_FIRST: Final = (130, 4, 6, 1, 7, 5)
+WORST_FIRST: Final = (130, 4, 6, 8, 1, 7, 5)
 
 
 def worst_exit_code(outcomes: Sequence[TableOutcome]) -> int:

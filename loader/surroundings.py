@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 from client.brokers import Brokers
 from loader.config import LoaderConfig
 from loader.errors import Interrupted
+from loader.hours.audit import Audit
 from loader.hours.watermarks import Watermarks
+from loader.ledger.observations import Observations
 from loader.outcomes import Watcher
 from loader.store.store import Store
 from loader.tables import Hour
@@ -38,7 +40,13 @@ class Request:
     accept_gap: bool = False
     max_records: int | None = None  # of each table
     rebuild: tuple[Hour, ...] = ()
+    check_files: tuple[Hour, ...] | None = None  # only these are checked, and none means all hours
     dry_run: bool = False
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Of any topic."""
+        return self.dry_run or self.check_files is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,8 @@ class Surroundings:
     store: Store
     registry: RegistryClient
     watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
+    audit: Audit | None  # who is asked instead
+    observations: Observations
     watcher: Watcher
     stopping: threading.Event
     clock: Callable[[], float] = time.time

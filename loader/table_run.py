@@ -6,6 +6,9 @@
 4. One manifest commits it. From here on it has happened, whoever dies.
 5. Files and markers become visible, the ledger and the brokers are told.
 6. Hours that are complete are merged and closed, by a manifest of their own.
+7. What lies in the folders is held against what runs have committed.
+
+A run that is only to check files does the first of these and the last.
 """
 
 import time
@@ -14,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from client.brokers import Brokers
+from client.errors import ClientError
+from loader.asking_audit import ask_audit
 from loader.commit.attempt import Attempt
 from loader.commit.history import History
 from loader.commit.layout import run_folder
@@ -21,11 +26,12 @@ from loader.commit.next_state import load_manifest, next_run
 from loader.commit.publishing import clean
 from loader.commit.recalling import listed, recalled
 from loader.commit.staging import not_remembered
-from loader.errors import Interrupted, LoaderError, RunTaken, StoreError
+from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError
 from loader.first_run import check_untouched
 from loader.hive import register
 from loader.hours.close_manifest import Merged, close_manifest
 from loader.hours.closing import Merge, merge_of, open_hours, to_close
+from loader.hours.completeness import Completeness
 from loader.hours.gone_files import as_found, files_left, gone_files
 from loader.hours.rebuild_manifest import rebuild_manifest
 from loader.job import working
@@ -44,6 +50,7 @@ from loader.rewriting.merging import merge_hours
 from loader.rewriting.origins import lowest_offsets
 from loader.staging_run import StagingRun
 from loader.surroundings import Surroundings
+from loader.table_check import TableCheck
 from loader.table_columns import table_columns
 from loader.table_form import TableForm, check_format, form_of, in_form, next_form
 from loader.tables import Hour, TableSource
@@ -67,6 +74,8 @@ class TableRun:
             group=around.config.group,
             watcher=around.watcher,
         )
+        self._check = TableCheck(around, table, brokers, self._history, self.outcome)
+        self._completeness: Completeness | None = around.watermarks
 
     def run(self) -> None:
         """Raises LoaderError, ClientError or SchemaError; `outcome` has what was done before."""
@@ -81,6 +90,9 @@ class TableRun:
         if not around.request.dry_run:
             self._publication.make_up()
             self._clean()
+        if (asked := around.request.check_files) is not None:
+            self._check.asked(asked or None)
+            return
         latest = self._history.latest()
         if latest is None:
             with self._unless_taken(latest):
@@ -89,6 +101,7 @@ class TableRun:
             latest = recalled(around.store, latest, hours, around.now())
             latest = listed(around.store, latest, hours)
         check_format(self._table.name, form_of(latest), around.config.format)
+        self._ask_audit(latest)
         found = self._planned(latest)
         if around.request.dry_run:
             return
@@ -99,6 +112,17 @@ class TableRun:
                 self._register(latest)
                 self._close_if_possible(latest)
         self._clean()
+        self._check.young(latest)
+
+    def _ask_audit(self, latest: Manifest | None) -> None:
+        """Before anything is planned, as what it says is about what lies in the logs by then."""
+        audit = self._around.audit
+        if audit is None or self._around.request.dry_run:
+            return
+        try:
+            self._completeness = ask_audit(audit, self._around, self._table, self._brokers, latest)
+        except ClientError as error:
+            self._warn(f"which hours are complete is not known: {error}")
 
     @contextmanager
     def _unless_taken(self, latest: Manifest | None) -> Iterator[None]:
@@ -188,7 +212,11 @@ class TableRun:
         around, config, table = self._around, self._around.config, self._table.name
         hours = around.request.rebuild
         known = () if latest is None or hours else latest.sources
-        left = staging.stage(found.slices, known, hours)
+        try:
+            left = staging.stage(found.slices, known, hours)
+        except DamagedBatch as error:
+            self._check.damaged(error, found.topics)
+            raise
         for warning in not_remembered(left):
             self._warn(warning)
         if latest is not None and hours:
@@ -281,15 +309,16 @@ class TableRun:
     def _close(self, latest: Manifest) -> None:
         """Hours of which nothing more will come."""
         around, table = self._around, self._table.name
-        if around.watermarks is None:
+        if self._completeness is None:
             return
         now = around.now()
         states = {each.topic: each for each in latest.topics}
         topics = {source.topic: states.get(source.topic) for source in self._table.topics}
         events = bool(latest.header)
         verdicts = {
-            hour: around.watermarks.judge(topics, hour, events=events)
+            hour: verdict
             for hour in open_hours(latest, now)
+            if (verdict := self._completeness.judge(topics, hour, events=events)) is not None
         }
         closings = to_close(latest, verdicts, now, around.config.completeness)
         if not closings:

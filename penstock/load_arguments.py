@@ -36,6 +36,17 @@ class HoursType(click.ParamType[tuple[Hour, ...]]):
         return hours
 
 
+class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
+    """The same, or all hours: those are none in particular."""
+
+    name = "hours"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Hour, ...]:
+        return () if value == "all" else HoursType().convert(value, param, ctx)
+
+
 class NamesType(click.ParamType[tuple[str, ...]]):
     """Names or patterns, with commas between them."""
 

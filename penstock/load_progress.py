@@ -105,6 +105,8 @@ class LoadLog:
     def ended(self, outcome: TableOutcome) -> None:
         if outcome.error is not None:
             log.error("table failed table=%s reason=%s", outcome.table, outcome.error)
+        elif outcome.checked:
+            log.info("checked table=%s hours=%d", outcome.table, len(outcome.checked))
         elif outcome.did_nothing:
             log.info("nothing to do table=%s", outcome.table)
         elif outcome.run is None and outcome.rolled_forward is None:

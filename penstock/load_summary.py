@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from loader.checking_files.statements import printable
 from loader.outcomes import PartitionRange, TableOutcome, worst_exit_code
 from loader.tables import hour_folder
 from penstock.output import Row, print_table
@@ -13,6 +14,7 @@ _COLUMNS: Final = (
     *("offsets", "hours_complete", "seconds"),
 )
 _MOST_PARTITIONS: Final = 3  # that are written out
+_MOST_FAULTS: Final = 20  # of a table, that are shown
 
 NOTHING_TO_DO: Final = 3
 INTERRUPTED: Final = 130
@@ -43,6 +45,20 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
         print_table(_COLUMNS, [_row(each) for each in done])
     else:
         print("nothing to do")
+    faults = [
+        {
+            "table": each.table,
+            "fault": fault.fault.value,
+            "file": printable(fault.path),
+            "committed_rows": _known(fault.committed_rows),
+            "found_rows": _known(fault.found_rows),
+        }
+        for each in done
+        for fault in each.faults[:_MOST_FAULTS]
+    ]
+    if faults:
+        print()
+        print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
 
 
 def show_plan(outcomes: Sequence[TableOutcome]) -> None:
@@ -128,10 +144,24 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "complete": [hour_folder(each) for each in outcome.complete],
         "incomplete": [hour_folder(each) for each in outcome.incomplete],
         "merged_files": outcome.merged_files,
+        "checked": [hour_folder(each) for each in outcome.checked],
+        "faults": [
+            {
+                "path": printable(fault.path),
+                "fault": fault.fault.value,
+                "committed_rows": fault.committed_rows,
+                "found_rows": fault.found_rows,
+            }
+            for fault in outcome.faults
+        ],
         "warnings": outcome.warnings,
         "seconds": round(outcome.seconds, 3),
         "error": _text(outcome.error),
     }
+
+
+def _known(rows: int) -> int | None:
+    return rows if rows >= 0 else None
 
 
 def _text(error: Exception | None) -> str | None:

@@ -1,14 +1,17 @@
 """Whether all rows of an hour have been loaded: the one question, and what may be answered.
 
-Who answers may change: today it is watermarks.py, from what agents say in `_audit`.
+The audit answers, where there is one (audit_gate.py); elsewhere it is watermarks.py, from what
+agents say in `_audit`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from loader.manifests import TopicState
 from loader.tables import Hour
+
+MOST_NAMES: Final = 1_000  # that a marker has
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,25 @@ class Waiting:
 Verdict = Complete | Waiting
 
 
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of all that feed a table."""
+    waiting, by = [], []
+    for each in verdicts:
+        if isinstance(each, Waiting):
+            waiting.append(each)
+        else:
+            by.append(each.by)
+    if not waiting:
+        return Complete("; ".join(dict.fromkeys(by)))
+    missing = "; ".join(dict.fromkeys(each.missing for each in waiting))
+    names = dict.fromkeys(name for each in waiting for name in each.names)
+    return Waiting(missing, tuple(names)[:MOST_NAMES])
+
+
 class Completeness(Protocol):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
-    ) -> Verdict:
+    ) -> Verdict | None:
         """The hour of a table that these topics feed, all of them, loaded up to where their states
         say; None: nothing of it was ever read. Rows with Penstock's header are events: agents write
-        them."""
+        them. No verdict: the hour is left as it is, for the next load."""

@@ -12,7 +12,13 @@ from loader.surroundings import Request
 from loader.tables import Hour
 from penstock.event_log import LogFormat
 from penstock.json_option import json_option
-from penstock.load_arguments import EveryType, HoursType, NamesType, sorted_once
+from penstock.load_arguments import (
+    CheckedHoursType,
+    EveryType,
+    HoursType,
+    NamesType,
+    sorted_once,
+)
 from penstock.load_program import LoadProgram
 from penstock.load_progress import watching
 from penstock.load_summary import Ended, document, show, show_plan
@@ -54,6 +60,13 @@ from penstock.program_configuration import configuration_options, configured, lo
     metavar="HOUR",
     help="Write whole hours anew: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
 )
+@click.option(
+    "--check-files",
+    type=CheckedHoursType(),
+    multiple=True,
+    metavar="HOUR|all",
+    help="Load nothing, and compare the files of these hours with what was committed.",
+)
 @click.option("--pack-env", is_flag=True, help="Ship this Python environment to Spark's executors.")
 @log_format_option
 @json_option
@@ -67,6 +80,7 @@ def command(
     max_records: int | None,
     accept_gap: bool,
     rebuild: tuple[tuple[Hour, ...], ...],
+    check_files: tuple[tuple[Hour, ...], ...],
     pack_env: bool,
     log_format: LogFormat,
     as_json: bool,
@@ -75,7 +89,7 @@ def command(
 
     docs/loader.md explains every key of the file. Exit code 3: there was nothing to do; 4: events
     are missing in the brokers; 5: another loader is at work; 6: too many events cannot be decoded;
-    7: Spark failed.
+    7: Spark failed; 8: landed files are not what was committed.
 
     \b
     Example:
@@ -83,7 +97,10 @@ def command(
         penstock load --config loader.yaml --dry-run
         penstock load --config loader.yaml --every 1h
         penstock load --config loader.yaml --topics page_views --rebuild dt=2026-11-20/hour=07
+        penstock load --config loader.yaml --check-files all
     """
+    if check_files and (every or max_records or accept_gap or rebuild or dry_run):
+        raise click.UsageError("--check-files loads nothing: it goes with --topics only")
     if rebuild and (every or max_records):
         raise click.UsageError("--rebuild goes with neither --every nor --max-records")
     if rebuild and not topics:
@@ -98,6 +115,7 @@ def command(
         accept_gap=accept_gap,
         max_records=max_records,
         rebuild=sorted_once(rebuild),
+        check_files=_hours_to_check(check_files),
         dry_run=dry_run,
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
@@ -112,6 +130,13 @@ def command(
     if ended.error is not None:
         return _failed(ended.error, ended.exit_code)
     return ended.exit_code
+
+
+def _hours_to_check(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:
+    """None if nobody asked; no hours are all of them."""
+    if not given:
+        return None
+    return sorted_once(given) if all(given) else ()
 
 
 def _failed(error: Exception, exit_code: int) -> int:

@@ -18,6 +18,10 @@ from loader.config import LoaderConfig
         ("forget_sources", 0, "`forget_sources` must be positive"),
         ("window", 7, "`window` must divide an hour"),
         ("keep_manifests", 9, "`keep_manifests` must be 10 at least"),
+        ("check_files_hours", -1, "`check_files_hours` must not be negative"),
+        ("audit", "audit:8090", "`audit`: the URL 'audit:8090': a URL begins with http://"),
+        ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
+        ("audit", "http://a,http://b", "`audit`: one audit knows all clusters"),
     ],
 )
 def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:

@@ -16,6 +16,7 @@ from client.brokers import Brokers
 from loader.commit.history import History
 from loader.config import Completeness, LoaderConfig
 from loader.hours.ledger_reading import read_watermarks
+from loader.ledger.observations import Observations
 from loader.load import run_table
 from loader.store.local import LocalStore
 from loader.surroundings import Request, Surroundings
@@ -57,6 +58,8 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
             store=store,
             registry=registry,
             watermarks=marks,
+            audit=None,
+            observations=Observations(config),
             watcher=Listening(),
             stopping=threading.Event(),
             clock=lambda: END / 1000,

@@ -80,6 +80,8 @@ def test_the_version() -> None:
         (["zookeeper", "--data-dir", "x", "--host", "0.0.0.0"], "that needs --insecure"),
         (["load", "--every", "1h", "--accept-gap"], "would accept all that is lost from now on"),
         (["load", "--rebuild", "dt=2026-11-20"], "--rebuild needs --topics"),
+        (["load", "--check-files", "all", "--every", "1h"], "--check-files loads nothing"),
+        (["load", "--check-files", "none"], "'none' is no folder such as"),
         (["check-config", "brokr", "x"], "'brokr' is not one of 'agent', 'broker', 'registry'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from loader.errors import GapError, LoaderError, RunTaken
+from loader.checking_files.comparing import UNKNOWN, Fault, FileFault
+from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.outcomes import PartitionRange, TableOutcome
 from loader.tables import Hour
 from penstock.load_summary import Ended, document, show, show_plan
@@ -35,6 +36,35 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         ["views", "9", "812", "2", "1", "1", "2", "0: 3-10, 1: 0-5", "1", "2.2"],
         ["clicks", "0", "0", "0", "0", "0", "0", "-", "0", "failed"],
     ]
+
+
+def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = [
+        FileFault("views/a", Fault.MISSING, 9, 0),
+        FileFault("views/b\n", Fault.EXTRA, 0, UNKNOWN),
+    ]
+    outcome = TableOutcome("views", checked=[HOUR], faults=faults, error=FilesDiffer("two files"))
+    show([outcome])
+    *_, heading, first, second = [[cell.strip() for cell in line] for line in table_of(capsys)]
+    assert [each for each in heading if each] == [
+        *("table", "fault", "file", "committed rows", "found rows")
+    ]
+    assert [each for each in first if each] == ["views", "missing", "views/a", "9", "0"]
+    assert [each for each in second if each] == ["views", "extra", "views/b\\n", "0", "-"]
+    said = document(Ended((outcome,), 1.0))
+    (table,) = said["tables"]
+    assert (said["exit_code"], table["checked"]) == (8, ["dt=2026-11-20/hour=07"])
+    assert table["faults"][0] == {
+        "path": "views/a",
+        "fault": "missing",
+        "committed_rows": 9,
+        "found_rows": 0,
+    }
+
+
+def test_nothing_is_wrong_with_files() -> None:
+    checked = TableOutcome("views", checked=[HOUR])
+    assert Ended((checked, TableOutcome("idle")), 1.0).exit_code == 0
 
 
 def test_many_partitions_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:

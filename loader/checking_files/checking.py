@@ -1,0 +1,162 @@
+"""A check of one table: its folders listed, compared, and what has changed told in the ledger.
+
+Every load looks at hours that are young, or were changed lately, and again at those that were not
+as they should be: at names and sizes, and into files only where these differ. Whoever asks for a
+check has the rows of all files counted.
+
+What is told first and noted afterwards is told again after a crash, which changes nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from loader.checking_files.committed import NO_HOUR, Files, expected, followed
+from loader.checking_files.comparing import HourOutcome, compared, to_count
+from loader.checking_files.listing import Sizes, listed
+from loader.checking_files.state import Checked, from_bytes, state_path, to_bytes
+from loader.checking_files.statements import digest, divided, statements
+from loader.commit.history import History
+from loader.commit.recalling import recalled
+from loader.errors import RunTaken
+from loader.manifests import Manifest
+from loader.tables import HOUR_MILLIS, Hour, hour_of
+
+MOST_FAULTY: Final = 500  # hours that are looked at again as something was wrong with them
+
+Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: it cannot be read
+Tell = Callable[[Sequence[Mapping[str, Any]]], bool]  # lists of entries; False: not taken
+
+
+class FileCheck:
+    """Of one table, by one thread. Raises StoreError, and RunTaken if another loader goes on
+    meanwhile: then nobody knows what should be there."""
+
+    def __init__(
+        self,
+        history: History,
+        topics: Sequence[str],
+        *,
+        young_millis: int,
+        count: Count,
+        tell: Tell,
+    ) -> None:
+        """`topics` feed the table."""
+        self._history = history
+        self._topics = topics
+        self._young_millis = young_millis
+        self._count = count
+        self._tell = tell
+
+    def young(self, now: int) -> list[HourOutcome]:
+        """What is wrong with hours that are young. Older ones that are not right, or are again,
+        are only told of."""
+        latest, before = self._beginning()
+        young = self._young(latest, now)
+        found = self._checked(latest, before, {*young, *before.faulty}, now, all_=False)
+        return [each for each in found if each.faults and each.hour in young]
+
+    def asked(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
+        """What came of these hours, or of all."""
+        latest, before = self._beginning()
+        return self._checked(latest, before, hours, now, all_=True)
+
+    def _beginning(self) -> tuple[Manifest, Checked]:
+        latest = self._history.latest()
+        if latest is None or not self._history.is_visible(latest.run):
+            raise self._taken()
+        data = self._history.store.read(state_path(self._history.table))
+        return latest, (data and from_bytes(data)) or Checked()
+
+    def _young(self, latest: Manifest, now: int) -> set[Hour]:
+        since, this = now - self._young_millis, hour_of(now)
+        young = {Hour(each) for each in range(hour_of(since), this + 1, HOUR_MILLIS)}
+        return young | {hour for hour, state in latest.hours.items() if state.at > since}
+
+    def _checked(
+        self,
+        latest: Manifest,
+        before: Checked,
+        hours: Collection[Hour] | None,
+        now: int,
+        *,
+        all_: bool,
+    ) -> list[HourOutcome]:
+        table, store = latest.table, self._history.store
+        there = listed(store, table, hours)
+        wanted = sorted({*latest.hours, *there} if hours is None else hours)
+        latest = recalled(store, latest, wanted, now)
+        known = self._known(latest, before, wanted, all_=all_)
+        found = self._compared(latest, wanted, known, there, all_=all_)
+        if max(self._history.runs(), default=0) != latest.run:
+            raise self._taken()
+        said = self._told(before, found, all_=all_)
+        looked_at = {each.hour for each in found}
+        faulty = {each.hour for each in found if each.faults}
+        faulty |= {hour for hour in before.faulty if hour not in looked_at}
+        kept = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
+        after = Checked(
+            latest.run,
+            {hour: files for hour, files in known.items() if hour in kept and files},
+            {hour: each for hour, each in said.items() if hour in kept},
+            tuple(sorted(faulty & kept)),
+        )
+        if after != before:
+            store.replace(state_path(table), to_bytes(after))
+        return found
+
+    def _known(
+        self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
+    ) -> dict[Hour, Files]:
+        """The files of these hours, and of those that are remembered."""
+        runs = [run for run in self._history.runs() if run <= latest.run]
+        if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
+            before = Checked()  # what came in between, nobody knows any more
+        manifests = {run: self._history.read(run) for run in runs if all_ or run > before.run}
+        later = [each for run, each in manifests.items() if run > before.run]
+        known = followed(before.files, later, {*before.files, *hours})
+        if all_:
+            # Of hours that are not remembered, as much as manifests still say.
+            others = [hour for hour in hours if hour not in before.files]
+            known |= followed({}, manifests.values(), others)
+        return known
+
+    def _compared(
+        self,
+        latest: Manifest,
+        hours: Iterable[Hour],
+        known: Mapping[Hour, Files],
+        there: Mapping[Hour, Sizes],
+        *,
+        all_: bool,
+    ) -> list[HourOutcome]:
+        wanted = [
+            expected(latest.table, hour, latest.hours.get(hour, NO_HOUR), known.get(hour, {}))
+            for hour in hours
+        ]
+        paths = [
+            path for each in wanted for path in to_count(each, there.get(each.hour, {}), all_=all_)
+        ]
+        rows = self._count(paths) if paths else {}
+        return [compared(each, there.get(each.hour, {}), rows, all_=all_) for each in wanted]
+
+    def _told(
+        self, before: Checked, found: Iterable[HourOutcome], *, all_: bool
+    ) -> dict[Hour, str]:
+        """What has been said of each hour by then."""
+        said: list[dict[str, Any]] = []
+        digests: dict[Hour, str] = {}
+        for each in found:
+            if not (each.files or each.faults or each.hour in before.said):
+                continue
+            those = statements(each, self._topics)
+            if all_ or digest(those) != before.said.get(each.hour):
+                said += those
+                digests[each.hour] = digest(those)
+        if said and self._tell([{"checked": part} for part in divided(said)]):
+            return {**before.said, **digests}
+        return dict(before.said)
+
+    def _taken(self) -> RunTaken:
+        return RunTaken(
+            f"table {self._history.table}: another loader is at work; its files were not checked"
+        )

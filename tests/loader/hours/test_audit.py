@@ -1,0 +1,155 @@
+"""The audit asked over real sockets, answering as it should, and in every other way."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from loader.hours.audit import Audit
+from loader.hours.completeness import MOST_NAMES, Complete, Waiting
+from tests.loader.hours.manifests import hour
+from tests.server_process import free_ports
+
+
+@dataclass
+class Said:
+    """How an audit answers, and what it was asked."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    pause: float = 0.0
+    hang_up: bool = False  # after each answer, without saying so
+    asked: list[dict[str, list[str]]] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    connections: int = 0
+
+
+@dataclass
+class Answering:
+    said: Said
+    url: str
+
+
+@pytest.fixture
+def audit() -> Iterator[Answering]:
+    said = Said()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            said.connections += 1
+            super().setup()
+
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            said.paths.add(url.path)
+            said.asked.append(parse_qs(url.query))
+            time.sleep(said.pause)
+            self.send_response(said.status)
+            self.send_header("Content-Length", str(len(said.body)))
+            self.end_headers()
+            self.wfile.write(said.body)
+            self.close_connection = said.hang_up
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Some hang up before they have heard all."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield Answering(said, f"http://127.0.0.1:{server.server_address[1]}/behind")
+        server.shutdown()
+        thread.join()
+
+
+def document(**given: object) -> bytes:
+    known = {"complete": False, "by": "", "missing": "", "names": [], "later": 1}
+    return json.dumps(known | given).encode()
+
+
+ONE = ("a.b", hour(0))
+
+
+def test_hours_of_topics(audit: Answering) -> None:
+    audit.said.body = document(complete=True, by="7 agents and the brokers")
+    asked = [("a.b", hour(0)), ("a.b", hour(1)), ("c&d", hour(0))]
+    answers = Audit(audit.url, "dc1").ask(asked)
+    assert answers == dict.fromkeys(asked, Complete("audit: 7 agents and the brokers"))
+    assert audit.said.paths == {"/behind/api/v1/hour"}
+    assert audit.said.asked == [
+        {"cluster": ["dc1"], "topic": [topic], "hour": [str(at)]} for topic, at in asked
+    ]
+    assert audit.said.connections == 1
+
+
+def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -> None:
+    audit.said.body = document(missing="agents on web-1\n\u202eweb-2", names=["web-1", "web-2"])
+    assert Audit(audit.url, "dc1").ask([ONE])[ONE] == Waiting(
+        "agents on web-1 web-2", ("web-1", "web-2")
+    )
+    audit.said.body = document(missing="x" * 10_000, names=["n" * 500] * 1_500)
+    waiting = Audit(audit.url, "dc1").ask([ONE])[ONE]
+    assert isinstance(waiting, Waiting)
+    assert (len(waiting.missing), len(waiting.names), len(waiting.names[0])) == (
+        *(1_000, MOST_NAMES),
+        255,
+    )
+    audit.said.body = document()
+    waiting = Audit(audit.url, "dc1").ask([ONE])[ONE]
+    assert isinstance(waiting, Waiting)
+    assert waiting.missing.endswith("which does not say for what")
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -> None:
+    audit.said.body, audit.said.hang_up = document(complete=True), True
+    asked = [("a.b", hour(at)) for at in range(3)]
+    assert set(Audit(audit.url, "dc1").ask(asked).values()) == {Complete("audit")}
+    assert audit.said.connections == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (200, b"", "does not answer as an audit does"),
+        (200, b"[]", "does not answer as an audit does"),
+        (200, b'{"complete": "yes"}', "does not answer as an audit does"),
+        (200, b"[" * 100_000, "does not answer as an audit does"),
+        (200, b"\xff", "does not answer as an audit does"),
+        (200, b" " * (1 << 20) + b"{}", "answers with more than 1,048,576 bytes"),
+        (400, b'{"error": "no such\\ntopic"}', "answers with HTTP 400: no such topic"),
+        (503, b"<html>", "answers with HTTP 503"),
+        (302, b"", "answers with HTTP 302"),
+    ],
+)
+def test_odd_answers_make_hours_wait(
+    audit: Answering, status: int, body: bytes, words: str
+) -> None:
+    audit.said.status, audit.said.body = status, body
+    asking = Audit(audit.url, "dc1")
+    assert asking.ask([ONE])[ONE] == Waiting(f"the audit at {audit.url}, which {words}")
+    # It is not asked again.
+    assert asking.ask([ONE])[ONE] == Waiting(f"the audit at {audit.url}, which {words}")
+    assert len(audit.said.asked) == 1
+
+
+def test_an_audit_that_takes_too_long(audit: Answering) -> None:
+    audit.said.pause = 0.3
+    waiting = Audit(audit.url, "dc1", seconds=0.05).ask([ONE])[ONE]
+    assert waiting == Waiting(f"the audit at {audit.url}, which does not answer within 0.05 s")
+
+
+def test_nobody_is_there() -> None:
+    url = f"http://127.0.0.1:{free_ports(1)[0]}"
+    (waiting,) = set(Audit(url, "dc1").ask([ONE, ("c", hour(1))]).values())
+    assert waiting == Waiting(f"the audit at {url}, which cannot be reached (connection refused)")
