@@ -47,7 +47,7 @@ def run_counter(config: AuditConfig) -> int:
         with ExitStack() as ends:
             directory = Path(config.data_dir) / "counters"
             ends.enter_context(held(directory))
-            counters = [_counter(config, name, directory) for name in config.all_clusters]
+            counters = [_counter(config, name, directory, ends) for name in config.all_clusters]
             _count(counters, config.count.interval, told)
     except (AuditFailure, CounterFileDamaged, OSError) as error:
         print(f"penstock audit: {error}", file=sys.stderr)
@@ -78,7 +78,7 @@ def _keep_looking(counter: ClusterCounter, interval: float, told: threading.Even
         told.wait(interval)
 
 
-def _counter(config: AuditConfig, name: str, directory: Path) -> ClusterCounter:
+def _counter(config: AuditConfig, name: str, directory: Path, ends: ExitStack) -> ClusterCounter:
     cluster = config.all_clusters[name]
     # A name is anything that somebody has written into a file: it must stay one name here.
     journal = CountingJournal(directory / f"{quote(name, safe='')}.counter", _KIND)
@@ -90,4 +90,5 @@ def _counter(config: AuditConfig, name: str, directory: Path) -> ClusterCounter:
         window_millis=config.window * 1000,
     )
     writer = LedgerWriter(cluster.bootstrap, cluster.registry, client_id=CLIENT_ID)
+    ends.callback(writer.close)
     return ClusterCounter(cluster, config.count, Counter(journal, speaker, writer))
