@@ -31,7 +31,8 @@ export function bytes(number) {
   let rest = number;
   for (const unit of ["kB", "MB", "GB", "TB", "PB"]) {
     rest /= 1000;
-    if (rest < 999.5 || unit === "PB") return `${rest < 10 ? rest.toFixed(1) : Math.round(rest)} ${unit}`;
+    if (rest < 999.5 || unit === "PB")
+      return `${rest < 10 ? rest.toFixed(1) : Math.round(rest)} ${unit}`;
   }
   return UNKNOWN;
 }

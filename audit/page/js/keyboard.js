@@ -11,7 +11,8 @@ export function listenToKeys() {
   let going = 0;
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || help.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || help.open)
+      return;
     if (event.target.closest("input, select, textarea")) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -27,7 +28,8 @@ export function listenToKeys() {
     else if (event.key === "j") row(1);
     else if (event.key === "k") row(-1);
     else if (event.key === "n") document.querySelector("main [data-focus$='next-page']")?.click();
-    else if (event.key === "p") document.querySelector("main [data-focus$='previous-page']")?.click();
+    else if (event.key === "p")
+      document.querySelector("main [data-focus$='previous-page']")?.click();
     else return;
     event.preventDefault();
   });

@@ -4,13 +4,14 @@
 import { h } from "./dom.js";
 
 // Controls, what turns the direction of text, what has no width, and line separators.
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const INVISIBLE =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const LONGEST_NAME = 96;
 const LONGEST_WORDS = 500;
 const LONGEST_TITLE = 2000;
 
 /** The text, with nothing in it that cannot be seen. */
-export function visible(text) {
+function visible(text) {
   return String(text).replace(INVISIBLE, (sign) => {
     const code = sign.codePointAt(0);
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
@@ -29,14 +30,22 @@ function cut(text, longest) {
 export function name(text, attributes) {
   const seen = visible(text);
   const short = cut(seen, LONGEST_NAME);
-  return h("bdi", { class: "name", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes }, short);
+  return h(
+    "bdi",
+    { class: "name", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes },
+    short,
+  );
 }
 
 /** A sentence in which names may stand. */
 export function words(text, attributes) {
   const seen = visible(text);
   const short = cut(seen, LONGEST_WORDS);
-  return h("bdi", { class: "words", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes }, short);
+  return h(
+    "bdi",
+    { class: "words", title: short === seen ? null : cut(seen, LONGEST_TITLE), ...attributes },
+    short,
+  );
 }
 
 /** As `name`, where only text can stand: titles, labels. */

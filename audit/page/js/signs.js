@@ -56,7 +56,13 @@ export const AGENT_STATES = Object.keys(AGENTS);
 export function sign(state, size = 20) {
   return svg(
     "svg",
-    { class: `sign state-${known(state)}`, viewBox: "0 0 20 20", width: size, height: size, "aria-hidden": "true" },
+    {
+      class: `sign state-${known(state)}`,
+      viewBox: "0 0 20 20",
+      width: size,
+      height: size,
+      "aria-hidden": "true",
+    },
     svg("circle", { cx: 10, cy: 10, r: 9 }),
     svg("path", { d: PATHS[state] ?? PATHS.unknown }),
   );

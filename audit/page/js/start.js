@@ -101,7 +101,9 @@ async function look() {
 function notice(list) {
   replace(
     document.getElementById("notices"),
-    list.map(([state, text]) => h("p", { class: `notice state-${state}` }, sign(state, 18), words(text))),
+    list.map(([state, text]) =>
+      h("p", { class: `notice state-${state}` }, sign(state, 18), words(text)),
+    ),
   );
 }
 
@@ -112,16 +114,19 @@ let last = 0;
 /** Looks again, but not more than once a second, and not while something is being selected. */
 function changed() {
   if (due !== null) return;
-  due = setTimeout(() => {
-    due = null;
-    if (content.querySelector("[data-held]") || selecting()) {
-      changed();
-      return;
-    }
-    last = Date.now();
-    look();
-    shown?.view.update(false);
-  }, Math.max(0, last + AT_MOST_EVERY - Date.now()));
+  due = setTimeout(
+    () => {
+      due = null;
+      if (content.querySelector("[data-held]") || selecting()) {
+        changed();
+        return;
+      }
+      last = Date.now();
+      look();
+      shown?.view.update(false);
+    },
+    Math.max(0, last + AT_MOST_EVERY - Date.now()),
+  );
 }
 
 function selecting() {

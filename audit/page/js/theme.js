@@ -37,7 +37,9 @@
   }
 
   show(remembered());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(root.dataset.theme));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    show(root.dataset.theme),
+  );
   document.addEventListener("DOMContentLoaded", () => {
     show(root.dataset.theme);
     document.getElementById("theme").addEventListener("click", next);

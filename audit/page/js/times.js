@@ -6,9 +6,17 @@ import { UNKNOWN, duration } from "./figures.js";
 
 const AFRESH = 5000;
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const SECONDS = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SECONDS = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const WEEKDAY = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short" });
+const WEEKDAY = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+});
 
 /** 14:05 */
 export const clock = (millis) => TIME.format(millis);

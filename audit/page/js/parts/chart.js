@@ -7,7 +7,7 @@ import { count, short } from "../figures.js";
 import { plain } from "../names.js";
 import { tierName } from "../signs.js";
 import { clock, stretch } from "../times.js";
-import { eventsOf } from "./tiers.js";
+import { columnsOf, eventsOf } from "./tiers.js";
 
 const HEIGHT = 220;
 
@@ -15,6 +15,7 @@ export class Chart {
   #zoom;
   #plot = null;
   #answer = null;
+  #columns = [];
   #box = h("div", { class: "chart" });
   #legend = h("div", { class: "chart-legend" });
   #watch = new ResizeObserver(() => this.#fit());
@@ -31,7 +32,12 @@ export class Chart {
     const drawn = this.#answer;
     this.#answer = answer;
     const shape = (each) => each?.tiers.map((tier) => tier.tier + tier.destination).join();
-    if (this.#plot && shape(drawn) === shape(answer) && drawn.from_time === answer.from_time && drawn.step === answer.step) {
+    if (
+      this.#plot &&
+      shape(drawn) === shape(answer) &&
+      drawn.from_time === answer.from_time &&
+      drawn.step === answer.step
+    ) {
       this.#plot.setData(this.#data());
     } else this.#draw();
     this.#say(null);
@@ -44,15 +50,13 @@ export class Chart {
   }
 
   #data() {
-    const { from_time: from, to_time: to, step, cells, tiers } = this.#answer;
-    const byTime = new Map(cells.map((cell) => [cell.start, cell]));
-    const times = [];
-    for (let time = from; time < to; time += step) times.push(time);
-    const at = times.map((time) => byTime.get(time));
+    this.#columns = columnsOf(this.#answer);
     return [
-      times.map((time) => time / 1000),
-      ...tiers.map((_, index) => at.map((cell) => eventsOf(cell?.sums[index]))),
-      at.map((cell) => (cell?.missing ? cell.missing : null)),
+      this.#columns.map(({ start }) => start / 1000),
+      ...this.#answer.tiers.map((_, index) =>
+        this.#columns.map(({ cell }) => eventsOf(cell?.sums[index])),
+      ),
+      this.#columns.map(({ cell }) => (cell?.missing ? cell.missing : null)),
     ];
   }
 
@@ -66,8 +70,16 @@ export class Chart {
     const stepped = uPlot.paths.stepped({ align: 1 });
     const lines = this.#answer.tiers.map((tier, index) => {
       const stroke = colour(this.#box, `--tier-${tierNumber(index)}`);
-      const fill = index === 0 ? stroke.replace("rgb(", "rgba(").replace(")", ", 0.10)") : undefined;
-      return { stroke, fill, width: index === 0 ? 2 : 1.6, dash: index === 0 ? [] : [6 - index, 3], paths: stepped, points: { show: false } };
+      const fill =
+        index === 0 ? stroke.replace("rgb(", "rgba(").replace(")", ", 0.10)") : undefined;
+      return {
+        stroke,
+        fill,
+        width: index === 0 ? 2 : 1.6,
+        dash: index === 0 ? [] : [6 - index, 3],
+        paths: stepped,
+        points: { show: false },
+      };
     });
     const missing = {
       stroke: colour(this.#box, "--missing-fill"),
@@ -84,7 +96,11 @@ export class Chart {
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         axes: [
           { ...axis, values: (_, times) => times.map((time) => clock(time * 1000)), space: 70 },
-          { ...axis, size: 52, values: (_, numbers) => numbers.map((each) => (each % 1 ? "" : short(each))) },
+          {
+            ...axis,
+            size: 52,
+            values: (_, numbers) => numbers.map((each) => (each % 1 ? "" : short(each))),
+          },
         ],
         series: [{}, ...lines, missing],
         hooks: {
@@ -114,10 +130,10 @@ export class Chart {
 
   /** What is under the cursor, or the names of the lines. */
   #say(index) {
-    const { from_time: from, step, tiers } = this.#answer;
+    const { tiers } = this.#answer;
     const known = index !== null && index !== undefined && this.#plot;
-    const figure = (series) => (known ? h("b", {}, ` ${count(this.#plot.data[series][index] ?? 0)}`) : "");
-    const start = from + (index ?? 0) * step;
+    const figure = (series) =>
+      known ? h("b", {}, ` ${count(this.#plot.data[series][index] ?? 0)}`) : "";
     replace(
       this.#legend,
       tiers.map((tier, number) =>
@@ -125,14 +141,16 @@ export class Chart {
           "span",
           { class: `tier-${tierNumber(number)}` },
           h("i", {}),
-          tier.destination ? `${tierName(tier.tier)} in ${plain(tier.destination)}` : tierName(tier.tier),
+          tier.destination
+            ? `${tierName(tier.tier)} in ${plain(tier.destination)}`
+            : tierName(tier.tier),
           figure(number + 1),
         ),
       ),
       known && this.#plot.data.at(-1)[index]
         ? h("span", { class: "bad" }, `Missing ${count(this.#plot.data.at(-1)[index])}`)
         : null,
-      known ? h("span", {}, stretch(start, start + step)) : null,
+      known ? h("span", {}, stretch(this.#columns[index].start, this.#columns[index].end)) : null,
     );
   }
 }

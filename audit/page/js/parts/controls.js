@@ -29,10 +29,28 @@ export function searchBox(page, label, param = "search") {
   const glass = svg(
     "svg",
     { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
-    svg("circle", { cx: 7, cy: 7, r: 4.6, fill: "none", stroke: "currentColor", "stroke-width": 1.6 }),
-    svg("path", { d: "M10.6 10.6L14 14", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round" }),
+    svg("circle", {
+      cx: 7,
+      cy: 7,
+      r: 4.6,
+      fill: "none",
+      stroke: "currentColor",
+      "stroke-width": 1.6,
+    }),
+    svg("path", {
+      d: "M10.6 10.6L14 14",
+      stroke: "currentColor",
+      "stroke-width": 1.6,
+      "stroke-linecap": "round",
+    }),
   );
-  const node = h("div", { class: "search", role: "search" }, glass, input, h("kbd", { "aria-hidden": "true" }, "/"));
+  const node = h(
+    "div",
+    { class: "search", role: "search" },
+    glass,
+    input,
+    h("kbd", { "aria-hidden": "true" }, "/"),
+  );
   const sync = () => {
     const value = page.params[param] ?? "";
     if (typing === null && input.value.trim() !== value) input.value = value;

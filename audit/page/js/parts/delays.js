@@ -28,7 +28,11 @@ export function delays(tiers) {
       tier.p50 < 0 ? h("div", { class: "soft" }, "not measured here") : bar(tier, index),
       tier.p50 < 0 ? null : figures(tier),
     ]),
-    h("div", { class: "scale", "aria-hidden": "true" }, SCALE.map((each, index) => h("span", { vars: { x: place(each) } }, WORDS[index]))),
+    h(
+      "div",
+      { class: "scale", "aria-hidden": "true" },
+      SCALE.map((each, index) => h("span", { vars: { x: place(each) } }, WORDS[index])),
+    ),
   );
 }
 
@@ -36,9 +40,20 @@ function bar(tier, index) {
   const x = (millis) => place(millis) * WIDTH;
   return svg(
     "svg",
-    { class: `delay tier-${tierNumber(index)}`, viewBox: `0 0 ${WIDTH} 18`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    {
+      class: `delay tier-${tierNumber(index)}`,
+      viewBox: `0 0 ${WIDTH} 18`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
     svg("rect", { class: "track", x: 0, y: 6, width: WIDTH, height: 6, rx: 3 }),
-    svg("rect", { class: "most", x: x(tier.p50), y: 4, width: Math.max(4, x(tier.p99) - x(tier.p50)), height: 10 }),
+    svg("rect", {
+      class: "most",
+      x: x(tier.p50),
+      y: 4,
+      width: Math.max(4, x(tier.p99) - x(tier.p50)),
+      height: 10,
+    }),
     svg("rect", { class: "half", x: x(tier.p50) - 3, y: 1, width: 6, height: 16 }),
     svg("rect", { class: "half", x: x(tier.p95) - 2, y: 4, width: 4, height: 10 }),
     svg("rect", { class: "last", x: Math.min(x(tier.max), WIDTH - 3), y: 3, width: 3, height: 12 }),
@@ -46,7 +61,12 @@ function bar(tier, index) {
 }
 
 function figures(tier) {
-  const said = [["half", tier.p50], ["95 %", tier.p95], ["99 %", tier.p99], ["all", tier.max]];
+  const said = [
+    ["half", tier.p50],
+    ["95 %", tier.p95],
+    ["99 %", tier.p99],
+    ["all", tier.max],
+  ];
   return h(
     "div",
     { class: "figures" },

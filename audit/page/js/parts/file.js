@@ -31,14 +31,21 @@ export function file(row, marked) {
       row.position >= 0 ? h("span", {}, "up to byte ", h("b", {}, count(row.position))) : null,
       h("span", {}, row.finished ? "finished" : "still growing"),
       h("span", {}, ago(row.last)),
-      h("span", { title: "Source: the incarnation of the file" }, "source ", name(row.source, { class: "name mono" })),
+      h(
+        "span",
+        { title: "Source: the incarnation of the file" },
+        "source ",
+        name(row.source, { class: "name mono" }),
+      ),
     ),
     strip(row),
     faulty || row.words.length > 0
       ? h(
           "ul",
           { class: `said state-${row.state}` },
-          (row.words.length > 0 ? row.words : ranges(row)).map((each) => h("li", {}, sign(row.state, 16), words(each))),
+          (row.words.length > 0 ? row.words : ranges(row)).map((each) =>
+            h("li", {}, sign(row.state, 16), words(each)),
+          ),
         )
       : null,
   );
@@ -54,8 +61,13 @@ function total(intervals) {
 
 /** The missing ranges in words, where the service gives none. */
 function ranges(row) {
-  const seqs = row.missing.map(([first, next]) => `${counted(next - first, "event")} missing: ${count(first)} to ${count(next - 1)}`);
-  const places = row.missing_bytes.map(([first, next]) => `bytes ${count(first)} to ${count(next)} are missing`);
+  const seqs = row.missing.map(
+    ([first, next]) =>
+      `${counted(next - first, "event")} missing: ${count(first)} to ${count(next - 1)}`,
+  );
+  const places = row.missing_bytes.map(
+    ([first, next]) => `bytes ${count(first)} to ${count(next)} are missing`,
+  );
   return [...seqs, ...places];
 }
 
@@ -65,8 +77,16 @@ function strip(row) {
   const first = Math.min(...all.map(([from]) => from));
   const next = Math.max(...all.map(([, to]) => to));
   const scale = WIDTH / Math.max(1, next - first);
-  const part = (kind, top, height) => ([from, to]) =>
-    svg("rect", { class: kind, x: (from - first) * scale, y: top, width: Math.max(LEAST, (to - from) * scale), height });
+  const part =
+    (kind, top, height) =>
+    ([from, to]) =>
+      svg("rect", {
+        class: kind,
+        x: (from - first) * scale,
+        y: top,
+        width: Math.max(LEAST, (to - from) * scale),
+        height,
+      });
   return [
     svg(
       "svg",
@@ -82,6 +102,11 @@ function strip(row) {
       row.landed.slice(0, MOST_PARTS).map(part("landed", 3, 14)),
       row.missing.slice(0, MOST_PARTS).map(part("absent", 0, 20)),
     ),
-    h("div", { class: "range-scale", "aria-hidden": "true" }, h("span", {}, `event ${count(first)}`), h("span", {}, count(next - 1))),
+    h(
+      "div",
+      { class: "range-scale", "aria-hidden": "true" },
+      h("span", {}, `event ${count(first)}`),
+      h("span", {}, count(next - 1)),
+    ),
   ];
 }

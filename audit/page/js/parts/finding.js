@@ -10,7 +10,9 @@ import { at } from "../times.js";
 export function finding(fault, { cluster, topic, named = false }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
-    fault.host && !fault.words.includes(fault.host) ? h("span", {}, "host ", name(fault.host)) : null,
+    fault.host && !fault.words.includes(fault.host)
+      ? h("span", {}, "host ", name(fault.host))
+      : null,
     fault.from_time >= 0 && fault.to_time >= 0
       ? h("span", {}, "windows ", at(fault.from_time), " to ", at(fault.to_time))
       : null,
@@ -42,6 +44,11 @@ export function wait(each) {
     "li",
     { class: "wait" },
     sign("pending", 18),
-    h("div", {}, words(each.words), each.since > 0 ? h("div", { class: "meta" }, "there up to ", at(each.since)) : null),
+    h(
+      "div",
+      {},
+      words(each.words),
+      each.since > 0 ? h("div", { class: "meta" }, "there up to ", at(each.since)) : null,
+    ),
   );
 }

@@ -19,7 +19,13 @@ export function lines(flow) {
   return h(
     "div",
     { class: "lines" },
-    h("div", { class: "bar-of-parts", "aria-hidden": "true" }, shown.map(([, number, state]) => h("span", { class: `state-${state}`, vars: { part: number } }))),
+    h(
+      "div",
+      { class: "bar-of-parts", "aria-hidden": "true" },
+      shown.map(([, number, state]) =>
+        h("span", { class: `state-${state}`, vars: { part: number } }),
+      ),
+    ),
     h(
       "div",
       { class: "sum" },
@@ -29,13 +35,23 @@ export function lines(flow) {
         part(number, word, state),
       ]),
     ),
-    flow.lost_bytes > 0 ? h("p", { class: "soft" }, `${bytes(flow.lost_bytes)} were lost before they were read.`) : null,
-    flow.events !== flow.shipped ? h("p", { class: "soft" }, `The lines shipped became ${counted(flow.events, "event")}.`) : null,
+    flow.lost_bytes > 0
+      ? h("p", { class: "soft" }, `${bytes(flow.lost_bytes)} were lost before they were read.`)
+      : null,
+    flow.events !== flow.shipped
+      ? h("p", { class: "soft" }, `The lines shipped became ${counted(flow.events, "event")}.`)
+      : null,
   );
 }
 
 function part(number, word, state) {
-  return h("div", { class: state ? `part state-${state}` : "part" }, h("b", {}, number < 0 ? "?" : count(number)), h("span", {}, word), state ? h("i", {}) : null);
+  return h(
+    "div",
+    { class: state ? `part state-${state}` : "part" },
+    h("b", {}, number < 0 ? "?" : count(number)),
+    h("span", {}, word),
+    state ? h("i", {}) : null,
+  );
 }
 
 /** The tiers, one after the other, each held against the one before. */
@@ -51,9 +67,18 @@ export function passage(answer) {
         { class: `tier tier-${tierNumber(index)}` },
         h("h3", {}, tierName(tier.tier)),
         h("b", {}, count(tier.events)),
-        h("span", { class: "under" }, tier.destination ? name(tier.destination) : `${bytes(tier.bytes)} in batches`),
+        h(
+          "span",
+          { class: "under" },
+          tier.destination ? name(tier.destination) : `${bytes(tier.bytes)} in batches`,
+        ),
         besides(tier),
-        before ? outcomes(differences(answer.cells, index, against[index]), tierName(before.tier).toLowerCase()) : null,
+        before
+          ? outcomes(
+              differences(answer.cells, index, against[index]),
+              tierName(before.tier).toLowerCase(),
+            )
+          : null,
       );
     }),
   );
@@ -65,7 +90,13 @@ function besides(tier) {
     [tier.duplicates, "duplicates dropped"],
     [tier.dead, "dead-lettered"],
   ].filter(([number]) => number > 0);
-  return said.length ? h("span", { class: "under" }, said.map(([number, word]) => `${count(number)} ${word}`).join(", ")) : null;
+  return said.length
+    ? h(
+        "span",
+        { class: "under" },
+        said.map(([number, word]) => `${count(number)} ${word}`).join(", "),
+      )
+    : null;
 }
 
 function outcomes(differ, than) {
@@ -73,7 +104,11 @@ function outcomes(differ, than) {
     ["missing", differ.missing, `missing, which ${than} have`],
     ["pending", differ.pending, "still under way"],
     ["duplicated", differ.duplicated, `more than ${than} have`],
-    ["changed", differ.changed, differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes"],
+    [
+      "changed",
+      differ.changed,
+      differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes",
+    ],
     ["unknown", differ.foreign, "of other producers"],
   ].filter(([, number]) => number > 0);
   if (said.length === 0) return outcome("complete", `all that ${than} have`);

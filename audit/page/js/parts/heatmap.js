@@ -9,7 +9,7 @@ import { name, plain } from "../names.js";
 import { LETTERS, WORDS, tierName } from "../signs.js";
 import { clock, date, sameDay, stretch } from "../times.js";
 import { reading } from "./heatmap_reading.js";
-import { eventsOf, references, tierCell } from "./tiers.js";
+import { columnsOf, eventsOf, references, tierCell } from "./tiers.js";
 
 const HOUR = 3_600_000;
 const TICK_WIDTH = 84; // pixels that a time on the axis needs
@@ -35,28 +35,22 @@ export class HeatMap {
     this.#listen();
   }
 
-  /** Whether there is anything to show. */
-  get empty() {
-    return this.#answer === null || this.#answer.cells.length === 0;
-  }
-
   show(answer) {
     const same = this.#answer?.from_time === answer.from_time && this.#answer?.step === answer.step;
     this.#answer = answer;
-    const byTime = new Map(answer.cells.map((cell) => [cell.start, cell]));
-    const columns = Math.max(1, Math.round((answer.to_time - answer.from_time) / answer.step));
-    this.#columns = Array.from({ length: columns }, (_, index) => {
-      const start = answer.from_time + index * answer.step;
-      return { start, end: start + answer.step, cell: byTime.get(start) ?? null };
-    });
+    this.#columns = columnsOf(answer);
     if (!same) {
       this.#at = { row: 0, column: this.#firstOfInterest() };
       this.#anchor = null;
       this.#tip.hidden = true;
     }
     this.#rows = [this.#verdictRow(), ...this.#tierRows()];
-    setVars(this.#grid, { columns });
-    replace(this.#grid, this.#rows.map((row) => [row.label, row.node]), this.#axis());
+    setVars(this.#grid, { columns: this.#columns.length });
+    replace(
+      this.#grid,
+      this.#rows.map((row) => [row.label, row.node]),
+      this.#axis(),
+    );
     this.#mark();
     if (!this.#tip.hidden) this.#read();
   }
@@ -72,7 +66,11 @@ export class HeatMap {
     return this.#row(0, label, "verdicts", ({ cell }) => {
       if (!cell) return ["", "", "nothing happened"];
       const state = `state-${cell.state}${cell.accepted ? " accepted" : ""}`;
-      return [state, LETTERS[cell.state], WORDS[cell.state] + (cell.accepted ? ", a fault is accepted" : "")];
+      return [
+        state,
+        LETTERS[cell.state],
+        WORDS[cell.state] + (cell.accepted ? ", a fault is accepted" : ""),
+      ];
     });
   }
 
@@ -93,7 +91,9 @@ export class HeatMap {
         const { state, difference } = tierCell(cell, index, against[index]);
         const said = `${count(events)} events`;
         if (state === "complete" || state === "foreign") return [shade(events, most), "", said];
-        const less = difference ? `, ${count(Math.abs(difference))} ${WORDS[state].toLowerCase()}` : ", changed";
+        const less = difference
+          ? `, ${count(Math.abs(difference))} ${WORDS[state].toLowerCase()}`
+          : ", changed";
         const accepted = cell.accepted && state !== "pending" ? " accepted" : "";
         return [`state-${state}${accepted}`, LETTERS[state], said + less];
       });
@@ -118,25 +118,39 @@ export class HeatMap {
         wide ? letter : "",
       );
     });
-    const node = h("div", { class: `heat-row ${kind}`, role: "row", "aria-label": plain(label.textContent) }, cells);
+    const node = h(
+      "div",
+      { class: `heat-row ${kind}`, role: "row", "aria-label": plain(label.textContent) },
+      cells,
+    );
     return { label, node, cells };
   }
 
   #axis() {
     const width = this.node.clientWidth || 800;
-    const every = Math.max(1, Math.ceil(this.#columns.length / Math.max(2, Math.floor(width / TICK_WIDTH))));
+    const every = Math.max(
+      1,
+      Math.ceil(this.#columns.length / Math.max(2, Math.floor(width / TICK_WIDTH))),
+    );
     const step = roundStep(every * this.#answer.step);
     const ticks = [];
     for (const [index, { start }] of this.#columns.entries()) {
       const local = start - new Date(start).getTimezoneOffset() * 60_000;
       if (local % step !== 0 || index > this.#columns.length * 0.94) continue;
       const fresh = ticks.length === 0 || !sameDay(start, ticks.at(-1).start);
-      ticks.push({ start, index, text: step >= 24 * HOUR || (fresh && local % (24 * HOUR) === 0) ? date(start) : clock(start) });
+      ticks.push({
+        start,
+        index,
+        text:
+          step >= 24 * HOUR || (fresh && local % (24 * HOUR) === 0) ? date(start) : clock(start),
+      });
     }
     return h(
       "div",
       { class: "heat-axis", "aria-hidden": "true" },
-      ticks.map(({ index, text }) => h("span", { vars: { x: index / this.#columns.length } }, text)),
+      ticks.map(({ index, text }) =>
+        h("span", { vars: { x: index / this.#columns.length } }, text),
+      ),
     );
   }
 
@@ -262,7 +276,9 @@ export class HeatMap {
 
 /** From little to much. Nothing has no shade at all. */
 function shade(events, most) {
-  return events > 0 ? `much-${Math.min(SHADES, 1 + Math.floor((events / most) * (SHADES - 0.01)))}` : "";
+  return events > 0
+    ? `much-${Math.min(SHADES, 1 + Math.floor((events / most) * (SHADES - 0.01)))}`
+    : "";
 }
 
 /** The next step on a clock that is not shorter. */

@@ -7,7 +7,12 @@ import { WORDS, stateBadge, tierName } from "../signs.js";
 import { stretch, utc } from "../times.js";
 import { eventsOf, references, tierCell } from "./tiers.js";
 
-const ON = { agent: "an agent", broker: "a broker", hdfs: "the loader", ledger: "an entry of the ledger" };
+const ON = {
+  agent: "an agent",
+  broker: "a broker",
+  hdfs: "the loader",
+  ledger: "an entry of the ledger",
+};
 
 export function reading({ start, end, cell }, tiers) {
   const head = h(
@@ -22,7 +27,12 @@ export function reading({ start, end, cell }, tiers) {
     const { state, difference } = tierCell(cell, index, against[index]);
     const fault = difference !== 0 && state !== "foreign";
     return [
-      h("dt", {}, tierName(tier.tier), tier.destination ? h("span", { class: "under" }, plain(tier.destination)) : null),
+      h(
+        "dt",
+        {},
+        tierName(tier.tier),
+        tier.destination ? h("span", { class: "under" }, plain(tier.destination)) : null,
+      ),
       h(
         "dd",
         { class: fault ? `fault state-${state}` : null },
@@ -35,7 +45,11 @@ export function reading({ start, end, cell }, tiers) {
     head,
     h("dl", {}, rows, h("div", { class: "rule" }), parts(cell)),
     cell.waits.length > 0
-      ? h("p", { class: "soft" }, `Waits for ${cell.waits.map((each) => ON[each] ?? plain(each)).join(", ")}.`)
+      ? h(
+          "p",
+          { class: "soft" },
+          `Waits for ${cell.waits.map((each) => ON[each] ?? plain(each)).join(", ")}.`,
+        )
       : null,
     cell.accepted ? h("p", { class: "soft" }, "A fault here has been accepted.") : null,
   ];
@@ -57,6 +71,10 @@ function parts(cell) {
   if (said.length === 0) return [h("dt", {}, "All adds up"), h("dd", {}, "✓")];
   return said.map(([word, number, state]) => [
     h("dt", {}, word),
-    h("dd", { class: state ? `fault state-${state}` : null }, number === null ? "≠" : number < 0 ? "unknown" : count(number)),
+    h(
+      "dd",
+      { class: state ? `fault state-${state}` : null },
+      number === null ? "≠" : number < 0 ? "unknown" : count(number),
+    ),
   ]);
 }

@@ -18,7 +18,11 @@ export function hourGrid(hours) {
     cells.set(start.getHours(), [...(cells.get(start.getHours()) ?? []), each]);
   }
   const days = [...byDay.values()].sort((one, other) => other.day - one.day);
-  const reading = h("p", { class: "reading", role: "status" }, "Point at an hour, or move to it, to read it.");
+  const reading = h(
+    "p",
+    { class: "reading", role: "status" },
+    "Point at an hour, or move to it, to read it.",
+  );
   const read = (each) => () => replace(reading, said(each));
   return [
     h(
@@ -29,7 +33,9 @@ export function hourGrid(hours) {
         Array.from({ length: 24 }, (_, hour) => cell(cells.get(hour), read)),
       ]),
       h("span", {}),
-      Array.from({ length: 24 }, (_, hour) => h("span", { class: "mark" }, hour % 6 === 0 ? String(hour) : "")),
+      Array.from({ length: 24 }, (_, hour) =>
+        h("span", { class: "mark" }, hour % 6 === 0 ? String(hour) : ""),
+      ),
     ),
     reading,
   ];
@@ -40,7 +46,9 @@ const ORDER = ["complete", "pending", "missing", "duplicated", "changed"];
 
 function cell(rows, read) {
   if (!rows) return h("span", { class: "hour" });
-  const worst = rows.reduce((one, other) => (ORDER.indexOf(other.state) > ORDER.indexOf(one.state) ? other : one));
+  const worst = rows.reduce((one, other) =>
+    ORDER.indexOf(other.state) > ORDER.indexOf(one.state) ? other : one,
+  );
   const checked = worst.checked > 0 && worst.state === "complete";
   return h(
     "button",

@@ -46,7 +46,9 @@ export class Pane {
   }
 
   #show(answer) {
-    const said = JSON.stringify(answer, (key, value) => (key === "as_of" || key === "now" ? 0 : value));
+    const said = JSON.stringify(answer, (key, value) =>
+      key === "as_of" || key === "now" ? 0 : value,
+    );
     if (said === this.#said) return;
     this.#said = said;
     this.#given = answer;
@@ -60,7 +62,10 @@ export class Pane {
 
   #fail(message) {
     this.#said = null;
-    replace(this.node, failure(message, () => this.refresh()));
+    replace(
+      this.node,
+      failure(message, () => this.refresh()),
+    );
   }
 
   close() {

@@ -8,7 +8,9 @@ import { stretch, utc } from "../times.js";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const USUAL = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR };
-const STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440].map((each) => each * MINUTE);
+const STEPS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440].map(
+  (each) => each * MINUTE,
+);
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 31 * 24 * HOUR;
 
@@ -17,7 +19,7 @@ export function rangeOf(params, pieces) {
   const from = Number(params.from);
   const to = Number(params.to);
   const fixed = Number.isSafeInteger(from) && Number.isSafeInteger(to) && from > 0 && to > from;
-  const length = fixed ? Math.min(to - from, LONGEST) : USUAL[params.range] ?? USUAL["24h"];
+  const length = fixed ? Math.min(to - from, LONGEST) : (USUAL[params.range] ?? USUAL["24h"]);
   const step = STEPS.find((each) => length / each <= pieces) ?? STEPS.at(-1);
   const end = Math.ceil((fixed ? from + length : Date.now()) / step) * step;
   const start = Math.floor((fixed ? from : end - length) / step) * step;
@@ -28,7 +30,11 @@ export function rangeOf(params, pieces) {
 export function zoomed(from, to) {
   const more = Math.max(0, SHORTEST - (to - from)) / 2;
   const first = Math.floor((from - more) / MINUTE) * MINUTE;
-  return { from: first, to: Math.min(Math.ceil((to + more) / MINUTE) * MINUTE, first + LONGEST), range: null };
+  return {
+    from: first,
+    to: Math.min(Math.ceil((to + more) / MINUTE) * MINUTE, first + LONGEST),
+    range: null,
+  };
 }
 
 /** Buttons for it. `range()` says what is shown now. */
@@ -37,7 +43,10 @@ export function rangeBar(page, range) {
   const move = (by) => () => {
     const { from, to } = range();
     const length = to - from;
-    page.change({ ...zoomed(from + by * length, Math.min(to + by * length, Date.now() + length)), range: null });
+    page.change({
+      ...zoomed(from + by * length, Math.min(to + by * length, Date.now() + length)),
+      range: null,
+    });
   };
   const out = () => {
     const { from, to } = range();
@@ -45,7 +54,18 @@ export function rangeBar(page, range) {
     page.change(zoomed(from - half, Math.min(to + half, Date.now() + MINUTE)));
   };
   const button = (focus, text, label, onclick) =>
-    h("button", { type: "button", class: "button", "data-focus": focus, "aria-label": label, title: label, onclick }, text);
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button",
+        "data-focus": focus,
+        "aria-label": label,
+        title: label,
+        onclick,
+      },
+      text,
+    );
   const show = () => {
     const { from, to, fixed, step } = range();
     replace(

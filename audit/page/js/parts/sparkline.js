@@ -34,10 +34,16 @@ export function sparkline(counts, states, fromHour) {
       return svg(
         "g",
         {},
-        svg("title", {}, `${moment(fromHour + index * HOUR)}: ${counted(each, "event")}, ${(WORDS[state] ?? "nothing").toLowerCase()}`),
+        svg(
+          "title",
+          {},
+          `${moment(fromHour + index * HOUR)}: ${counted(each, "event")}, ${(WORDS[state] ?? "nothing").toLowerCase()}`,
+        ),
         svg("rect", { x, y: 0, width: step, height: HEIGHT + 4, fill: "transparent" }),
         svg("rect", { class: `bar state-${state}`, x, y: HEIGHT - height, width, height, rx: 1 }),
-        FAULTS.has(state) ? svg("rect", { class: `mark state-${state}`, x, y: HEIGHT + 1, width, height: 3 }) : null,
+        FAULTS.has(state)
+          ? svg("rect", { class: `mark state-${state}`, x, y: HEIGHT + 1, width, height: 3 })
+          : null,
       );
     }),
   );

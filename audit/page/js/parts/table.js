@@ -13,8 +13,26 @@ export function table(page, { label, columns, rows, marked = () => false }) {
       "table",
       { class: "stacks" },
       h("caption", { class: "visually-hidden" }, label),
-      h("thead", {}, h("tr", {}, columns.map((each) => heading(page, each)))),
-      h("tbody", {}, rows.map((row) => h("tr", { class: marked(row) ? "marked" : null }, columns.map((each) => cell(each, row))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map((each) => heading(page, each)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            { class: marked(row) ? "marked" : null },
+            columns.map((each) => cell(each, row)),
+          ),
+        ),
+      ),
     ),
   );
 }
@@ -25,12 +43,22 @@ function heading(page, column) {
   const key = now.replace(/^-/, "");
   const order = key !== column.sort ? "none" : now.startsWith("-") ? "descending" : "ascending";
   // Numbers are of interest from the largest on; a third press gives up sorting.
-  const steps = column.class?.includes("number") ? [`-${column.sort}`, column.sort, null] : [column.sort, `-${column.sort}`, null];
+  const steps = column.class?.includes("number")
+    ? [`-${column.sort}`, column.sort, null]
+    : [column.sort, `-${column.sort}`, null];
   const next = steps[(steps.indexOf(now) + 1) % steps.length];
   return h(
     "th",
     { scope: "col", class: column.class, "aria-sort": order },
-    h("button", { type: "button", "data-focus": `sort-${column.sort}`, onclick: () => page.change({ sort: next }) }, column.title),
+    h(
+      "button",
+      {
+        type: "button",
+        "data-focus": `sort-${column.sort}`,
+        onclick: () => page.change({ sort: next }),
+      },
+      column.title,
+    ),
   );
 }
 
@@ -42,20 +70,32 @@ function cell(column, row) {
 export function pager(page, where, noun, { param = "page", nouns = `${noun}s` } = {}) {
   const last = Math.max(1, Math.ceil(where.total / where.size));
   if (last === 1 && where.page === 1) {
-    return where.total < 2 ? null : h("div", { class: "pager" }, h("span", {}, counted(where.total, noun, nouns)));
+    return where.total < 2
+      ? null
+      : h("div", { class: "pager" }, h("span", {}, counted(where.total, noun, nouns)));
   }
   const first = (where.page - 1) * where.size;
   const turn = (to) => () => page.change({ [param]: to === 1 ? null : to });
   const button = (text, focus, to) =>
     h(
       "button",
-      { type: "button", class: "button", "data-focus": `${param}-${focus}`, disabled: to < 1 || to > last, onclick: turn(to) },
+      {
+        type: "button",
+        class: "button",
+        "data-focus": `${param}-${focus}`,
+        disabled: to < 1 || to > last,
+        onclick: turn(to),
+      },
       text,
     );
   return h(
     "div",
     { class: "pager", role: "navigation", "aria-label": "Pages" },
-    h("span", {}, `${count(Math.min(first + 1, where.total))} to ${count(Math.min(first + where.size, where.total))} of ${counted(where.total, noun, nouns)}`),
+    h(
+      "span",
+      {},
+      `${count(Math.min(first + 1, where.total))} to ${count(Math.min(first + where.size, where.total))} of ${counted(where.total, noun, nouns)}`,
+    ),
     button("Previous", "previous-page", where.page - 1),
     button("Next", "next-page", where.page + 1),
   );

@@ -5,8 +5,19 @@
 const FILES = "hdfs";
 const [EVENTS, , CRC_SUM, , DUPLICATES, DEAD] = [0, 1, 2, 3, 4, 5];
 
+/** The stretches of time that an answer is about, each with its cell if anything happened in it.
+    Cells begin at multiples of the step. */
+export function columnsOf({ from_time: from, to_time: to, step, cells }) {
+  const byTime = new Map(cells.map((cell) => [cell.start, cell]));
+  const columns = [];
+  for (let start = Math.floor(from / step) * step; start < to; start += step) {
+    columns.push({ start, end: start + step, cell: byTime.get(start) ?? null });
+  }
+  return columns;
+}
+
 /** All that a tier can say of the events that it was given. */
-export function accounted(sums) {
+function accounted(sums) {
   return sums ? sums[EVENTS] + sums[DUPLICATES] + sums[DEAD] : 0;
 }
 

@@ -20,23 +20,46 @@ export function agents(page) {
   const list = new Pane(
     (signal) => {
       const { cluster, state, search: text, sort, page: number } = page.params;
-      return ask("agents", { cluster, state, search: text, sort, page: number, size: SIZE }, signal);
+      return ask(
+        "agents",
+        { cluster, state, search: text, sort, page: number, size: SIZE },
+        signal,
+      );
     },
     (answer) => {
-      states.show(AGENT_STATES.map((each) => [each, agentSign(each), agentWord(each), answer.by_state[each] ?? 0]));
+      states.show(
+        AGENT_STATES.map((each) => [
+          each,
+          agentSign(each),
+          agentWord(each),
+          answer.by_state[each] ?? 0,
+        ]),
+      );
       if (answer.items.length === 0) {
         return page.params.search || page.params.state
           ? empty("unknown", "No agent is like that")
-          : empty("pending", "No agent was heard yet", "An agent is known from its first entry of the ledger, or from the inventory.");
+          : empty(
+              "pending",
+              "No agent was heard yet",
+              "An agent is known from its first entry of the ledger, or from the inventory.",
+            );
       }
-      return [table(page, { label: "Agents", rows: answer.items, columns: COLUMNS }), pager(page, answer.page, "agent")];
+      return [
+        table(page, { label: "Agents", rows: answer.items, columns: COLUMNS }),
+        pager(page, answer.page, "agent"),
+      ];
     },
     { bones: 10 },
   );
   return {
     title: "Agents",
     nodes: [
-      h("div", { class: "heading" }, h("h1", {}, "Agents"), h("span", { class: "aside" }, "who is expected to ship, and how far they are")),
+      h(
+        "div",
+        { class: "heading" },
+        h("h1", {}, "Agents"),
+        h("span", { class: "aside" }, "who is expected to ship, and how far they are"),
+      ),
       h("div", { class: "toolbar" }, search.node, states.node),
       h("section", { class: "card", "aria-label": "Agents" }, list.node),
     ],
@@ -53,20 +76,39 @@ const COLUMNS = [
     title: "State",
     sort: "state",
     class: "tight judged",
-    cell: (row) => [agentBadge(row.state), row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null],
+    cell: (row) => [
+      agentBadge(row.state),
+      row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null,
+    ],
   },
   {
     title: "Host",
     sort: "host",
     class: "lead",
-    cell: (row) => [name(row.host), h("span", { class: "under" }, row.agent ? name(row.agent, { class: "mono" }) : "only in the inventory")],
+    cell: (row) => [
+      name(row.host),
+      h(
+        "span",
+        { class: "under" },
+        row.agent ? name(row.agent, { class: "mono" }) : "only in the inventory",
+      ),
+    ],
   },
   { title: "Cluster", class: "minor", cell: (row) => name(row.cluster, { class: "" }) },
   { title: "Topics", class: "wide roomy", cell: topics },
-  { title: "Behind", sort: "lag", class: "number", cell: (row) => (row.lag_bytes === 0 ? h("span", { class: "zero" }, "0") : bytes(row.lag_bytes)) },
+  {
+    title: "Behind",
+    sort: "lag",
+    class: "number",
+    cell: (row) => (row.lag_bytes === 0 ? h("span", { class: "zero" }, "0") : bytes(row.lag_bytes)),
+  },
   { title: "Complete up to", sort: "until", class: "tight", cell: (row) => ago(row.until) },
   { title: "Last heard", sort: "heard", class: "tight", cell: (row) => ago(row.heard) },
-  { title: "Version", class: "tight minor", cell: (row) => h("span", { class: "soft" }, row.version ? plain(row.version) : "–") },
+  {
+    title: "Version",
+    class: "tight minor",
+    cell: (row) => h("span", { class: "soft" }, row.version ? plain(row.version) : "–"),
+  },
 ];
 
 function topics(row) {
@@ -75,9 +117,19 @@ function topics(row) {
   return [
     shown.map((each, index) => [
       index > 0 ? ", " : "",
-      h("a", { href: link("topic", { cluster: row.cluster, topic: each }) }, name(each, { class: "" })),
+      h(
+        "a",
+        { href: link("topic", { cluster: row.cluster, topic: each }) },
+        name(each, { class: "" }),
+      ),
     ]),
-    more > 0 ? h("span", { class: "soft", title: row.topics.slice(0, 100).map(plain).join(", ") }, ` and ${count(more)} more`) : null,
+    more > 0
+      ? h(
+          "span",
+          { class: "soft", title: row.topics.slice(0, 100).map(plain).join(", ") },
+          ` and ${count(more)} more`,
+        )
+      : null,
     row.topics.length === 0 ? h("span", { class: "soft none" }, "–") : null,
   ];
 }

@@ -11,29 +11,57 @@ import { sign } from "../signs.js";
 import { ago, at } from "../times.js";
 
 const SIZE = 50;
-const SIGNS = { missing: "missing", duplicated: "duplicated", changed: "changed", late: "pending", silent: "unknown" };
-const KINDS = { missing: "Missing", duplicated: "Duplicated", changed: "Changed", late: "Late", silent: "Silent" };
+const SIGNS = {
+  missing: "missing",
+  duplicated: "duplicated",
+  changed: "changed",
+  late: "pending",
+  silent: "unknown",
+};
+const KINDS = {
+  missing: "Missing",
+  duplicated: "Duplicated",
+  changed: "Changed",
+  late: "Late",
+  silent: "Silent",
+};
 
 export function alerts(page) {
   const states = chips(page, "State", "state");
   const list = new Pane(
-    (signal) => ask("alerts", { state: page.params.state, page: page.params.page, size: SIZE }, signal),
+    (signal) =>
+      ask("alerts", { state: page.params.state, page: page.params.page, size: SIZE }, signal),
     (answer) => {
       if (answer.items.length === 0) {
-        return empty("complete", page.params.state === "resolved" ? "Nothing was resolved" : "No alert is raised", "Each fault is raised once, and resolved once.");
+        return empty(
+          "complete",
+          page.params.state === "resolved" ? "Nothing was resolved" : "No alert is raised",
+          "Each fault is raised once, and resolved once.",
+        );
       }
-      return [table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }), pager(page, answer.page, "alert")];
+      return [
+        table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }),
+        pager(page, answer.page, "alert"),
+      ];
     },
   );
   return {
     title: "Alerts",
     nodes: [
-      h("div", { class: "heading" }, h("h1", {}, "Alerts"), h("span", { class: "aside" }, "as they were told to the webhook")),
+      h(
+        "div",
+        { class: "heading" },
+        h("h1", {}, "Alerts"),
+        h("span", { class: "aside" }, "as they were told to the webhook"),
+      ),
       h("div", { class: "toolbar" }, states.node),
       h("section", { class: "card", "aria-label": "Alerts" }, list.node),
     ],
     update(anew) {
-      states.show([["raised", sign("missing", 16), "Raised"], ["resolved", sign("complete", 16), "Resolved"]]);
+      states.show([
+        ["raised", sign("missing", 16), "Raised"],
+        ["resolved", sign("complete", 16), "Resolved"],
+      ]);
       list.refresh(anew);
     },
     close: () => list.close(),
@@ -44,13 +72,33 @@ const COLUMNS = [
   {
     title: "Kind",
     class: "tight judged",
-    cell: (row) => h("span", { class: `badge state-${SIGNS[row.kind] ?? "unknown"}` }, sign(SIGNS[row.kind] ?? "unknown", 15), KINDS[row.kind] ?? row.kind),
+    cell: (row) =>
+      h(
+        "span",
+        { class: `badge state-${SIGNS[row.kind] ?? "unknown"}` },
+        sign(SIGNS[row.kind] ?? "unknown", 15),
+        KINDS[row.kind] ?? row.kind,
+      ),
   },
-  { title: "State", class: "tight", cell: (row) => (row.resolved > 0 ? h("span", { class: "soft" }, "resolved ", ago(row.resolved)) : h("span", { class: "bad" }, "still holds")) },
+  {
+    title: "State",
+    class: "tight",
+    cell: (row) =>
+      row.resolved > 0
+        ? h("span", { class: "soft" }, "resolved ", ago(row.resolved))
+        : h("span", { class: "bad" }, "still holds"),
+  },
   {
     title: "About",
     class: "lead",
-    cell: (row) => (row.topic ? h("a", { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true }, name(row.topic)) : name(row.host)),
+    cell: (row) =>
+      row.topic
+        ? h(
+            "a",
+            { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true },
+            name(row.topic),
+          )
+        : name(row.host),
   },
   { title: "What", class: "wide", cell: (row) => words(row.words) },
   { title: "Raised", class: "tight", cell: (row) => at(row.raised) },

@@ -11,25 +11,37 @@ import { sign } from "../signs.js";
 import { ago } from "../times.js";
 
 export function brokers(page) {
-  const all = new Pane((signal) => ask("brokers", { cluster: page.params.cluster }, signal), (answer) => [
-    Object.entries(answer.unreachable).map(([cluster, why]) =>
-      h("p", { class: "notice state-missing" }, sign("missing", 18), h("span", {}, name(cluster), ": ", words(why))),
-    ),
-    card(
-      "Brokers",
-      h("span", { class: "soft" }, count(answer.brokers.length)),
-      answer.brokers.length > 0
-        ? table(page, { label: "Brokers", rows: answer.brokers, columns: BROKERS })
-        : empty("pending", "No broker is known"),
-    ),
-    card(
-      "Consumers",
-      h("span", { class: "soft" }, count(answer.consumers.length)),
-      answer.consumers.length > 0
-        ? table(page, { label: "Consumers", rows: answer.consumers, columns: CONSUMERS })
-        : empty("pending", "No consumer is known", "Loaders and groups appear once they have said how far they have read."),
-    ),
-  ]);
+  const all = new Pane(
+    (signal) => ask("brokers", { cluster: page.params.cluster }, signal),
+    (answer) => [
+      Object.entries(answer.unreachable).map(([cluster, why]) =>
+        h(
+          "p",
+          { class: "notice state-missing" },
+          sign("missing", 18),
+          h("span", {}, name(cluster), ": ", words(why)),
+        ),
+      ),
+      card(
+        "Brokers",
+        h("span", { class: "soft" }, count(answer.brokers.length)),
+        answer.brokers.length > 0
+          ? table(page, { label: "Brokers", rows: answer.brokers, columns: BROKERS })
+          : empty("pending", "No broker is known"),
+      ),
+      card(
+        "Consumers",
+        h("span", { class: "soft" }, count(answer.consumers.length)),
+        answer.consumers.length > 0
+          ? table(page, { label: "Consumers", rows: answer.consumers, columns: CONSUMERS })
+          : empty(
+              "pending",
+              "No consumer is known",
+              "Loaders and groups appear once they have said how far they have read.",
+            ),
+      ),
+    ],
+  );
   all.node.classList.add("stack");
   return {
     title: "Brokers",
@@ -43,20 +55,51 @@ const BROKERS = [
   {
     title: "Broker",
     class: "lead wide",
-    cell: (row) => [name(`${row.id}`), " ", row.controller ? h("span", { class: "tag" }, "controller") : null, h("span", { class: "under" }, name(row.address, { class: "mono" }))],
+    cell: (row) => [
+      name(`${row.id}`),
+      " ",
+      row.controller ? h("span", { class: "tag" }, "controller") : null,
+      h("span", { class: "under" }, name(row.address, { class: "mono" })),
+    ],
   },
   { title: "Cluster", cell: (row) => name(row.cluster, { class: "" }) },
-  { title: "Rack", cell: (row) => (row.rack ? name(row.rack, { class: "" }) : h("span", { class: "soft" }, "–")) },
+  {
+    title: "Rack",
+    cell: (row) => (row.rack ? name(row.rack, { class: "" }) : h("span", { class: "soft" }, "–")),
+  },
   { title: "Leads", class: "number", cell: (row) => count(row.leads) },
   { title: "Partitions", class: "number", cell: (row) => count(row.partitions) },
-  { title: "Last counted", class: "tight", cell: (row) => (row.counted > 0 ? ago(row.counted) : h("span", { class: "soft" }, "keeps no ledger")) },
+  {
+    title: "Last counted",
+    class: "tight",
+    cell: (row) =>
+      row.counted > 0 ? ago(row.counted) : h("span", { class: "soft" }, "keeps no ledger"),
+  },
 ];
 
 const CONSUMERS = [
   { title: "Consumer", class: "lead wide", cell: (row) => name(row.consumer) },
-  { title: "Topic", class: "wide", cell: (row) => h("a", { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true }, name(row.topic)) },
+  {
+    title: "Topic",
+    class: "wide",
+    cell: (row) =>
+      h(
+        "a",
+        { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true },
+        name(row.topic),
+      ),
+  },
   { title: "Cluster", cell: (row) => name(row.cluster, { class: "" }) },
   { title: "Partitions", class: "number", cell: (row) => count(row.partitions) },
-  { title: "Behind", class: "number", cell: (row) => h("span", { title: count(row.lag), class: row.lag === 0 ? "zero" : null }, row.lag < 1e6 ? count(row.lag) : short(row.lag)) },
+  {
+    title: "Behind",
+    class: "number",
+    cell: (row) =>
+      h(
+        "span",
+        { title: count(row.lag), class: row.lag === 0 ? "zero" : null },
+        row.lag < 1e6 ? count(row.lag) : short(row.lag),
+      ),
+  },
   { title: "Last read", class: "tight", cell: (row) => ago(row.read) },
 ];

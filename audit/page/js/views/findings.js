@@ -19,12 +19,23 @@ export function findings(page) {
   const list = new Pane(
     (signal) => {
       const { cluster, topic, host, kind, from, to, accepted: known, page: number } = page.params;
-      return ask("findings", { cluster, topic, host, kind, from, to, accepted: known, page: number, size: SIZE }, signal);
+      return ask(
+        "findings",
+        { cluster, topic, host, kind, from, to, accepted: known, page: number, size: SIZE },
+        signal,
+      );
     },
     (answer) => {
-      if (answer.items.length === 0) return empty("complete", "Nothing found", "No fault is known that is like that.");
+      if (answer.items.length === 0)
+        return empty("complete", "Nothing found", "No fault is known that is like that.");
       return [
-        h("ul", { class: "findings" }, answer.items.map((each, index) => finding(each, { ...whose(answer.topics[index]), named: true }))),
+        h(
+          "ul",
+          { class: "findings" },
+          answer.items.map((each, index) =>
+            finding(each, { ...whose(answer.topics[index]), named: true }),
+          ),
+        ),
         pager(page, answer.page, "finding"),
       ];
     },
@@ -32,13 +43,21 @@ export function findings(page) {
   return {
     title: "Findings",
     nodes: [
-      h("div", { class: "heading" }, h("h1", {}, "Findings"), h("span", { class: "aside" }, "what is missing, duplicated or changed, by name")),
+      h(
+        "div",
+        { class: "heading" },
+        h("h1", {}, "Findings"),
+        h("span", { class: "aside" }, "what is missing, duplicated or changed, by name"),
+      ),
       h("div", { class: "toolbar" }, kinds.node, accepted.node, narrowed),
       h("section", { class: "card", "aria-label": "Findings" }, list.node),
     ],
     update(anew) {
       kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each)]));
-      accepted.show([["false", null, "Not accepted"], ["true", null, "Accepted"]]);
+      accepted.show([
+        ["false", null, "Not accepted"],
+        ["true", null, "Accepted"],
+      ]);
       narrowed.replaceChildren(...narrowing(page));
       list.refresh(anew);
     },
@@ -56,7 +75,12 @@ function whose(text) {
 function narrowing(page) {
   const { topic, host, from, to } = page.params;
   const chip = (text, patch) =>
-    h("button", { type: "button", class: "chip", "aria-pressed": "true", onclick: () => page.change(patch) }, text, " ×");
+    h(
+      "button",
+      { type: "button", class: "chip", "aria-pressed": "true", onclick: () => page.change(patch) },
+      text,
+      " ×",
+    );
   return [
     topic ? chip(plain(topic), { topic: null, cluster: null }) : null,
     host ? chip(plain(host), { host: null }) : null,

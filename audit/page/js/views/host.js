@@ -20,15 +20,35 @@ export function host(page) {
   const search = searchBox(page, "Search files");
   let brought = source === undefined;
   const files = new Pane(
-    (signal) => ask("sources", { cluster, topic, host: hostName, search: page.params.search, page: page.params.page, size: FILES }, signal),
+    (signal) =>
+      ask(
+        "sources",
+        {
+          cluster,
+          topic,
+          host: hostName,
+          search: page.params.search,
+          page: page.params.page,
+          size: FILES,
+        },
+        signal,
+      ),
     (answer) => {
       if (answer.items.length === 0) {
         return page.params.search
           ? empty("unknown", "No file is like that")
-          : empty("pending", "No file is known", "An agent names its files when it ships them, and those at fault are kept.");
+          : empty(
+              "pending",
+              "No file is known",
+              "An agent names its files when it ships them, and those at fault are kept.",
+            );
       }
       return [
-        h("ul", { class: "files" }, answer.items.map((row) => file(row, row.source === source))),
+        h(
+          "ul",
+          { class: "files" },
+          answer.items.map((row) => file(row, row.source === source)),
+        ),
         legend(),
         pager(page, answer.page, "file"),
       ];
@@ -42,9 +62,21 @@ export function host(page) {
       return card(
         "Findings",
         null,
-        h("ul", { class: "findings" }, answer.items.map((each) => finding({ ...each, host: "" }, { cluster, topic }))),
+        h(
+          "ul",
+          { class: "findings" },
+          answer.items.map((each) => finding({ ...each, host: "" }, { cluster, topic })),
+        ),
         answer.page.total > answer.items.length
-          ? h("p", { class: "list-foot" }, h("a", { href: link("findings", { cluster, topic, host: hostName }) }, `All ${answer.page.total} findings ›`))
+          ? h(
+              "p",
+              { class: "list-foot" },
+              h(
+                "a",
+                { href: link("findings", { cluster, topic, host: hostName }) },
+                `All ${answer.page.total} findings ›`,
+              ),
+            )
           : null,
       );
     },
@@ -52,7 +84,8 @@ export function host(page) {
   );
   return {
     title: hostName ?? "",
-    stays: (params) => ["cluster", "topic", "host", "source"].every((each) => params[each] === page.params[each]),
+    stays: (params) =>
+      ["cluster", "topic", "host", "source"].every((each) => params[each] === page.params[each]),
     nodes: [
       h(
         "div",
@@ -93,6 +126,13 @@ function stateOf(findings) {
 }
 
 function legend() {
-  const sample = (kind, text) => h("span", {}, h("i", { class: kind, "aria-hidden": "true" }), text);
-  return h("div", { class: "range-legend" }, sample("landed", "landed"), sample("shipped", "shipped, not landed yet"), sample("absent", "missing"));
+  const sample = (kind, text) =>
+    h("span", {}, h("i", { class: kind, "aria-hidden": "true" }), text);
+  return h(
+    "div",
+    { class: "range-legend" },
+    sample("landed", "landed"),
+    sample("shipped", "shipped, not landed yet"),
+    sample("absent", "missing"),
+  );
 }

@@ -28,13 +28,30 @@ export function loads(page) {
   const list = new Pane(
     (signal) => {
       const { cluster, topic: chosen, destination: root, page: number } = page.params;
-      return ask("loads", { cluster, topic: chosen, destination: root, page: number, size: SIZE }, signal);
+      return ask(
+        "loads",
+        { cluster, topic: chosen, destination: root, page: number, size: SIZE },
+        signal,
+      );
     },
     (answer) => {
       destination.show(answer.destinations);
-      replace(hours, answer.hours.length > 0 ? card("Hours", null, h("div", { class: "card-body" }, hourGrid(answer.hours))) : null);
-      if (answer.items.length === 0) return empty("pending", "Nothing was loaded yet", "The loader writes to the ledger what each of its runs committed.");
-      return [table(page, { label: "Runs", rows: answer.items, columns: COLUMNS }), pager(page, answer.page, "load")];
+      replace(
+        hours,
+        answer.hours.length > 0
+          ? card("Hours", null, h("div", { class: "card-body" }, hourGrid(answer.hours)))
+          : null,
+      );
+      if (answer.items.length === 0)
+        return empty(
+          "pending",
+          "Nothing was loaded yet",
+          "The loader writes to the ledger what each of its runs committed.",
+        );
+      return [
+        table(page, { label: "Runs", rows: answer.items, columns: COLUMNS }),
+        pager(page, answer.page, "load"),
+      ];
     },
     { bones: 8 },
   );
@@ -49,7 +66,12 @@ export function loads(page) {
   return {
     title: "Loads",
     nodes: [
-      h("div", { class: "heading" }, h("h1", {}, "Loads"), h("span", { class: "aside" }, "what each run of the loader committed")),
+      h(
+        "div",
+        { class: "heading" },
+        h("h1", {}, "Loads"),
+        h("span", { class: "aside" }, "what each run of the loader committed"),
+      ),
       h("div", { class: "toolbar" }, topic, destination.node),
       hours,
       h("section", { class: "card", "aria-label": "Runs" }, list.node),
@@ -70,7 +92,8 @@ function showTopics(select, items, params) {
   if (document.activeElement === select) return;
   const chosen = params.topic ? JSON.stringify([params.cluster ?? "", params.topic]) : "";
   const pairs = items.map((row) => [row.cluster, row.topic]);
-  if (chosen && !pairs.some((each) => JSON.stringify(each) === chosen)) pairs.push(JSON.parse(chosen));
+  if (chosen && !pairs.some((each) => JSON.stringify(each) === chosen))
+    pairs.push(JSON.parse(chosen));
   replace(
     select,
     h("option", { value: "" }, "All topics"),
@@ -85,9 +108,21 @@ const COLUMNS = [
   {
     title: "Topic",
     class: "lead",
-    cell: (row) => h("a", { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true }, name(row.topic)),
+    cell: (row) =>
+      h(
+        "a",
+        { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true },
+        name(row.topic),
+      ),
   },
-  { title: "Destination", class: "wide", cell: (row) => [name(row.destination, { class: "mono" }), row.rebuilt ? h("span", { class: "tag" }, "rebuilt") : null] },
+  {
+    title: "Destination",
+    class: "wide",
+    cell: (row) => [
+      name(row.destination, { class: "mono" }),
+      row.rebuilt ? h("span", { class: "tag" }, "rebuilt") : null,
+    ],
+  },
   { title: "Rows", class: "number", cell: (row) => count(row.rows) },
   { title: "Read", class: "number", cell: (row) => bytes(row.bytes) },
   { title: "Partitions", class: "number minor", cell: (row) => count(row.partitions) },

@@ -22,18 +22,28 @@ export function overview(page) {
   const several = () => cluster.node.options.length > 2;
   const load = (signal) => {
     const { cluster: chosen, search: text, state, sort, page: number } = page.params;
-    return ask("topics", { cluster: chosen, search: text, state, sort, page: number, size: SIZE }, signal);
+    return ask(
+      "topics",
+      { cluster: chosen, search: text, state, sort, page: number, size: SIZE },
+      signal,
+    );
   };
-  const list = new Pane(load, (answer) => {
-    replace(verdict, sentence(answer.by_state));
-    states.show(STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]));
-    cluster.show(answer.clusters);
-    if (answer.items.length === 0) return nothing(page.params, answer);
-    return [
-      table(page, { label: "Topics", rows: answer.items, columns: columns(several()) }),
-      pager(page, answer.page, "topic"),
-    ];
-  }, { bones: 10 });
+  const list = new Pane(
+    load,
+    (answer) => {
+      replace(verdict, sentence(answer.by_state));
+      states.show(
+        STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]),
+      );
+      cluster.show(answer.clusters);
+      if (answer.items.length === 0) return nothing(page.params, answer);
+      return [
+        table(page, { label: "Topics", rows: answer.items, columns: columns(several()) }),
+        pager(page, answer.page, "topic"),
+      ];
+    },
+    { bones: 10 },
+  );
   return {
     title: "Topics",
     nodes: [
@@ -54,13 +64,26 @@ function sentence(byState) {
   const all = STATES.reduce((sum, each) => sum + of(each), 0);
   const faults = ["changed", "duplicated", "missing"].filter((each) => of(each) > 0);
   const topics = counted(all, "topic");
-  if (all === 0) return said("pending", "No topics yet", "They appear as soon as an agent, a broker or the loader speaks of them.");
+  if (all === 0)
+    return said(
+      "pending",
+      "No topics yet",
+      "They appear as soon as an agent, a broker or the loader speaks of them.",
+    );
   if (faults.length > 0) {
     const parts = faults.map((each) => `${count(of(each))} ${WORDS[each].toLowerCase()}`);
-    return said(faults[0], "Not every line is accounted for", `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`);
+    return said(
+      faults[0],
+      "Not every line is accounted for",
+      `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`,
+    );
   }
   if (of("pending") > 0) {
-    return said("pending", "Nothing is missing so far", `${count(of("complete"))} of ${topics} complete, ${count(of("pending"))} still waiting for somebody.`);
+    return said(
+      "pending",
+      "Nothing is missing so far",
+      `${count(of("complete"))} of ${topics} complete, ${count(of("pending"))} still waiting for somebody.`,
+    );
   }
   return said("complete", "Every line is accounted for", `${topics}, and all of it adds up.`);
 }
@@ -73,32 +96,75 @@ function nothing(params, answer) {
   if (params.search || params.state || params.cluster || answer.page.page > 1) {
     return empty("unknown", "No topic is like that", "Search for something else, or for less.");
   }
-  return empty("pending", "Nothing here yet", "The audit has read no entry of the ledger that names a topic.");
+  return empty(
+    "pending",
+    "Nothing here yet",
+    "The audit has read no entry of the ledger that names a topic.",
+  );
 }
 
 function columns(several) {
   return [
-    { title: "Verdict", sort: "state", class: "tight judged", cell: (row) => stateBadge(row.state) },
+    {
+      title: "Verdict",
+      sort: "state",
+      class: "tight judged",
+      cell: (row) => stateBadge(row.state),
+    },
     {
       title: "Topic",
       sort: "topic",
       class: "lead",
       cell: (row) => [
-        h("a", { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true, "data-focus": `topic-${row.cluster}/${row.topic}` }, name(row.topic)),
+        h(
+          "a",
+          {
+            href: link("topic", { cluster: row.cluster, topic: row.topic }),
+            "data-row": true,
+            "data-focus": `topic-${row.cluster}/${row.topic}`,
+          },
+          name(row.topic),
+        ),
         several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
       ],
     },
-    { title: "Last 24 hours", class: "wide", cell: (row) => sparkline(row.counts, row.states, row.from_hour) },
-    { title: "Events", sort: "events", class: "number", cell: (row) => h("span", { title: count(row.events) }, row.events < 1e6 ? count(row.events) : short(row.events)) },
+    {
+      title: "Last 24 hours",
+      class: "wide",
+      cell: (row) => sparkline(row.counts, row.states, row.from_hour),
+    },
+    {
+      title: "Events",
+      sort: "events",
+      class: "number",
+      cell: (row) =>
+        h(
+          "span",
+          { title: count(row.events) },
+          row.events < 1e6 ? count(row.events) : short(row.events),
+        ),
+    },
     { title: "Missing", sort: "missing", class: "number", cell: (row) => notable(row.missing) },
     { title: "Extra", sort: "excess", class: "number", cell: (row) => notable(row.excess, "more") },
     {
       title: "Agents",
       sort: "agents",
       class: "number minor",
-      cell: (row) => [count(row.agents), row.agents_behind > 0 ? h("span", { class: "under" }, `${count(row.agents_behind)} behind`) : null],
+      cell: (row) => [
+        count(row.agents),
+        row.agents_behind > 0
+          ? h("span", { class: "under" }, `${count(row.agents_behind)} behind`)
+          : null,
+      ],
     },
     { title: "Last event", class: "tight minor", cell: (row) => ago(row.last_event) },
-    { title: "Waits for", class: "wide", cell: (row) => (row.waits ? h("span", { class: "waits" }, words(row.waits)) : h("span", { class: "zero none" }, "–")) },
+    {
+      title: "Waits for",
+      class: "wide",
+      cell: (row) =>
+        row.waits
+          ? h("span", { class: "waits" }, words(row.waits))
+          : h("span", { class: "zero none" }, "–"),
+    },
   ];
 }

@@ -46,7 +46,18 @@ export function topic(page) {
   );
   const search = searchBox(page, "Search hosts");
   const hosts = new Pane(
-    (signal) => ask("hosts", { cluster, topic: topicName, search: page.params.search, page: page.params.page, size: HOSTS }, signal),
+    (signal) =>
+      ask(
+        "hosts",
+        {
+          cluster,
+          topic: topicName,
+          search: page.params.search,
+          page: page.params.page,
+          size: HOSTS,
+        },
+        signal,
+      ),
     (answer) => hostTable(page, answer),
   );
   const hostCard = card("Hosts", search.node, hosts.node);
@@ -91,8 +102,16 @@ function about(answer) {
   const former = answer.former_ids.length;
   return [
     answer.cluster ? ["cluster ", name(answer.cluster, { class: "" })] : null,
-    answer.topic_id ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" })) : null,
-    former > 0 ? h("span", { title: answer.former_ids.map(plain).join(", ") }, ` · was deleted ${former === 1 ? "once" : `${count(former)} times`} before`) : null,
+    answer.topic_id
+      ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
+      : null,
+    former > 0
+      ? h(
+          "span",
+          { title: answer.former_ids.map(plain).join(", ") },
+          ` · was deleted ${former === 1 ? "once" : `${count(former)} times`} before`,
+        )
+      : null,
   ];
 }
 
@@ -102,28 +121,50 @@ function cards(answer, heat, chart, params) {
     card(
       "Windows by tier",
       null,
-      h("div", { class: "card-body" }, nothing ? empty("pending", "Nothing happened in this time") : [heat.node, legend()]),
+      h(
+        "div",
+        { class: "card-body" },
+        nothing ? empty("pending", "Nothing happened in this time") : [heat.node, legend()],
+      ),
     ),
     faults(answer, params),
     answer.waits.length > 0 ? waits(answer) : null,
-    card("Where every line went", null, h("div", { class: "card-body" }, lines(answer.flow), passage(answer))),
+    card(
+      "Where every line went",
+      null,
+      h("div", { class: "card-body" }, lines(answer.flow), passage(answer)),
+    ),
     nothing
       ? null
       : h(
           "div",
           { class: "columns" },
           card("Events over time", null, h("div", { class: "card-body" }, chart.node)),
-          card("Delay after the event", null, h("div", { class: "card-body" }, delays(answer.tiers))),
+          card(
+            "Delay after the event",
+            null,
+            h("div", { class: "card-body" }, delays(answer.tiers)),
+          ),
         ),
   ];
 }
 
 function legend() {
-  const cell = (looks, letter = "") => h("span", { class: `cell ${looks}`, "aria-hidden": "true" }, letter);
+  const cell = (looks, letter = "") =>
+    h("span", { class: `cell ${looks}`, "aria-hidden": "true" }, letter);
   return h(
     "ul",
     { class: "legend" },
-    h("li", {}, h("span", { class: "scale" }, [1, 2, 3, 4, 5].map((each) => cell(`much-${each}`))), "few to many events"),
+    h(
+      "li",
+      {},
+      h(
+        "span",
+        { class: "scale" },
+        [1, 2, 3, 4, 5].map((each) => cell(`much-${each}`)),
+      ),
+      "few to many events",
+    ),
     h("li", {}, cell("state-pending", "·"), "not there yet"),
     h("li", {}, cell("state-missing", "−"), "missing"),
     h("li", {}, cell("state-duplicated", "+"), "more than once"),
@@ -138,12 +179,27 @@ function faults(answer, params) {
   return card(
     "Findings",
     h("span", { class: "soft" }, counted(answer.findings_total, "finding")),
-    h("ul", { class: "findings" }, answer.findings.map((each) => finding(each, { cluster, topic: topicName }))),
+    h(
+      "ul",
+      { class: "findings" },
+      answer.findings.map((each) => finding(each, { cluster, topic: topicName })),
+    ),
     more > 0
       ? h(
           "p",
           { class: "list-foot" },
-          h("a", { href: link("findings", { cluster, topic: topicName, from: answer.from_time, to: answer.to_time }) }, `All ${counted(answer.findings_total, "finding")} ›`),
+          h(
+            "a",
+            {
+              href: link("findings", {
+                cluster,
+                topic: topicName,
+                from: answer.from_time,
+                to: answer.to_time,
+              }),
+            },
+            `All ${counted(answer.findings_total, "finding")} ›`,
+          ),
         )
       : null,
   );
@@ -175,7 +231,11 @@ function hostTable(page, answer) {
   if (answer.items.length === 0) {
     return page.params.search
       ? empty("unknown", "No host is like that")
-      : empty("pending", "No host is known", "Agents name themselves when they ship to this topic.");
+      : empty(
+          "pending",
+          "No host is known",
+          "Agents name themselves when they ship to this topic.",
+        );
   }
   return [
     table(page, {
@@ -186,13 +246,29 @@ function hostTable(page, answer) {
         {
           title: "Host",
           class: "lead",
-          cell: (row) => h("a", { href: link("host", { cluster, topic: topicName, host: row.host }), "data-row": true, "data-focus": `host-${row.host}` }, name(row.host)),
+          cell: (row) =>
+            h(
+              "a",
+              {
+                href: link("host", { cluster, topic: topicName, host: row.host }),
+                "data-row": true,
+                "data-focus": `host-${row.host}`,
+              },
+              name(row.host),
+            ),
         },
         { title: "Files", class: "number minor", cell: (row) => count(row.files) },
         { title: "Shipped", class: "number", cell: (row) => count(row.shipped) },
         { title: "Landed", class: "number", cell: (row) => count(row.landed) },
         { title: "Missing", class: "number", cell: (row) => notable(row.missing) },
-        { title: "Lost", class: "number", cell: (row) => (row.lost_bytes > 0 ? h("span", { class: "bad" }, bytes(row.lost_bytes)) : h("span", { class: "zero" }, "0")) },
+        {
+          title: "Lost",
+          class: "number",
+          cell: (row) =>
+            row.lost_bytes > 0
+              ? h("span", { class: "bad" }, bytes(row.lost_bytes))
+              : h("span", { class: "zero" }, "0"),
+        },
         { title: "Filtered", class: "number minor", cell: (row) => count(row.filtered) },
         { title: "Dead", class: "number minor", cell: (row) => count(row.dead) },
         { title: "Last", class: "tight minor", cell: (row) => ago(row.last) },

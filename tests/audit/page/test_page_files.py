@@ -1,0 +1,125 @@
+"""What holds for the files of the page without a browser: nothing from elsewhere, no HTML made of
+text, nothing that nobody loads, colours that can be read."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PAGE: Final = Path(__file__).resolve().parents[3] / "audit" / "page"
+SCRIPTS: Final = sorted((PAGE / "js").rglob("*.js"))
+STYLES: Final = sorted((PAGE / "css").glob("*.css"))
+OWN: Final = [PAGE / "index.html", *SCRIPTS, *STYLES]
+MOST_LINES: Final = 400
+STATES: Final = ("complete", "pending", "missing", "duplicated", "changed", "unknown")
+READABLE: Final = 4.5  # WCAG 2, level AA
+
+FORBIDDEN: Final = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser"
+    r"|createContextualFragment|srcdoc|javascript:"
+)
+ELSEWHERE: Final = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[\w.-]+\.\w+/")
+IMPORT: Final = re.compile(r'^import (?:\{([^}]*)\}|(\w+)) from "([^"]+)";$', re.MULTILINE)
+EXPORT: Final = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+def test_nothing_from_elsewhere_and_no_html_of_text(path: Path) -> None:
+    text = path.read_text()
+    assert FORBIDDEN.findall(text) == []
+    assert ELSEWHERE.findall(text) == []
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_the_document_keeps_to_the_policy() -> None:
+    """`default-src 'self'` allows no script, style or listener within the document."""
+    text = (PAGE / "index.html").read_text()
+    assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*src=)", text) == []
+    for path in re.findall(r'(?:href|src)="static/([^"]+)"', text):
+        assert (PAGE / path).is_file(), path
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_what_is_imported_is_exported_and_used(path: Path) -> None:
+    text = path.read_text()
+    rest = IMPORT.sub("", text)
+    for names, default, source in IMPORT.findall(text):
+        exported = (path.parent / source).resolve().read_text()
+        for name in [each.strip() for each in names.split(",") if each.strip()]:
+            assert name in EXPORT.findall(exported), f"{name} of {source}"
+            assert re.search(rf"\b{name}\b", rest), f"{name} is imported for nothing"
+        if default:
+            assert f"export {{ {default} as default }}" in exported
+
+
+def test_everything_is_loaded() -> None:
+    index = (PAGE / "index.html").read_text()
+    loaded = {PAGE / each for each in re.findall(r'"static/((?:js|css)/[^"]+)"', index)}
+    waiting = [each for each in loaded if each.suffix == ".js"]
+    while waiting:
+        path = waiting.pop()
+        for *_, source in IMPORT.findall(path.read_text()):
+            found = (path.parent / source).resolve()
+            if found not in loaded:
+                loaded.add(found)
+                waiting.append(found)
+    assert set(SCRIPTS) | set(STYLES) <= loaded
+
+
+def test_what_is_exported_is_imported() -> None:
+    imported = {
+        (name.strip(), (path.parent / source).resolve())
+        for path in SCRIPTS
+        for names, _, source in IMPORT.findall(path.read_text())
+        for name in names.split(",")
+    }
+    exported = {(name, path) for path in SCRIPTS for name in EXPORT.findall(path.read_text())}
+    assert exported - imported == set()
+
+
+def test_the_chart_library_has_its_licence() -> None:
+    folder = PAGE / "vendor" / "uplot"
+    assert "Leon Sorokin" in (folder / "LICENSE").read_text()
+    assert "uPlot.js" in (folder / "uPlot.esm.js").read_text()[:300]
+
+
+def _colours() -> dict[str, tuple[str, str]]:
+    """In light, in dark."""
+    text = (PAGE / "css" / "colours.css").read_text()
+    found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", text)
+    return {name: (light, dark) for name, light, dark in found}
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+TEXTS: Final = [
+    *(
+        (text, ground)
+        for text in ("ink", "soft", "accent")
+        for ground in ("ground", "surface", "raised")
+    ),
+    ("soft", "sunken"),
+    ("ink", "accent-tint"),
+    ("on-accent", "accent"),
+    *((f"{each}-ink", f"{each}-tint") for each in STATES),
+    *((f"{each}-ink", "surface") for each in STATES),
+]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(("text", "ground"), TEXTS)
+def test_text_can_be_read(text: str, ground: str, theme: int) -> None:
+    colours = _colours()
+    assert _contrast(colours[text][theme], colours[ground][theme]) >= READABLE
