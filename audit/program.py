@@ -77,11 +77,6 @@ def _work(service: Service, told: threading.Event) -> None:
             service.standing.begin_anew(
                 f"The database was damaged ({error}) and is built anew from the ledger"
             )
-        except NotImplementedError:  # until the store is there
-            service.standing.read_since = 1
-            for name in service.standing.clusters:
-                service.standing.note(name, as_of=1)
-            told.wait()
         except StoreError as error:
             log.error("database cannot be used, trying again error=%r", str(error))
             service.standing.begin_anew(f"The database cannot be used: {error}")

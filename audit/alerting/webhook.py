@@ -103,7 +103,10 @@ def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S
     kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
     if host is None or parts.scheme not in kinds:
         raise NotTold("the webhook is no http:// or https:// URL")
-    connection = kinds[parts.scheme](host, port, timeout=patience)
+    try:
+        connection = kinds[parts.scheme](host, port, timeout=patience)
+    except http.client.InvalidURL:
+        raise NotTold("the webhook is no URL") from None
     target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
     began = time.monotonic()
     try:

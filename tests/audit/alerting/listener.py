@@ -1,0 +1,64 @@
+"""Somebody who takes what a webhook is told: a real HTTP server, which can be told to refuse."""
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+
+class Listener:
+    """`with Listener() as listener`: its `url`, and the `posts` that it took."""
+
+    def __init__(self) -> None:
+        self.posts: list[dict[str, Any]] = []
+        self.refused = 0
+        self.status = 200
+        self.before: Callable[[], object] = lambda: None  # called before an answer
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook?key=secret"
+
+    @property
+    def said(self) -> list[tuple[str, str, str]]:
+        """Status, kind, and topic or host of all that it was told."""
+        return [
+            (each["status"], each["kind"], each["topic"] or each["host"])
+            for post in self.posts
+            for each in post["alerts"]
+        ]
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                listener.before()
+                if listener.status == 200:
+                    listener.posts.append({"target": self.path, **json.loads(body)})
+                else:
+                    listener.refused += 1
+                self.send_response(listener.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,106 @@
+"""Telling somebody who listens, does not listen, or takes his time."""
+
+import socket
+
+import pytest
+
+from audit.alerting.messages import Message
+from audit.alerting.webhook import NotTold, Webhook, post
+from tests.audit.alerting.listener import Listener
+from tests.server_process import free_ports, wait_until
+
+MESSAGE = Message(
+    id="1",
+    status="raised",
+    kind="missing",
+    cluster="east",
+    topic="<b>",
+    host="",
+    words="w",
+    raised=5,
+)
+
+
+def test_what_is_offered_is_told_once() -> None:
+    with Listener() as listener:
+        webhook = Webhook(listener.url)
+        webhook.start()
+        assert webhook.offer([MESSAGE])
+        wait_until(lambda: bool(listener.posts), within=10, what="told")
+        wait_until(lambda: webhook.taken == 1, within=10, what="known to be told")
+        assert not webhook.offer([MESSAGE])  # first it is asked what was sent
+        assert webhook.sent() == [MESSAGE]
+        assert webhook.sent() == ()
+        webhook.stop()
+    (said,) = listener.posts
+    assert said == {
+        "target": "/hook?key=secret",
+        "version": 1,
+        "program": "penstock audit",
+        "alerts": [
+            {
+                "id": "1",
+                "status": "raised",
+                "kind": "missing",
+                "cluster": "east",
+                "topic": "<b>",
+                "host": "",
+                "words": "w",
+                "raised": 5,
+                "resolved": -1,
+            }
+        ],
+    }
+
+
+def test_who_does_not_take_it_is_told_again() -> None:
+    with Listener() as listener:
+        listener.status = 503
+        webhook = Webhook(listener.url)
+        webhook.start()
+        webhook.offer([MESSAGE])
+        wait_until(lambda: webhook.failed == 1, within=10, what="refused")
+        assert webhook.sent() == ()
+        listener.status = 200
+        wait_until(lambda: bool(webhook.sent()), within=10, what="told")
+        webhook.stop()
+    assert listener.said == [("raised", "missing", "<b>")]
+
+
+def test_stopping_does_not_wait_for_anybody() -> None:
+    (port,) = free_ports(1)
+    webhook = Webhook(f"http://127.0.0.1:{port}/")
+    webhook.start()
+    webhook.offer([MESSAGE])
+    wait_until(lambda: webhook.failed == 1, within=10, what="nobody there")
+    webhook.stop()
+    assert webhook.sent() == ()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://host/", "http://", "http://[", "http://host:99999/", "http://h ost/\r\nX: y"]
+)
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(NotTold):
+        post(url, [MESSAGE], patience=1)
+
+
+def test_the_url_is_not_said() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(NotTold) as error:
+        post(f"http://127.0.0.1:{port}/hook?key=secret", [MESSAGE])
+    assert "secret" not in str(error.value)
+
+
+def test_who_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(NotTold, match=r"timed out|Timeout"):
+            post(url, [MESSAGE], patience=0.2)
+
+
+def test_a_redirection_is_not_followed() -> None:
+    with Listener() as listener:
+        listener.status = 302
+        with pytest.raises(NotTold, match="302"):
+            post(listener.url, [MESSAGE])

@@ -1,0 +1,84 @@
+"""Windows taken together, and delays."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.http.sums import added, cells, flow, percentile
+from audit.picture import Sums
+from audit.store.rows import FlowRow
+from audit.verdicts import State, WindowVerdict, worst
+
+MINUTE = 60_000
+NUMBERS = st.integers(0, 1_000)
+SUMS = st.builds(Sums, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+
+
+@st.composite
+def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
+    starts = draw(st.sets(st.integers(0, 500), max_size=30))
+    return [
+        WindowVerdict(
+            start=start * MINUTE,
+            length=MINUTE,
+            state=draw(st.sampled_from(State)),
+            sums=[draw(SUMS), draw(SUMS)],
+            missing=draw(NUMBERS),
+            lost=draw(st.integers(-1, 5)),
+            waits=draw(st.lists(st.sampled_from(["agent", "hdfs"]), unique=True)),
+        )
+        for start in sorted(starts)
+    ]
+
+
+@given(verdicts(), st.integers(1, 60))
+def test_cells_have_all_that_windows_have(windows: list[WindowVerdict], minutes: int) -> None:
+    step = minutes * MINUTE
+    found = cells(windows, step)
+    assert [each.start for each in found] == sorted({e.start // step * step for e in windows})
+    assert added(each.sums[1] for each in found) == added(each.sums[1] for each in windows)
+    assert sum(each.missing for each in found) == sum(each.missing for each in windows)
+    assert worst([e.state for e in found]) == worst([e.state for e in windows])
+    assert any(e.lost < 0 for e in found) == any(e.lost < 0 for e in windows)
+    assert {w for e in found for w in e.waits} == {w for e in windows for w in e.waits}
+
+
+@given(verdicts())
+def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> None:
+    assert cells(windows, MINUTE) == windows
+
+
+def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
+    hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[Sums()])
+    assert cells([hour], MINUTE) == [hour]
+
+
+def test_no_delays_are_known() -> None:
+    assert percentile((), 0.5) == percentile((0, 0), 0.5) == -1
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1), st.sampled_from([0.5, 0.95, 0.99, 1.0]))
+def test_delays_are_bounded_from_above(delays: list[int], share: float) -> None:
+    """As many as are said to are below the bound, and it is less than twice too high."""
+    counts = [0] * 22
+    for each in delays:
+        counts[each.bit_length()] += 1
+    bound = percentile(counts, share)
+    assert sum(each < bound for each in delays) >= len(delays) * share
+    below = sum(each < bound // 2 for each in delays)
+    assert below < len(delays) * share or bound == 1
+
+
+def test_what_was_read_is_what_became_of_it() -> None:
+    said = flow(FlowRow(shipped=10, filtered=3, dead=2, lost=1, lost_bytes=90, events=9))
+    assert (said.read, said.lost, said.events) == (16, 1, 9)
+
+
+def test_a_loss_of_nobody_knows_how_much_makes_the_sum_unknown() -> None:
+    said = flow(FlowRow(shipped=10, lost=1, lost_unknown=1, lost_bytes=90))
+    assert (said.read, said.lost, said.lost_bytes) == (-1, -1, 90)
+
+
+def test_they_can_be_sent() -> None:
+    (cell,) = cells([WindowVerdict(start=0, length=MINUTE, state=State.COMPLETE, sums=[])], MINUTE)
+    assert msgspec.json.decode(msgspec.json.encode(cell), type=WindowVerdict) == cell

@@ -1,0 +1,105 @@
+"""A verdict, hour by hour."""
+
+from audit.figures import figures_of
+from audit.judged_hours import HOUR, by_hour
+from audit.picture import Sums, Tier, TierKind, TopicKey
+from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, WindowVerdict
+
+KEY = TopicKey("east", "clicks", "id")
+TIERS = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]
+
+
+def window(
+    start: int,
+    state: State = State.COMPLETE,
+    *,
+    events: tuple[int, int] = (5, 5),
+    missing: int = 0,
+    accepted: bool = False,
+    waits: tuple[str, ...] = (),
+) -> WindowVerdict:
+    return WindowVerdict(
+        start=start,
+        length=60_000,
+        state=state,
+        sums=[Sums(events=each) for each in events],
+        missing=missing,
+        accepted=accepted,
+        waits=list(waits),
+    )
+
+
+def verdict(windows: list[WindowVerdict], findings: list[Finding] | None = None) -> TopicVerdict:
+    return TopicVerdict(
+        key=KEY,
+        from_time=0,
+        to_time=3 * HOUR,
+        tiers=TIERS,
+        state=State.COMPLETE,
+        windows=windows,
+        findings=findings or [],
+        waits=[
+            Wait(on="agent", words="web-3 has said nothing"),
+            Wait(on="hdfs", words="a load is to come"),
+        ],
+    )
+
+
+def finding(kind: Kind, from_time: int, to_time: int, accepted: str = "") -> Finding:
+    return Finding(
+        kind=kind, words=f"{kind} here", from_time=from_time, to_time=to_time, accepted=accepted
+    )
+
+
+def test_each_hour_has_its_own() -> None:
+    missing = window(HOUR, State.MISSING, events=(5, 3), missing=2)
+    waiting = window(2 * HOUR + 60_000, State.PENDING, waits=("agent",))
+    found = by_hour(
+        verdict([window(0), missing, waiting], [finding(Kind.MISSING, HOUR, HOUR + 60_000)]),
+        [0, HOUR, 2 * HOUR],
+    )
+    complete, faulty, pending = found
+    assert (complete.is_open, complete.faults, complete.judged.events) == (False, {}, 5)
+    assert faulty.faults == {State.MISSING: "missing here"}
+    assert (faulty.judged.missing, faulty.judged.findings, faulty.judged.waits) == (2, 1, "")
+    assert faulty.events == {TIERS[0]: 5, TIERS[1]: 3}
+    assert pending.judged.waits == "web-3 has said nothing"
+    assert pending.pending_since == 2 * HOUR + 120_000
+
+
+def test_an_hour_of_nothing_is_complete() -> None:
+    (empty,) = by_hour(verdict([]), [0])
+    assert (empty.judged.state, empty.is_open, empty.faults) == (State.COMPLETE, False, {})
+
+
+def test_what_is_accepted_is_no_fault() -> None:
+    accepted = window(0, missing=2, accepted=True)
+    (found,) = by_hour(verdict([accepted], [finding(Kind.LOST, 0, 1, "known")]), [0])
+    assert (found.judged.missing, found.judged.findings, found.faults) == (0, 0, {})
+
+
+def test_a_fault_without_a_window_counts() -> None:
+    """An extra file in an hour that nobody has anything of."""
+    (found,) = by_hour(verdict([], [finding(Kind.DUPLICATED, 0, HOUR)]), [0])
+    assert found.judged.state == State.DUPLICATED
+    assert found.faults == {State.DUPLICATED: "duplicated here"}
+
+
+def test_a_fault_over_several_hours_is_in_each() -> None:
+    found = by_hour(verdict([], [finding(Kind.UNPROVEN, HOUR - 1, HOUR + 1)]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.findings for each in found] == [1, 1, 0]
+
+
+def test_a_sum_that_nobody_names_is_a_fault() -> None:
+    (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
+    assert found.faults == {State.CHANGED: "the tiers do not agree"}
+
+
+def test_figures_add_hours_up() -> None:
+    windows = [window(0, State.MISSING, missing=2), window(HOUR), window(2 * HOUR, State.PENDING)]
+    hours = by_hour(verdict(windows), [0, HOUR, 2 * HOUR])
+    (figures,) = figures_of(hours, since=HOUR)
+    assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}
+    assert (figures.missing, figures.pending_windows) == (2, 1)
+    assert figures.pending_since == 2 * HOUR + 60_000
+    assert figures.severity == State.MISSING.severity
