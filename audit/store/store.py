@@ -6,20 +6,40 @@ so nothing is flushed more than SQLite does with `synchronous=NORMAL`: after a p
 last chunks are read again.
 """
 
-from collections.abc import Sequence
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import msgspec
 import pyarrow as pa
 
 from audit.config import Inventory
+from audit.store import expiry, folding
+from audit.store.numbers import AllNumbers
+from audit.store.opening import FILE, closed, damage_said, moved_aside, open_for_writing
 from audit.store.reading import Reading
 from audit.store.rows import Alert, JudgedHour, Touched
 from ledger.reading import LedgerPositions
 
+_ALERT = """
+INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
+    told_resolved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 
+
+@dataclass(slots=True)
 class Store:
     """Open in one process only, which the service's lock of the directory sees to."""
+
+    directory: Path
+    window_millis: int
+    retention_millis: int
+    grace_millis: int
+    _connection: sqlite3.Connection
+    _numbers: AllNumbers
 
     @classmethod
     def open(
@@ -31,41 +51,89 @@ class Store:
         grace_millis: int = 60_000,
     ) -> Self:
         """Raises StoreDamaged, StoreError."""
-        raise NotImplementedError
+        connection = open_for_writing(directory)
+        numbers = AllNumbers(connection)
+        return cls(directory, window_millis, retention_millis, grace_millis, connection, numbers)
 
     @staticmethod
     def discard(directory: Path) -> Path | None:
         """Moves a damaged database aside, and says where it is now."""
-        raise NotImplementedError
+        return moved_aside(directory)
 
     def close(self) -> None:
-        raise NotImplementedError
+        self._connection.close()
+        closed(self.directory)
 
     def reading(self) -> Reading:
         """May be used by any threads at once. To be closed by whoever asked for it."""
-        raise NotImplementedError
+        return Reading(self.directory / FILE, self.grace_millis)
 
     def positions(self, cluster: str) -> LedgerPositions:
         """Up to where the cluster's ledger was folded; empty if it never was."""
-        raise NotImplementedError
+        with damage_said(self.directory / FILE):
+            rows = self._connection.execute(
+                "SELECT positions FROM positions WHERE cluster = ? AND length(positions)",
+                (cluster,),
+            ).fetchall()
+        return msgspec.json.decode(rows[0][0], type=LedgerPositions) if rows else LedgerPositions()
 
     def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched:
-        """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing."""
-        raise NotImplementedError
+        """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing.
+        Raises StoreDamaged, StoreError; then nothing of it was folded."""
+        with self._transaction() as connection:
+            touched = folding.fold(connection, self._numbers, cluster, body)
+            connection.execute(
+                "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
+                " ON CONFLICT DO UPDATE SET positions = excluded.positions",
+                (cluster, msgspec.json.encode(positions)),
+            )
+        return touched
 
     def expire(self, now: int) -> int:
         """What is older than is kept goes. Returns how many rows that were."""
-        raise NotImplementedError
+        with self._transaction() as connection:
+            gone = expiry.expire(connection, now, self.retention_millis)
+        self._numbers.forget()
+        with damage_said(self.directory / FILE):
+            self._connection.execute("PRAGMA incremental_vacuum(10000)").fetchall()
+        return gone
 
     def set_inventory(self, hosts: Sequence[Inventory]) -> None:
         """Who is expected to ship, in place of those who were before."""
-        raise NotImplementedError
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM inventory")
+            connection.executemany(
+                "INSERT OR IGNORE INTO inventory VALUES (?, ?)",
+                [(each.host, topic) for each in hosts for topic in each.topics or ("",)],
+            )
 
     def judged(self, hours: Sequence[JudgedHour]) -> None:
         """What was said of these hours, in place of what was said before."""
-        raise NotImplementedError
+        numbers = self._numbers
+        with self._transaction() as connection:
+            rows = []
+            for (cluster, topic, topic_id), *said in hours:
+                (name,) = numbers.topic_names.of([topic], cluster)
+                rows.append((*numbers.topics.of([topic_id], name), *said))
+            connection.executemany(
+                "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+            )
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
         """New ones, and known ones that have changed: kind, cluster, topic, host and when it was
         raised say which one it is."""
-        raise NotImplementedError
+        with self._transaction() as connection:
+            connection.executemany(_ALERT, alerts)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with damage_said(self.directory / FILE):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._numbers.forget()
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise

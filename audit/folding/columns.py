@@ -1,0 +1,261 @@
+"""A chunk's entries, passages, windows and runs as columns of numpy, with what lies above each of
+them by its place. What is out of all proportion is cut to size here: sums cannot overflow. Pure.
+
+Places: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+MOST: Final = 1 << 40  # of anything that is counted, in one statement
+MOST_TIME: Final = 1 << 46  # milliseconds: the year 4199
+MOST_PARTITION: Final = 1 << 20
+_MOST_SUM: Final = 1 << 53
+_HOUR: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of texts, each by its place in `values`."""
+
+    codes: Numbers
+    values: list[str]
+
+    def take(self, rows: Numbers) -> list[str]:
+        return [self.values[code] for code in self.codes[rows].tolist()]
+
+
+def numbers(column: pa.Array) -> Numbers:
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
+def counts(column: pa.Array, most: int = MOST) -> Numbers:
+    """Nothing below zero."""
+    return np.clip(numbers(column), 0, most)
+
+
+def texts(column: pa.Array) -> Texts:
+    found = column.dictionary_encode()
+    values = [
+        each.replace("\0", "\ufffd") if "\0" in each else each
+        for each in found.dictionary.to_pylist()
+    ]
+    return Texts(numbers(found.indices), values)
+
+
+def parents(column: pa.ListArray) -> Numbers:
+    return numbers(pc.list_parent_indices(column))
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What each says of itself."""
+
+    body: pa.StructArray
+    journal: Texts
+    seq: Numbers
+    time: Numbers
+    host: Texts
+    tier: Texts
+    destination: Texts
+    run: Numbers
+    window_millis: Numbers
+
+    @classmethod
+    def of(cls, body: pa.StructArray) -> "Entries":
+        header = body.field("header")
+        return cls(
+            body,
+            texts(header.field("source")),
+            numbers(header.field("seq")),
+            np.clip(numbers(header.field("time")), 0, MOST_TIME),
+            texts(header.field("host")),
+            texts(body.field("tier")),
+            texts(body.field("destination")),
+            np.maximum(numbers(body.field("run")), -1),
+            np.clip(numbers(body.field("window_millis")), 1, 1 << 31),
+        )
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def of_tier(self, tier: str) -> NDArray[np.bool_]:
+        if tier not in self.tier.values:
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(self.tier.codes == self.tier.values.index(tier))
+
+    def window(self) -> Numbers:
+        """That each was written in."""
+        return self.time - self.time % self.window_millis
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """All of the chunk's."""
+
+    entry: Numbers
+    topic: Texts
+    topic_id: Texts
+    partition: Numbers
+    struct: pa.StructArray
+
+    @classmethod
+    def of(cls, entries: Entries) -> "Passages":
+        lists = entries.body.field("passages")
+        flat = lists.flatten()
+        return cls(
+            parents(lists),
+            texts(flat.field("topic")),
+            texts(flat.field("topic_id")),
+            np.clip(numbers(flat.field("partition")), -1, MOST_PARTITION),
+            flat,
+        )
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Stretches of passages, in their order."""
+
+    passage: Numbers
+    first: Numbers
+    count: Numbers
+
+    @classmethod
+    def of(cls, passages: Passages) -> "Offsets":
+        lists = passages.struct.field("offsets")
+        flat = lists.flatten()
+        passage, first = parents(lists), numbers(flat.field("first"))
+        count = counts(flat.field("count"))
+        good = (first >= 0) & (first < _MOST_SUM) & (count > 0) & (passages.partition[passage] >= 0)
+        return cls(passage[good], first[good], count[good])
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Of passages. `start` is where such a window can begin."""
+
+    passage: Numbers
+    start: Numbers
+    length: Numbers
+    events: Numbers
+    bytes: Numbers
+    crc_sum: Numbers
+    late: Numbers
+    duplicates: Numbers
+    dead: Numbers
+
+    @classmethod
+    def of(cls, entries: Entries, passages: Passages) -> "Windows":
+        lists = passages.struct.field("windows")
+        flat = lists.flatten()
+        passage = parents(lists)
+        length = entries.window_millis[passages.entry[passage]]
+        start = np.clip(numbers(flat.field("start")), 0, MOST_TIME)
+        excepted = Excepted.of(flat.field("excepted"))
+        return cls(
+            passage,
+            start - start % length,
+            length,
+            counts(flat.field("events")),
+            counts(flat.field("bytes")),
+            counts(flat.field("crc_sum"), _MOST_SUM),
+            counts(flat.field("late")),
+            excepted.sum_of("duplicate", len(flat)),
+            excepted.sum_of("dead_lettered", len(flat)),
+        )
+
+    def hour(self) -> Numbers:
+        return self.start - self.start % _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Excepted:
+    """Of windows, or of runs, by the place of these."""
+
+    owner: Numbers
+    fate: Texts
+    count: Numbers  # -1: nobody knows
+    bytes: Numbers
+    reason: pa.StringArray
+
+    @classmethod
+    def of(cls, lists: pa.ListArray) -> "Excepted":
+        flat = lists.flatten()
+        return cls(
+            parents(lists),
+            texts(flat.field("fate")),
+            np.clip(numbers(flat.field("count")), -1, MOST),
+            np.clip(numbers(flat.field("bytes")), -1, MOST),
+            flat.field("reason"),
+        )
+
+    def of_fate(self, fate: str) -> NDArray[np.bool_]:
+        if fate not in self.fate.values:
+            return np.zeros(len(self.owner), np.bool_)
+        return np.asarray(self.fate.codes == self.fate.values.index(fate))
+
+    def sum_of(self, fate: str, owners: int, *, of_bytes: bool = False) -> Numbers:
+        """For each owner; what nobody knows counts as nothing."""
+        found = np.zeros(owners, np.int64)
+        if len(self.owner):
+            mine = self.of_fate(fate)
+            amount = self.bytes if of_bytes else self.count
+            np.add.at(found, self.owner[mine], np.maximum(amount[mine], 0))
+        return found
+
+    def unknown(self, fate: str, owners: int) -> Numbers:
+        """For each owner, of how many nobody knows how many they are."""
+        found = np.zeros(owners, np.int64)
+        if len(self.owner):
+            np.add.at(found, self.owner[self.of_fate(fate) & (self.count < 0)], 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Of passages, in their order."""
+
+    passage: Numbers
+    source: Texts
+    path: pa.StringArray
+    seq: Numbers
+    events: Numbers
+    lines: Numbers
+    position: Numbers
+    end_position: Numbers
+    excepted: Excepted
+
+    @classmethod
+    def of(cls, passages: Passages) -> "Runs":
+        lists = passages.struct.field("runs")
+        flat = lists.flatten()
+        events = counts(flat.field("events"))
+        lines = np.clip(numbers(flat.field("lines")), -1, MOST)
+        return cls(
+            parents(lists),
+            texts(flat.field("source")),
+            flat.field("path"),
+            np.clip(numbers(flat.field("seq")), 0, _MOST_SUM),
+            events,
+            np.where(lines < 0, events, lines),
+            np.clip(numbers(flat.field("position")), -1, _MOST_SUM),
+            np.clip(numbers(flat.field("end_position")), -1, _MOST_SUM),
+            Excepted.of(flat.field("excepted")),
+        )
+
+    def __len__(self) -> int:
+        return len(self.passage)
+
+
+def hours_of(time: Numbers) -> Numbers:
+    return time - time % _HOUR

@@ -1,0 +1,125 @@
+"""Many sets of whole numbers at once, as intervals of keys: three columns of the same length. Pure.
+
+A key is the number of whatever has the set: a partition, a source. In order means by key, then by
+beginning; united means in order, and no two of one key overlap or touch. Packed, a set is its
+pairs as little-endian numbers of eight bytes, one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+PAIR: Final = 16  # bytes
+_LOW: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """From `first` on, before `end`."""
+
+    key: Numbers
+    first: Numbers
+    end: Numbers
+
+    @classmethod
+    def of_packed(cls, keys: Numbers, packed: Sequence[bytes]) -> Self:
+        lengths = np.fromiter(map(len, packed), np.int64, len(packed)) // PAIR
+        pairs = np.frombuffer(b"".join(packed), "<i8").reshape(-1, 2)
+        return cls(np.repeat(keys, lengths), pairs[:, 0], pairs[:, 1])
+
+    def and_(self, other: Self) -> Self:
+        return type(self)(
+            np.concatenate((self.key, other.key)),
+            np.concatenate((self.first, other.first)),
+            np.concatenate((self.end, other.end)),
+        )
+
+    def where(self, mask: Mask) -> Self:
+        return type(self)(self.key[mask], self.first[mask], self.end[mask])
+
+    def united(self) -> Self:
+        """Empty and backward ones are left out."""
+        if (self.end <= self.first).any():
+            return self.where(self.end > self.first).united()
+        if not len(self.key):
+            return self
+        order = np.lexsort((self.first, self.key))
+        key, first, end = self.key[order], self.first[order], self.end[order]
+        upto = running_most(key, end)
+        begins = np.ones(len(key), np.bool_)
+        begins[1:] = (key[1:] != key[:-1]) | (first[1:] > upto[:-1])
+        at = np.flatnonzero(begins)
+        ends = np.append(at[1:] - 1, len(key) - 1)
+        return type(self)(key[at], first[at], upto[ends])
+
+    def groups(self) -> tuple[Numbers, Numbers, Numbers]:
+        """In order: each key, where its intervals begin, and where they end."""
+        return groups(self.key)
+
+    def packed(self) -> tuple[Numbers, list[bytes]]:
+        """United: the keys, and the set of each."""
+        keys, begins, ends = self.groups()
+        data = np.column_stack((self.first, self.end)).astype("<i8").tobytes()
+        pairs = zip((begins * PAIR).tolist(), (ends * PAIR).tolist(), strict=True)
+        return keys, [data[begin:end] for begin, end in pairs]
+
+    def last_begun(self, keys: Numbers, values: Numbers) -> Numbers:
+        """In order: for each value the place of the last interval of its key that begins at it or
+        before; -1 if there is none."""
+        if not len(self.key):
+            return np.full(len(keys), -1, np.int64)
+        count = len(self.key)
+        key = np.concatenate((self.key, keys))
+        value = np.concatenate((self.first, values))
+        asked = np.zeros(len(key), np.bool_)
+        asked[count:] = True
+        order = np.lexsort((asked, value, key))
+        begun = np.cumsum(~asked[order]) - 1
+        place = np.empty(len(key), np.int64)
+        place[order] = begun
+        found = place[count:]
+        return np.where((found >= 0) & (self.key[found] == keys), found, -1)
+
+    def cover(self, other: Self) -> Mask:
+        """United: which of the other's intervals lie wholly in one of these."""
+        at = self.last_begun(other.key, other.first)
+        if not len(self.key):
+            return np.zeros(len(other.key), np.bool_)
+        return (at >= 0) & (self.end[at] >= other.end)
+
+    def overlap(self, other: Self) -> Mask:
+        """United: which of the other's intervals have anything in common with these."""
+        if not len(self.key):
+            return np.zeros(len(other.key), np.bool_)
+        at = self.last_begun(other.key, other.end - 1)
+        return (at >= 0) & (self.end[at] > other.first)
+
+
+def groups(key: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Of keys that stand together: each of them, where it begins, and where it ends."""
+    if not len(key):
+        return key, key, key
+    begins = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    return key[begins], begins, np.append(begins[1:], len(key))
+
+
+def running_most(key: Numbers, value: Numbers) -> Numbers:
+    """The greatest value so far of the same key; keys stand together, in ascending order."""
+    if len(value) and (value[1:] >= value[:-1])[key[1:] == key[:-1]].all():
+        return value
+    values, rank = np.unique(value, return_inverse=True)
+    _, begins, ends = groups(key)
+    number = np.repeat(np.arange(len(begins)), ends - begins)
+    most = np.maximum.accumulate((number << _LOW) | rank)
+    return np.asarray(values[most & ((1 << _LOW) - 1)])
+
+
+def none() -> Keyed:
+    empty = np.empty(0, np.int64)
+    return Keyed(empty, empty, empty)

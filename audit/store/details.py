@@ -1,0 +1,199 @@
+"""Agents' stretches: kept until all loaders have landed them, so that what is missing has a name.
+
+A stretch is open as long as a loader has not come to it; missing if one has read past it and has
+not landed it; landed if all loaders that are known have. Landed ones are kept a little longer: a
+loader may come that nobody knew of, and in which order entries came must not matter.
+
+Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
+        added, or loaders have gone on: then they are looked at.
+Rule 2: where no loader ever was, stretches are kept for some hours.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from audit.folding.columns import Numbers
+from audit.folding.grouping import grouped
+from audit.folding.keyed import Keyed
+from audit.folding.stretches import STRETCH, Stretches, laid
+from audit.store.chunks import Chunk
+from audit.store.offsets import Places
+
+OPEN: Final = 0
+MISSING: Final = 1
+LANDED: Final = 2
+
+KEPT_LANDED: Final = 600_000  # milliseconds
+KEPT_ALONE: Final = 3 * 3_600_000
+
+
+def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
+    passages, runs = chunk.passages, chunk.runs
+    agents = chunk.passages_of("agent")
+    stretches, passage = laid(
+        np.arange(len(passages)),
+        chunk.offsets,
+        runs,
+        agents[runs.passage],
+        source,
+        passages.partition,
+        places.from_time,
+        places.to_time,
+    )
+    said = chunk.entries.time[passages.entry[passage]]
+    _add(chunk.connection, chunk.topic[passage], said, stretches)
+
+
+def look_again(chunk: Chunk) -> None:
+    """Where loaders have gone on, or an agent speaks of what they have read."""
+    connection = chunk.connection
+    read = np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()
+    for topic in read:
+        _sort(connection, topic, "kind >= 0")
+    shipped = np.unique(chunk.topic[chunk.passages_of("agent")]).tolist()
+    for topic in sorted(set(shipped) - set(read)):
+        _sort_behind(chunk, topic)
+
+
+def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
+    """What need not be kept any more, by the time of the cluster's newest entry."""
+    connection.execute(
+        "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
+        " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name"
+        "  WHERE cluster = ?)",
+        (LANDED, newest - KEPT_LANDED, cluster),
+    )
+    connection.execute(
+        "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
+        " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
+        " AND NOT EXISTS (SELECT 1 FROM topic_tiers JOIN tiers ON tiers.id = tier"
+        "  WHERE topic = topics.id AND kind = 'hdfs'))",
+        (OPEN, newest - KEPT_ALONE, cluster),
+    )
+
+
+def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
+    return np.frombuffer(b"".join(row[0] for row in rows), STRETCH)
+
+
+def _add(
+    connection: sqlite3.Connection, topic: Numbers, said: Numbers, stretches: Stretches
+) -> None:
+    together = grouped(topic)
+    data = stretches[together.order].tobytes()
+    size = STRETCH.itemsize
+    connection.executemany(
+        "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+        [
+            (each, OPEN, last, data[begin * size : end * size])
+            for each, last, begin, end in zip(
+                together.keys[0].tolist(),
+                together.most(said).tolist(),
+                together.begins.tolist(),
+                together.ends.tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _sort_behind(chunk: Chunk, topic: int) -> None:
+    """Only where an agent speaks of what a loader has read already."""
+    mine = np.flatnonzero(chunk.passages_of("agent") & (chunk.topic == topic))
+    upto = dict(
+        chunk.connection.execute(
+            "SELECT partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
+            " WHERE topic = ? AND kind = 'hdfs' GROUP BY partition",
+            (topic,),
+        ).fetchall()
+    )
+    if not upto:
+        return
+    offsets = chunk.offsets
+    chosen = np.isin(offsets.passage, mine)
+    partition = chunk.passages.partition[offsets.passage[chosen]]
+    most = np.zeros(len(partition), np.int64)
+    for each, end in upto.items():
+        most[partition == each] = end
+    if (offsets.first[chosen] < most).any():
+        _sort(chunk.connection, topic, f"kind = {OPEN}")
+
+
+def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
+    rows = connection.execute(
+        f"SELECT id, said, kind, stretches FROM details WHERE topic = ? AND {which} ORDER BY id",  # noqa: S608
+        (topic,),
+    ).fetchall()
+    if not rows:
+        return
+    stretches = stretches_of((row[3],) for row in rows)
+    sizes = [len(row[3]) // STRETCH.itemsize for row in rows]
+    said = np.repeat(np.array([row[1] for row in rows], np.int64), sizes)
+    before = np.repeat(np.array([row[2] for row in rows], np.int64), sizes)
+    kind = _kinds(connection, topic, stretches)
+    if (kind == before).all():
+        return
+    connection.executemany("DELETE FROM details WHERE id = ?", [(row[0],) for row in rows])
+    minute = said - said % 60_000
+    together = grouped(kind, minute)
+    data = stretches[together.order].tobytes()
+    size = STRETCH.itemsize
+    connection.executemany(
+        "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+        [
+            (topic, each, last, data[begin * size : end * size])
+            for each, last, begin, end in zip(
+                together.keys[0].tolist(),
+                together.most(said).tolist(),
+                together.begins.tolist(),
+                together.ends.tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> Numbers:
+    """What has become of each."""
+    open_ = np.zeros(len(stretches), np.bool_)
+    missing = np.zeros(len(stretches), np.bool_)
+    tiers = loaders(connection, topic)
+    source = stretches["source"]
+    wanted = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
+    ids = str(np.unique(source).tolist())
+    partitions = stretches["partition"]
+    for tier in tiers:
+        upto = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
+        for partition, end in connection.execute(
+            "SELECT partition, upto FROM claimed WHERE topic = ? AND tier = ?", (topic, tier)
+        ):
+            if partition < len(upto):
+                upto[partition] = end
+        read = np.clip(upto[partitions] - stretches["first"], 0, stretches["events"])
+        landed = landed_rows(connection, tier, ids)
+        missing |= (read > 0) & ~landed.cover(Keyed(source, wanted.first, wanted.first + read))
+        open_ |= ~landed.cover(wanted)
+    if not tiers:
+        open_[:] = True
+    return np.where(missing, MISSING, np.where(open_, OPEN, LANDED)).astype(np.int64)
+
+
+def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:
+    rows: Sequence[tuple[int, bytes]] = connection.execute(
+        "SELECT source, intervals FROM landed WHERE tier = ?"
+        " AND source IN (SELECT value FROM json_each(?)) ORDER BY source",
+        (tier, ids),
+    ).fetchall()
+    return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+
+
+def loaders(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT tier FROM topic_tiers JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? AND kind = 'hdfs' ORDER BY tier",
+        (topic,),
+    )
+    return [tier for (tier,) in rows]

@@ -1,0 +1,170 @@
+"""A topic's hosts and files, a page at a time; those with faults first.
+
+Only the page's hosts and files are looked at closely.
+"""
+
+import sqlite3
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from audit.picture import Intervals
+from audit.reconciling.intervals import merged, minus, upto
+from audit.reconciling.intervals import size as size_of
+from audit.store.details import MISSING, stretches_of
+from audit.store.paging import offset, pattern
+from audit.store.rows import HostRow, Paged, SourceRow
+from audit.store.suspects import pairs_of
+
+
+def hosts(
+    connection: sqlite3.Connection, topic: int, *, search: str, page: int, size: int
+) -> Paged[HostRow]:
+    where, values = "", [topic]
+    if search:
+        where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(search)]
+    ((total,),) = connection.execute(
+        "SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?" + where,
+        values,
+    ).fetchall()
+    rows = connection.execute(
+        "WITH suspects AS (SELECT host, count(*) AS files FROM sources"
+        "  WHERE topic = ?1 AND suspect = 1 GROUP BY host)"
+        " SELECT topic_hosts.host, text, coalesce(files, 0) FROM topic_hosts"
+        " JOIN names ON names.id = topic_hosts.host"
+        f" LEFT JOIN suspects ON suspects.host = topic_hosts.host WHERE topic = ?1{where}"
+        " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
+        (*values, size, offset(page, size)),
+    ).fetchall()
+    return Paged([_host(connection, topic, *row) for row in rows], total)
+
+
+def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, bad: int) -> HostRow:
+    rows = connection.execute(
+        "SELECT events, lost_bytes, filtered, dead, last,"
+        " (SELECT min(events) FROM landed WHERE source = sources.id),"
+        " (SELECT text FROM names WHERE id = agent) FROM sources WHERE topic = ? AND host = ?",
+        (topic, number),
+    ).fetchall()
+    shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
+    landed = [row[5] for row in rows if row[5] is not None]
+    missing = sum(len_ for len_ in (_missing_of(connection, topic, number) if bad else ()))
+    return HostRow(
+        host,
+        sorted({row[6] for row in rows if row[6]}),
+        len(rows),
+        shipped,
+        sum(landed) if landed else -1,
+        missing,
+        lost,
+        filtered,
+        dead,
+        max((row[4] for row in rows), default=-1),
+        bad,
+    )
+
+
+def _missing_of(connection: sqlite3.Connection, topic: int, host: int) -> list[int]:
+    ids = connection.execute(
+        "SELECT id, shipped FROM sources WHERE topic = ? AND host = ? AND suspect = 1",
+        (topic, host),
+    ).fetchall()
+    landed = _landed(connection, str([number for number, _ in ids]))
+    return [size_of(_missing(pairs_of(shipped), landed.get(number))) for number, shipped in ids]
+
+
+def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
+    """Below what has landed."""
+    if not landed:
+        return ()
+    most = upto(landed)
+    return minus(tuple((first, min(end, most)) for first, end in shipped if first < most), landed)
+
+
+def sources(
+    connection: sqlite3.Connection,
+    topic: int,
+    name: int,
+    *,
+    host: str,
+    search: str,
+    page: int,
+    size: int,
+) -> Paged[SourceRow]:
+    where, values = "topic = ?", [topic]
+    if host:
+        where += " AND host = (SELECT id FROM names WHERE text = ?)"
+        values.append(host)
+    if search:
+        where += (
+            " AND (source LIKE ? ESCAPE '\\' OR path IN"
+            " (SELECT id FROM names WHERE text LIKE ? ESCAPE '\\'))"
+        )
+        values += [pattern(search)] * 2
+    ((total,),) = connection.execute(
+        f"SELECT count(*) FROM sources WHERE {where}",  # noqa: S608
+        values,
+    ).fetchall()
+    rows = connection.execute(
+        "SELECT id, source, (SELECT text FROM names WHERE id = path),"
+        " (SELECT text FROM names WHERE id = agent), (SELECT text FROM names WHERE id = host),"
+        " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
+        f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
+        f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
+        (*values, size, offset(page, size)),
+    ).fetchall()
+    landed = _landed(connection, str([row[0] for row in rows]))
+    lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
+    return Paged([_source(row, landed.get(row[0]), lost.get(row[0], [])) for row in rows], total)
+
+
+def _source(
+    row: tuple[Any, ...], landed: Intervals | None, lost: list[tuple[int, int]]
+) -> SourceRow:
+    _, source, path, agent, host, packed, position, finished, *rest = row
+    shipped = pairs_of(packed)
+    return SourceRow(
+        source,
+        path or "",
+        agent or "",
+        host or "",
+        shipped,
+        landed or (),
+        _missing(shipped, landed),
+        lost,
+        position,
+        bool(finished),
+        *rest[:-1],
+        bool(rest[-1]),
+    )
+
+
+def _landed(connection: sqlite3.Connection, asked: str) -> dict[int, Intervals]:
+    """At that destination which has least of each."""
+    found: dict[int, Intervals] = {}
+    for number, intervals in connection.execute(
+        "SELECT source, intervals FROM landed WHERE source IN (SELECT value FROM json_each(?))"
+        " ORDER BY source, events DESC",
+        (asked,),
+    ):
+        found[number] = pairs_of(intervals)
+    return found
+
+
+def _stretches(
+    connection: sqlite3.Connection, topic: int, ids: set[int]
+) -> dict[int, list[tuple[int, int]]]:
+    """Bytes of these files that hold what is missing."""
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    if not ids:
+        return found
+    rows = connection.execute(
+        "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
+    )
+    missing = stretches_of(rows)
+    mine = missing[np.isin(missing["source"], np.array(sorted(ids), np.int64))]
+    for number, first, after in mine[["source", "position", "end_position"]].tolist():
+        if 0 <= first < after:
+            found[number].append((first, after))
+    return {number: list(merged(each)) for number, each in found.items()}

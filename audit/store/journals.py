@@ -1,0 +1,149 @@
+"""Which entries are new, and which of a journal are there.
+
+An entry is its journal and its number in it: the same again is not folded. Entries without a name
+for their journal cannot be told from their repetitions, so they are left out. An entry of a later
+version is there, although nobody here knows what it says.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+
+import numpy as np
+
+from audit.folding.columns import Entries, Numbers
+from audit.folding.grouping import grouped
+from audit.folding.keyed import Keyed, Mask, groups
+from audit.store.numbers import AllNumbers
+
+_QUAD = 32  # bytes: first, end, and when they were written
+
+_KEEP = """
+UPDATE journals SET
+    tier = CASE WHEN ?6 >= coalesce(end_seq, 0) THEN ?2 ELSE tier END,
+    host = CASE WHEN ?6 >= coalesce(end_seq, 0) THEN ?3 ELSE host END,
+    first_seq = ?4, first_time = ?5, end_seq = ?6, last_time = ?7, entries = ?8, holes = ?9,
+    seen = ?10 WHERE id = ?1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """`journal` has the number of each entry's; `new` are those that were not folded before."""
+
+    journal: Numbers
+    new: Mask
+
+
+def take(
+    connection: sqlite3.Connection, numbers: AllNumbers, cluster: str, entries: Entries
+) -> Seen:
+    """Keeps that these entries are there."""
+    named = [text or " " for text in entries.journal.values]
+    ids, added = numbers.journals.given(named, cluster)
+    journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes
+    has_name = np.array([bool(text) for text in entries.journal.values], np.bool_)
+    good = (entries.seq >= 0) & (has_name[entries.journal.codes] if ids else True)
+    before, times = _before(connection, sorted(set(ids) - set(added)))
+    new = good & ~_inside(before, journal, entries.seq)
+    new &= _once(journal, entries.seq, new)
+    _keep(connection, numbers, entries, journal, new, before, times)
+    return Seen(journal, new)
+
+
+def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
+    """Entries that are there, as intervals, and when the first and the last of each was written."""
+    lengths = np.fromiter(map(len, seen), np.int64, len(seen)) // _QUAD
+    quads = np.frombuffer(b"".join(seen), "<i8").reshape(-1, 4)
+    return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]
+
+
+def _before(connection: sqlite3.Connection, ids: list[int]) -> tuple[Keyed, Numbers]:
+    rows = connection.execute(
+        "SELECT id, seen FROM journals WHERE seen IS NOT NULL"
+        " AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (str(ids),),
+    ).fetchall()
+    return unpacked(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+
+
+def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
+    if not len(before.key):
+        return np.zeros(len(seq), np.bool_)
+    keys, _, ends = before.groups()
+    place = np.minimum(np.searchsorted(keys, journal), len(keys) - 1)
+    after_all = (keys[place] != journal) | (seq >= before.end[ends[place] - 1])
+    found = np.zeros(len(seq), np.bool_)
+    odd = np.flatnonzero(~after_all)
+    if len(odd):
+        found[odd] = before.cover(Keyed(journal[odd], seq[odd], seq[odd] + 1))
+    return found
+
+
+def _once(journal: Numbers, seq: Numbers, new: Mask) -> Mask:
+    at = np.flatnonzero(new)
+    together = grouped(journal[at], seq[at])
+    found = np.zeros(len(seq), np.bool_)
+    found[at[together.order[together.begins]]] = True
+    return found
+
+
+def _keep(
+    connection: sqlite3.Connection,
+    numbers: AllNumbers,
+    entries: Entries,
+    journal: Numbers,
+    new: Mask,
+    before: Keyed,
+    times: Numbers,
+) -> None:
+    at = np.flatnonzero(new)
+    if not len(at):
+        return
+    key = np.concatenate((journal[at], before.key))
+    first = np.concatenate((entries.seq[at], before.first))
+    end = np.concatenate((entries.seq[at] + 1, before.end))
+    from_time = np.concatenate((entries.time[at], times[:, 0]))
+    to_time = np.concatenate((entries.time[at], times[:, 1]))
+    order = np.lexsort((first, key))
+    key, first, end = key[order], first[order], end[order]
+    begins = np.ones(len(key), np.bool_)
+    begins[1:] = (key[1:] != key[:-1]) | (first[1:] != end[:-1])
+    start = np.flatnonzero(begins)
+    stop = np.append(start[1:], len(key)) - 1
+    quads = np.column_stack(
+        (first[start], end[stop], from_time[order[start]], to_time[order[stop]])
+    ).astype("<i8")
+    ids, begin, after = groups(key[start])
+    touched = np.isin(ids, journal[at])
+    ids, begin, after = ids[touched], begin[touched], after[touched]
+    data = quads.tobytes()
+    newest = _newest(entries, journal, at)
+    tiers = entries.tier.take(newest)
+    host_ids = np.array(numbers.names.of(entries.host.values), np.int64)
+    total = np.concatenate(([0], np.cumsum(quads[:, 1] - quads[:, 0])))
+    counts = total[after] - total[begin]
+    connection.executemany(
+        _KEEP,
+        zip(
+            ids.tolist(),
+            tiers,
+            host_ids[entries.host.codes[newest]].tolist(),
+            quads[begin, 0].tolist(),
+            quads[begin, 2].tolist(),
+            quads[after - 1, 1].tolist(),
+            quads[after - 1, 3].tolist(),
+            counts.tolist(),
+            (after - begin - 1).tolist(),
+            [
+                data[b * _QUAD : a * _QUAD]
+                for b, a in zip(begin.tolist(), after.tolist(), strict=True)
+            ],
+            strict=True,
+        ),
+    )
+
+
+def _newest(entries: Entries, journal: Numbers, at: Numbers) -> Numbers:
+    """The newest of the new entries of each journal, in the order of journals' numbers."""
+    together = grouped(journal[at], then=(entries.seq[at],))
+    return np.asarray(at[together.last()])

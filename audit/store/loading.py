@@ -1,0 +1,86 @@
+"""What loaders have committed: runs, hours, and how far they have read."""
+
+import sqlite3
+from typing import Final
+
+from audit.store.paging import offset
+from audit.store.rows import ConsumerRow, HourRow, LoadRow, Paged
+
+_LOADS: Final = """
+FROM loads JOIN tiers ON tiers.id = loads.tier JOIN topics ON topics.id = loads.topic
+    JOIN topic_names ON topic_names.id = name
+    WHERE (?1 = '' OR cluster = ?1) AND (?2 = '' OR topic_names.topic = ?2)
+    AND (?3 = '' OR destination = ?3)
+"""
+_HOURS: Final = """
+SELECT all_hours.hour, coalesce((SELECT state FROM judged
+        WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), ''),
+    coalesce((SELECT max(events) FROM hours JOIN tiers ON tiers.id = tier
+        WHERE hours.topic = ?1 AND hours.hour = all_hours.hour AND kind <> 'hdfs'), 0),
+    coalesce((SELECT sum(events) FROM sums WHERE sums.topic = ?1 AND start >= all_hours.hour
+        AND start < all_hours.hour + 3600000 AND sums.tier = ?2 AND NOT EXISTS (
+            SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = ?2
+            AND voided.run > sums.run AND start >= from_time AND start < to_time)), 0),
+    coalesce(time, -1), coalesce(json_array_length(CAST(faults AS TEXT)), 0),
+    coalesce((SELECT waits FROM judged
+        WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), '')
+FROM (SELECT DISTINCT hour FROM hours WHERE topic = ?1 AND hour >= ?4 AND hour < ?5) AS all_hours
+LEFT JOIN checked ON checked.hour = all_hours.hour AND checked.name = ?3 AND checked.tier = ?2
+    ORDER BY all_hours.hour DESC
+"""
+_CONSUMERS: Final = """
+SELECT cluster, destination, topic_names.topic, count(*), sum(max(0, coalesce(
+        (SELECT max(upto) FROM claimed AS others JOIN tiers AS kinds ON kinds.id = others.tier
+        WHERE others.topic = claimed.topic AND others.partition = claimed.partition
+        AND kinds.kind <> 'hdfs'), 0) - upto)),
+    (SELECT max(time) FROM loads WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier)
+FROM claimed JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
+    JOIN topic_names ON topic_names.id = name WHERE kind = 'hdfs' AND (?1 = '' OR cluster = ?1)
+    GROUP BY claimed.topic, claimed.tier ORDER BY cluster, topic_names.topic, destination
+"""
+
+
+def loads(
+    connection: sqlite3.Connection,
+    *,
+    cluster: str,
+    topic: str,
+    destination: str,
+    page: int,
+    size: int,
+) -> Paged[LoadRow]:
+    asked = cluster, topic, destination
+    ((total,),) = connection.execute("SELECT count(*) " + _LOADS, asked).fetchall()
+    rows = connection.execute(
+        "SELECT destination, cluster, topic_names.topic, run, time, rows, bytes, late, duplicates,"
+        f" dead, partitions, rebuilt {_LOADS} ORDER BY time DESC, run DESC LIMIT ?4 OFFSET ?5",
+        (*asked, size, offset(page, size)),
+    )
+    return Paged([LoadRow(*row[:-1], bool(row[-1])) for row in rows], total)
+
+
+def destinations(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT destination FROM tiers WHERE kind = 'hdfs' ORDER BY 1")
+    return [destination for (destination,) in rows]
+
+
+def hours(
+    connection: sqlite3.Connection,
+    topic: int,
+    name: int,
+    destination: str,
+    from_time: int,
+    to_time: int,
+) -> list[HourRow]:
+    tiers = connection.execute(
+        "SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?", (destination,)
+    ).fetchall()
+    if not tiers:
+        return []
+    rows = connection.execute(_HOURS, (topic, tiers[0][0], name, from_time, to_time))
+    return [HourRow(*row) for row in rows]
+
+
+def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
+    rows = connection.execute(_CONSUMERS, (cluster,))
+    return [ConsumerRow(*row[:-1], -1 if row[-1] is None else row[-1]) for row in rows]

@@ -1,0 +1,96 @@
+"""The numbers of texts: given by the one thread that writes, and remembered for as long as its
+transactions succeed. After one that did not, everything must be forgotten: `forget`.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+_MOST: Final = 1_000_000  # remembered, of each table
+_CHUNK: Final = 20_000  # asked for at once
+
+Key = tuple[int | str, ...]
+
+
+class Numbers:
+    """Of one table, whose rows are named by a text and what the text is within."""
+
+    def __init__(self, connection: sqlite3.Connection, table: str, *columns: str) -> None:
+        """The last column is the text."""
+        self._connection = connection
+        *within, text = columns
+        conditions = "".join(f" AND {column} = ?" for column in within)
+        self._select = (
+            f"SELECT id, {text} FROM {table}"  # noqa: S608
+            f" WHERE {text} IN (SELECT value FROM json_each(?)){conditions}"
+        )
+        marks = ", ".join("?" * (len(columns) + 1))
+        names = ", ".join((*columns, "id"))
+        self._insert = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
+        self._greatest = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608
+        self._known: dict[Key, int] = {}
+        self._next = 0
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._next = 0
+
+    def of(self, texts: Sequence[str], *within: int | str) -> list[int]:
+        """Those that have none are given one."""
+        return self.given(texts, *within)[0]
+
+    def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
+        """The numbers, and which of them are new."""
+        known = self._known
+        keys: list[Key] = [(*within, text) for text in texts]
+        unknown = {key: None for key in keys if key not in known}
+        new: list[int] = []
+        if unknown:
+            if len(known) > _MOST:
+                known.clear()
+                unknown = dict.fromkeys(keys)
+            self._look_up([str(key[-1]) for key in unknown], within)
+            new = self._add([key for key in unknown if key not in known])
+        return [known[key] for key in keys], new
+
+    def known(self, texts: Sequence[str], *within: int | str) -> list[int | None]:
+        """None where there is none."""
+        keys: list[Key] = [(*within, text) for text in texts]
+        self._look_up([str(key[-1]) for key in keys if key not in self._known], within)
+        return [self._known.get(key) for key in keys]
+
+    def _look_up(self, texts: Sequence[str], within: Sequence[int | str]) -> None:
+        for at in range(0, len(texts), _CHUNK):
+            asked = msgspec.json.encode(texts[at : at + _CHUNK]).decode()
+            for number, text in self._connection.execute(self._select, (asked, *within)):
+                self._known[*within, text] = number
+
+    def _add(self, keys: Sequence[Key]) -> list[int]:
+        if not keys:
+            return []
+        if not self._next:
+            ((self._next,),) = self._connection.execute(self._greatest).fetchall()
+        numbers = list(range(self._next + 1, self._next + 1 + len(keys)))
+        self._next += len(keys)
+        rows: Iterable[Key] = ((*key, at) for key, at in zip(keys, numbers, strict=True))
+        self._connection.executemany(self._insert, rows)
+        self._known.update(zip(keys, numbers, strict=True))
+        return numbers
+
+
+class AllNumbers:
+    """Of everything that has some."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.names = Numbers(connection, "names", "text")
+        self.topic_names = Numbers(connection, "topic_names", "cluster", "topic")
+        self.topics = Numbers(connection, "topics", "name", "topic_id")
+        self.tiers = Numbers(connection, "tiers", "kind", "destination")
+        self.journals = Numbers(connection, "journals", "cluster", "journal")
+        self.sources = Numbers(connection, "sources", "topic", "source")
+
+    def forget(self) -> None:
+        for each in vars(self).values():
+            each.forget()

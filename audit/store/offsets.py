@@ -1,0 +1,221 @@
+"""Which offsets each tier has spoken of, and what is spoken of by one and not yet by the next.
+
+Rule 1: a broker's passage whose offsets are all spoken of by brokers already is the same again, by
+        another who counted: it is not counted twice. It must be known before sums are added.
+Rule 2: passages of a run that has rebuilt hours speak of these hours only, and of no offsets.
+Rule 3: what an agent said of a partition that others write to as well has gaps without end; the
+        oldest of them are forgotten.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from audit.folding.columns import Numbers, numbers
+from audit.folding.grouping import grouped
+from audit.folding.keyed import PAIR, Keyed, Mask
+from audit.picture import TierKind
+from audit.store.chunks import Chunk
+
+MOST_INTERVALS: Final = 4_096  # of one partition and tier
+KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
+
+_CLAIM: Final = """
+INSERT INTO claimed VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET upto = excluded.upto, intervals = excluded.intervals
+"""
+_SPAN: Final = """
+INSERT INTO spans (topic, tier, partition, from_time, to_time, first, next_offset, said, events)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
+    first = min(first, excluded.first), next_offset = max(next_offset, excluded.next_offset),
+    said = max(said, excluded.said), events = events + excluded.events
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where passages lie in time and in their partition. By passage; `count` is 0 without any."""
+
+    from_time: Numbers
+    to_time: Numbers
+    first: Numbers
+    next_offset: Numbers
+    count: Numbers
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> "Places":
+        """Passages without windows are given that in which they were written."""
+        passages, windows, offsets = chunk.passages, chunk.windows, chunk.offsets
+        written = chunk.entries.window()[passages.entry]
+        from_time, to_time = written.copy(), written + 1
+        to_time += chunk.entries.window_millis[passages.entry] - 1
+        passage, begin = np.unique(windows.passage, return_index=True)
+        if len(begin):
+            from_time[passage] = np.minimum.reduceat(windows.start, begin)
+            to_time[passage] = np.maximum.reduceat(windows.start + windows.length, begin)
+        first, next_offset = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
+        count = np.zeros(len(passages), np.int64)
+        passage, begin = np.unique(offsets.passage, return_index=True)
+        if len(begin):
+            first[passage] = np.minimum.reduceat(offsets.first, begin)
+            next_offset[passage] = np.maximum.reduceat(offsets.first + offsets.count, begin)
+            count[passage] = np.add.reduceat(offsets.count, begin)
+        return cls(from_time, to_time, first, next_offset, count)
+
+
+def claim(chunk: Chunk, places: Places) -> Mask:
+    """Keeps which offsets are spoken of; returns by passage whether it is to be counted."""
+    passages, offsets = chunk.passages, chunk.offsets
+    tier = chunk.tier[passages.entry]
+    rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
+    claiming = (tier > 0) & ~rebuilt[passages.entry]
+    at = np.flatnonzero(claiming[offsets.passage])
+    passage = offsets.passage[at]
+    together = grouped(chunk.topic[passage], passages.partition[passage], tier[passage])
+    key = np.empty(len(at), np.int64)
+    key[together.order] = np.repeat(np.arange(len(together)), together.ends - together.begins)
+    said = Keyed(key, offsets.first[at], offsets.first[at] + offsets.count[at])
+    names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    before = _before(chunk, names)
+    counted = (tier > 0) & ~_again(chunk, places, said, passage, before)
+    _keep(chunk, names, before.and_(said).united())
+    return counted
+
+
+def keep_spans(chunk: Chunk, places: Places, counted: Mask) -> None:
+    """All but loaders' are spoken of by somebody else later."""
+    mine = counted & (places.count > 0) & chunk.passages_of("agent", "broker", "mirror")
+    at = np.flatnonzero(mine)
+    entry = chunk.passages.entry[at]
+    together = grouped(
+        chunk.topic[at], chunk.tier[entry], chunk.passages.partition[at], places.from_time[at]
+    )
+    chunk.connection.executemany(
+        _SPAN,
+        zip(
+            *(key.tolist() for key in together.keys),
+            together.most(places.to_time[at]).tolist(),
+            together.least(places.first[at]).tolist(),
+            together.most(places.next_offset[at]).tolist(),
+            together.most(chunk.entries.time[entry]).tolist(),
+            together.sums(places.count[at]).tolist(),
+            strict=True,
+        ),
+    )
+
+
+def drop_spans(chunk: Chunk, newest: int) -> None:
+    """What the next tier has spoken of as well, some time ago: where it just has gone on."""
+    later = chunk.passages_of("broker", "hdfs")
+    for topic in np.unique(chunk.topic[later]).tolist():
+        for tier, limits in limits_of(chunk.connection, topic).items():
+            chunk.connection.executemany(
+                "DELETE FROM spans WHERE topic = ? AND tier = ? AND partition = ?"
+                " AND next_offset <= ? AND said < ?",
+                [
+                    (topic, tier, partition, limit, newest - KEPT)
+                    for partition, limit in limits.items()
+                ],
+            )
+
+
+def limits_of(connection: sqlite3.Connection, topic: int) -> dict[int, dict[int, int]]:
+    """By tier that somebody follows upon: up to which offset of each partition those who do have
+    come. Upon agents follow brokers, or all loaders where no broker counts; upon brokers, loaders.
+    """
+    tiers = tiers_of(connection, topic)
+    uptos: dict[int, dict[int, int]] = {}
+    for tier, partition, upto in connection.execute(
+        "SELECT tier, partition, upto FROM claimed WHERE topic = ?", (topic,)
+    ):
+        uptos.setdefault(tier, {})[partition] = upto
+    brokers = [tier for tier, kind in tiers.items() if kind == TierKind.BROKER]
+    loaders = [tier for tier, kind in tiers.items() if kind == TierKind.HDFS]
+    found = {}
+    for tier, kind in tiers.items():
+        next_ = {TierKind.AGENT: brokers or loaders, TierKind.BROKER: loaders}.get(kind)
+        if next_:
+            found[tier] = {
+                partition: min(uptos.get(each, {}).get(partition, 0) for each in next_)
+                for partition in uptos.get(tier, {})
+            }
+    return found
+
+
+def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
+    """That have spoken of it; and brokers, if any of them counts at all in that cluster."""
+    rows = connection.execute(
+        "SELECT id, kind FROM tiers WHERE id IN (SELECT tier FROM topic_tiers WHERE topic = ?1)"
+        " OR (kind = 'broker' AND EXISTS (SELECT 1 FROM journals JOIN topic_names USING (cluster)"
+        "  JOIN topics ON name = topic_names.id WHERE topics.id = ?1 AND tier = 'broker'))",
+        (topic,),
+    )
+    return {tier: TierKind(kind) for tier, kind in rows}
+
+
+def _before(chunk: Chunk, names: list[tuple[int, int, int]]) -> Keyed:
+    place = {name: at for at, name in enumerate(names)}
+    topics = sorted({topic for topic, _, _ in names})
+    keys, packed = [], []
+    for topic, partition, tier, intervals in chunk.connection.execute(
+        "SELECT topic, partition, tier, intervals FROM claimed"
+        " WHERE topic IN (SELECT value FROM json_each(?))",
+        (str(topics),),
+    ):
+        at = place.get((topic, partition, tier))
+        if at is not None:
+            keys.append(at)
+            packed.append(intervals)
+    found = Keyed.of_packed(np.array(keys, np.int64), packed)
+    order = np.lexsort((found.first, found.key))
+    return Keyed(found.key[order], found.first[order], found.end[order])
+
+
+def _again(chunk: Chunk, places: Places, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """Brokers' passages whose offsets were all spoken of, or that are in the chunk twice."""
+    counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
+    found = np.zeros(len(chunk.passages), np.bool_)
+    mine = counters[passage]
+    if not mine.any():
+        return found
+    new = np.zeros(len(chunk.passages), np.bool_)
+    new[passage[mine][~before.cover(said.where(mine))]] = True
+    found |= counters & ~new
+    at = np.flatnonzero(counters & new)
+    together = grouped(
+        chunk.topic[at],
+        chunk.passages.partition[at],
+        chunk.tier[chunk.passages.entry[at]],
+        places.first[at],
+        places.next_offset[at],
+    )
+    once = np.zeros(len(found), np.bool_)
+    once[at[together.order[together.begins]]] = True
+    found[at] |= ~once[at]
+    return found
+
+
+def _keep(chunk: Chunk, names: list[tuple[int, int, int]], claimed: Keyed) -> None:
+    keys, packed = claimed.packed()
+    _, _, ends = claimed.groups()
+    upto = claimed.end[ends - 1] if len(ends) else ends
+    chunk.connection.executemany(
+        _CLAIM,
+        (
+            (*names[key], most, _fewer(intervals))
+            for key, most, intervals in zip(keys.tolist(), upto.tolist(), packed, strict=True)
+        ),
+    )
+
+
+def _fewer(intervals: bytes) -> bytes:
+    """The oldest gaps are closed."""
+    over = len(intervals) // PAIR - MOST_INTERVALS
+    if over <= 0:
+        return intervals
+    at = over * PAIR
+    return intervals[:8] + intervals[at + 8 :]

@@ -1,0 +1,180 @@
+"""Topics, and what was said of their hours: the overview's rows. Within one read transaction."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from audit.picture import TopicKey
+from audit.store.expected import UNTIL
+from audit.store.paging import cut, parted, pattern
+from audit.store.rows import Paged, TopicRow
+
+HOUR: Final = 3_600_000
+STATES: Final = ("complete", "pending", "missing", "duplicated", "changed")  # the worst last
+
+# Topics without an id are only known by name, until one with an id is spoken of.
+KEYS: Final = """
+SELECT topics.id, cluster, topic, topic_id, name FROM topics
+    JOIN topic_names ON topic_names.id = name
+    WHERE topic NOT LIKE '\\_%' ESCAPE '\\' AND (topic_id <> ''
+        OR EXISTS (SELECT 1 FROM topic_tiers WHERE topic_tiers.topic = topics.id)
+        OR NOT EXISTS (SELECT 1 FROM topics AS others WHERE others.name = topics.name
+            AND others.topic_id <> ''))
+"""
+
+
+def topics(connection: sqlite3.Connection) -> list[TopicKey]:
+    rows = connection.execute(KEYS + " ORDER BY cluster, topic, topics.last, topic_id")
+    return [TopicKey(*row[1:4]) for row in rows]
+
+
+def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT DISTINCT hours.hour FROM hours LEFT JOIN judged"
+        " ON judged.topic = hours.topic AND judged.hour = hours.hour"
+        " WHERE hours.topic = ?1 AND coalesce(state, '') <> 'complete'"
+        " UNION SELECT hour FROM judged WHERE topic = ?1 AND state <> 'complete' ORDER BY 1",
+        (topic,),
+    )
+    return [hour for (hour,) in rows]
+
+
+def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
+    keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
+    found: dict[TopicKey, dict[int, int]] = defaultdict(dict)
+    for number, by_hour in _counts(connection, from_hour).items():
+        if number in keys:
+            found[keys[number]] = by_hour
+    return dict(found)
+
+
+def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[int, int]]:
+    """As agents have them, or brokers if these have more; loaders only where nobody else counts."""
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    for topic, hour, before, landed in connection.execute(
+        "SELECT topic, hour, max(CASE WHEN kind <> 'hdfs' THEN events END), max(events)"
+        " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ? GROUP BY topic, hour",
+        (from_hour,),
+    ):
+        found[topic][hour] = landed if before is None else before
+    return found
+
+
+def states(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, str]:
+    worst: dict[int, str] = {}
+    for topic, state in connection.execute(
+        "SELECT DISTINCT topic, state FROM judged WHERE hour >= ?", (from_hour,)
+    ):
+        worst[topic] = max(worst.get(topic, STATES[0]), state, key=severity)
+    return {TopicKey(*row[1:4]): worst.get(row[0], STATES[0]) for row in connection.execute(KEYS)}
+
+
+def severity(state: str) -> int:
+    return STATES.index(state) if state in STATES else -1
+
+
+_SORTS: Final[dict[str, Callable[[TopicRow], Any]]] = {
+    "state": lambda row: -severity(row.state),
+    "topic": lambda row: row.key,
+    "events": lambda row: row.events,
+    "missing": lambda row: row.missing,
+    "excess": lambda row: row.excess,
+    "agents": lambda row: row.agents,
+}
+
+
+def topic_rows(
+    connection: sqlite3.Connection,
+    *,
+    from_hour: int,
+    to_hour: int,
+    cluster: str,
+    search: str,
+    state: str,
+    sort: str,
+    page: int,
+    size: int,
+) -> Paged[TopicRow]:
+    """All topics fit into memory: there are some hundreds of them."""
+    where, values = "", []
+    if cluster:
+        where, values = " AND cluster = ?", [cluster]
+    if search:
+        where += " AND topic LIKE ? ESCAPE '\\'"
+        values.append(pattern(search))
+    rows = connection.execute(KEYS + where, values).fetchall()
+    asked = str([row[0] for row in rows])
+    judged = _judged(connection, asked, from_hour, to_hour)
+    counts = _counts(connection, from_hour)
+    agents = _agents(connection, to_hour - HOUR)
+    last = _last(connection, asked)
+    hours = range(from_hour, to_hour, HOUR)
+    found = [
+        _row(
+            TopicKey(*key), judged[id_], counts.get(id_, {}), agents.get(name), last.get(id_), hours
+        )
+        for id_, *key, name in rows
+    ]
+    if state:
+        found = [row for row in found if row.state == state]
+    name_, down = parted(sort, _SORTS)
+    found.sort(key=lambda row: row.key)
+    found.sort(key=_SORTS[name_], reverse=down)
+    return Paged(cut(found, page, size), len(found))
+
+
+def _judged(
+    connection: sqlite3.Connection, asked: str, from_hour: int, to_hour: int
+) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for topic, *said in connection.execute(
+        "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits"
+        " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
+        " ORDER BY topic, hour",
+        (asked, from_hour, to_hour),
+    ):
+        found[topic].append(tuple(said))
+    return found
+
+
+def _row(
+    key: TopicKey,
+    judged: Sequence[tuple[Any, ...]],
+    counts: dict[int, int],
+    agents: tuple[int, int] | None,
+    last: int | None,
+    hours: range,
+) -> TopicRow:
+    states = {hour: state for hour, state, *_ in judged}
+    waits = [each[7] for each in judged if each[7]]
+    return TopicRow(
+        key,
+        max(states.values(), key=severity, default=STATES[0]),
+        sum(counts.get(hour, 0) for hour in hours),
+        *(sum(each[at] for each in judged) for at in (3, 4, 5, 6)),
+        *(agents or (0, 0)),
+        -1 if last is None else last,
+        [counts.get(hour, 0) for hour in hours],
+        [states.get(hour, "") for hour in hours],
+        waits[-1] if waits else "",
+    )
+
+
+def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int, int]]:
+    """By topic's name: how many there are, and how many of them have not come to that time."""
+    rows = connection.execute(
+        f"SELECT name, count(*), sum({UNTIL} < ?) FROM agent_topics JOIN agents USING (journal)"  # noqa: S608
+        " WHERE last_named >= named_seq GROUP BY name",
+        (before,),
+    )
+    return {name: (count, behind) for name, count, behind in rows}
+
+
+def _last(connection: sqlite3.Connection, asked: str) -> dict[int, int]:
+    """Where the newest window begins in which something happened."""
+    rows = connection.execute(
+        "SELECT value, (SELECT max(start) FROM sums WHERE topic = value) FROM json_each(?)",
+        (asked,),
+    )
+    return {topic: last for topic, last in rows if last is not None}

@@ -1,0 +1,303 @@
+"""What judges need to know of a topic, out of the tables. Within one read transaction.
+
+Where the ledger's own beginning is gone (its oldest entry is not the first of its journal), nobody
+knows what was said before: windows before that time are not shown, nor what landed of files whose
+shipping was spoken of then.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from audit.folding.keyed import Keyed
+from audit.picture import (
+    Acceptance,
+    Damage,
+    FileFault,
+    Hole,
+    Interval,
+    Intervals,
+    Partition,
+    Span,
+    Sums,
+    Tier,
+    TierKind,
+    TopicKey,
+    TopicPicture,
+    Window,
+)
+from audit.store.expected import expected_agents
+from audit.store.journals import unpacked
+from audit.store.offsets import limits_of
+from audit.store.suspects import pairs_of, suspects
+
+_ORDER: Final = list(TierKind)
+_NO_SUMS: Final = Sums()
+
+_SUMS: Final = """
+SELECT start, length, tier, sum(events), sum(bytes), sum(crc_sum), sum(late), sum(duplicates),
+    sum(dead) FROM sums WHERE topic = ? AND start >= ? AND start < ? {}
+    GROUP BY start, length, tier
+"""
+_NOT_VOID: Final = """
+AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.tier = sums.tier
+    AND voided.run > sums.run AND start >= from_time AND start < to_time)
+"""
+
+
+class Topic:
+    """Where a topic's rows are, and which tiers have some."""
+
+    def __init__(self, connection: sqlite3.Connection, key: TopicKey) -> None:
+        self.connection = connection
+        self.key = key
+        rows = connection.execute(
+            "SELECT id FROM topic_names WHERE topic = ? AND cluster = ?", (key.topic, key.cluster)
+        ).fetchall()
+        self.name: int = rows[0][0] if rows else -1
+        rows = connection.execute(
+            "SELECT id FROM topics WHERE name = ? AND topic_id = ?", (self.name, key.topic_id)
+        ).fetchall()
+        self.id: int = rows[0][0] if rows else -1
+        self.tiers = tier_names(connection)
+
+    def expected(self) -> tuple[Tier, ...]:
+        """The tiers that it should pass."""
+        spoken = {
+            self.tiers[tier]
+            for (tier,) in self.connection.execute(
+                "SELECT tier FROM topic_tiers WHERE topic = ?", (self.id,)
+            )
+        }
+        if self._has_agents():
+            spoken.add(Tier(TierKind.AGENT))
+        if self.connection.execute(
+            "SELECT 1 FROM journals WHERE cluster = ? AND tier = 'broker' LIMIT 1",
+            (self.key.cluster,),
+        ).fetchall():
+            spoken.add(Tier(TierKind.BROKER))
+        return tuple(sorted(spoken, key=_place))
+
+    def _has_agents(self) -> bool:
+        return bool(
+            self.connection.execute(
+                "SELECT 1 FROM agent_topics WHERE name = ?1"
+                " UNION SELECT 1 FROM inventory WHERE topic = ?2 LIMIT 1",
+                (self.name, self.key.topic),
+            ).fetchall()
+        )
+
+
+def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
+    return {
+        number: Tier(TierKind(kind), destination)
+        for number, kind, destination in connection.execute("SELECT * FROM tiers")
+    }
+
+
+def picture(
+    connection: sqlite3.Connection,
+    key: TopicKey,
+    from_time: int,
+    to_time: int,
+    now: int,
+    *,
+    expected_millis: int,
+    grace_millis: int,
+    names: bool,
+) -> TopicPicture:
+    topic = Topic(connection, key)
+    tiers = topic.expected()
+    begin = ledger_begin(connection, key.cluster)
+    first = max(from_time, begin)
+    return TopicPicture(
+        key=key,
+        from_time=first,
+        to_time=to_time,
+        now=now,
+        tiers=tiers,
+        windows=_windows(topic, first, to_time),
+        partitions=_partitions(topic),
+        open=_open(topic),
+        sources=suspects(connection, topic.id, topic.name, topic.tiers, begin) if names else (),
+        agents=expected_agents(connection, key, topic.name, now, expected_millis),
+        holes=_holes(topic),
+        file_faults=_file_faults(topic, from_time, to_time),
+        damaged=_damaged(topic),
+        accepted=_accepted(topic),
+        grace_millis=grace_millis,
+    )
+
+
+def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
+    """From which time on everything that was said is known; 0 from the very beginning."""
+    rows = connection.execute(
+        "SELECT first_time, first_seq FROM journals WHERE cluster = ? AND first_time IS NOT NULL"
+        " ORDER BY first_time, first_seq LIMIT 1",
+        (cluster,),
+    ).fetchall()
+    if not rows or rows[0][1] == 0:
+        return 0
+    return int(rows[0][0]) + 3_600_000 - rows[0][0] % 3_600_000
+
+
+def _place(tier: Tier) -> tuple[int, str]:
+    return _ORDER.index(tier.kind), tier.destination
+
+
+def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
+    between = (topic.id, from_time, to_time)
+    voids = topic.connection.execute(
+        "SELECT 1 FROM voided WHERE topic = ? LIMIT 1", (topic.id,)
+    ).fetchall()
+    sums: dict[tuple[int, int], dict[Tier, Sums]] = defaultdict(dict)
+    for start, length, tier, *rest in topic.connection.execute(
+        _SUMS.format(_NOT_VOID if voids else ""), between
+    ):
+        sums[start, length][topic.tiers[tier]] = Sums(*rest)
+    flows = {
+        (start, length): rest
+        for start, length, *rest in topic.connection.execute(
+            "SELECT start, length, filtered, dead, CASE WHEN lost_unknown THEN -1 ELSE lost END,"
+            " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?",
+            between,
+        )
+    }
+    for key, (filtered, dead, lost, lost_bytes) in flows.items():
+        if filtered or dead or lost or lost_bytes:
+            sums[key]
+    nothing = (0, 0, 0, 0)
+    return [
+        Window(start, length, by_tier, *flows.get((start, length), nothing))
+        for (start, length), by_tier in sorted(sums.items(), key=lambda each: each[0])
+    ]
+
+
+def _partitions(topic: Topic) -> list[Partition]:
+    claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
+    for partition, tier, intervals in topic.connection.execute(
+        "SELECT partition, tier, intervals FROM claimed WHERE topic = ? ORDER BY partition",
+        (topic.id,),
+    ):
+        claimed[partition][topic.tiers[tier]] = pairs_of(intervals)
+    return [Partition(number, by_tier) for number, by_tier in claimed.items()]
+
+
+def _open(topic: Topic) -> list[Span]:
+    found = []
+    for tier, limits in limits_of(topic.connection, topic.id).items():
+        rows = topic.connection.execute(
+            "SELECT partition, first, next_offset, from_time, to_time, events FROM spans"
+            " WHERE topic = ? AND tier = ?",
+            (topic.id, tier),
+        )
+        name = topic.tiers[tier]
+        found += [Span(name, *row) for row in rows if row[2] > limits.get(row[0], 0)]
+    return found
+
+
+def _holes(topic: Topic) -> list[Hole]:
+    rows = topic.connection.execute(
+        "SELECT journals.id, journal, tier, text, seen FROM journals"
+        " LEFT JOIN names ON names.id = host WHERE cluster = ? AND holes > 0"
+        " AND (tier = 'broker' OR EXISTS (SELECT 1 FROM journal_topics"
+        "  WHERE name = ? AND journal_topics.journal = journals.id)) ORDER BY journal",
+        (topic.key.cluster, topic.name),
+    ).fetchall()
+    found = []
+    for number, journal, tier, host, seen in rows:
+        if tier not in set(TierKind):
+            continue
+        there, times = unpacked(np.array([number]), [seen])
+        found += [
+            Hole(journal, TierKind(tier), host or "", seq, after - seq, from_time, to_time)
+            for seq, after, from_time, to_time in zip(
+                there.end[:-1].tolist(),
+                there.first[1:].tolist(),
+                times[:-1, 1].tolist(),
+                times[1:, 0].tolist(),
+                strict=True,
+            )
+        ]
+    return found
+
+
+def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
+    if not _is_newest(topic):
+        return []
+    rows = topic.connection.execute(
+        "SELECT tier, faults FROM checked WHERE name = ? AND hour >= ? AND hour < ?"
+        " AND length(faults) > 2 ORDER BY hour, tier",
+        (topic.name, from_time - from_time % 3_600_000, to_time),
+    )
+    return [
+        FileFault(
+            topic.tiers[tier],
+            each["path"],
+            each["hour"],
+            each["fault"],
+            each["committed_rows"],
+            each["found_rows"],
+        )
+        for tier, faults in rows
+        for each in msgspec.json.decode(faults)
+    ]
+
+
+def _is_newest(topic: Topic) -> bool:
+    """Of the topics of that name: those who look at files know only the name."""
+    rows = topic.connection.execute(
+        "SELECT id FROM topics WHERE name = ? ORDER BY last DESC, topic_id DESC LIMIT 1",
+        (topic.name,),
+    ).fetchall()
+    return rows == [(topic.id,)]
+
+
+def _damaged(topic: Topic) -> list[Damage]:
+    rows = topic.connection.execute(
+        "SELECT partition, first, count, min(reason) FROM damaged WHERE name = ?"
+        " AND topic_id IN ('', ?) GROUP BY partition, first, count",
+        (topic.name, topic.key.topic_id),
+    )
+    return [Damage(*row) for row in rows]
+
+
+def _accepted(topic: Topic) -> list[Acceptance]:
+    rows = topic.connection.execute(
+        "SELECT statement FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
+        " ORDER BY journal, seq, number",
+        (topic.name, topic.key.topic_id),
+    )
+    return [_acceptance(msgspec.json.decode(statement)) for (statement,) in rows]
+
+
+def _acceptance(said: dict[str, Any]) -> Acceptance:
+    seqs: dict[str, list[Interval]] = defaultdict(list)
+    sizes: dict[str, list[Interval]] = defaultdict(list)
+    for run in said["runs"]:
+        if run["events"] > 0:
+            seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
+        else:
+            sizes[run["source"]].append((run["position"], run["end_position"]))
+    offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
+    return Acceptance(
+        said["partition"],
+        _united(offsets),
+        {source: _united(each) for source, each in seqs.items()},
+        {source: _united(each) for source, each in sizes.items()},
+        said["host"],
+        said["from_time"],
+        said["to_time"],
+        said["reason"],
+        said["operator"],
+    )
+
+
+def _united(intervals: Sequence[Interval]) -> Intervals:
+    columns = np.array(intervals, np.int64).reshape(-1, 2)
+    found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))

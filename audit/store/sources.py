@@ -1,0 +1,307 @@
+"""Files: which of their events were shipped and landed, what was left out or lost, and how many
+there were in all.
+
+A source is suspect if, below what is known at both ends of its way, something is shipped and has
+not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost. It is
+found out whenever one of the two changes, so that nobody must search for it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from audit.folding.columns import Numbers, Texts, numbers, parents, texts
+from audit.folding.grouping import Grouped, grouped
+from audit.folding.keyed import Keyed, Mask
+from audit.store.chunks import Chunk
+
+_SHIPPED: Final = """
+UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
+    lost_bytes = lost_bytes + ?6, position = max(position, ?7),
+    agent = CASE WHEN ?8 >= last THEN ?9 ELSE agent END,
+    host = CASE WHEN ?8 >= last THEN ?10 ELSE host END,
+    last = max(last, ?8) WHERE id = ?1
+"""
+_PATH: Final = """
+UPDATE sources SET path = ?2, path_time = ?3 WHERE id = ?1
+    AND (?3 > path_time OR (?3 = path_time AND ?2 > path))
+"""
+_LANDED: Final = """
+INSERT INTO landed VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first_time = min(first_time, excluded.first_time),
+    events = excluded.events, intervals = excluded.intervals
+"""
+_FINISHED: Final = """
+INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    events = max(events, excluded.events), size = max(size, excluded.size),
+    time = max(time, excluded.time)
+"""
+_LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def keep(chunk: Chunk) -> Numbers:
+    """All that is said of sources. Returns the number of each run's."""
+    runs = chunk.runs
+    source, new = _numbered(chunk)
+    entry = chunk.passages.entry[runs.passage]
+    agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry])
+    loaders = np.flatnonzero(chunk.entries.of_tier("hdfs")[entry])
+    doubtful = [np.array(new, np.int64)]
+    if len(agents):
+        doubtful.append(_keep_shipped(chunk, source, agents))
+        _keep_paths(chunk, source, agents)
+        _keep_lost(chunk, source, agents)
+    if len(loaders):
+        doubtful.append(_keep_landed(chunk, source, loaders))
+    _judge(chunk, np.unique(np.concatenate(doubtful)))
+    _keep_finished(chunk)
+    return source
+
+
+def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
+    runs = chunk.runs
+    topic = chunk.topic[runs.passage]
+    together = grouped(topic, runs.source.codes)
+    numbers_, new = [], []
+    topics, codes = together.keys
+    for at, end, each in _stretches(topics):
+        known, added = chunk.numbers.sources.given(
+            [runs.source.values[code] for code in codes[at:end].tolist()], each
+        )
+        numbers_ += known
+        new += added
+    found = np.empty(len(runs), np.int64)
+    sizes = together.ends - together.begins
+    found[together.order] = np.repeat(np.array(numbers_, np.int64), sizes)
+    return found, new
+
+
+def _stretches(column: Numbers) -> list[tuple[int, int, int]]:
+    """Where each value begins and ends, and what it is."""
+    if not len(column):
+        return []
+    at = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
+    ends = np.append(at[1:], len(column))
+    return list(zip(at.tolist(), ends.tolist(), column[at].tolist(), strict=True))
+
+
+def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
+    """Returns those that may be suspect now, or not any more."""
+    runs, entries = chunk.runs, chunk.entries
+    entry = chunk.passages.entry[runs.passage[at]]
+    together = grouped(source[at], then=(entries.time[entry],))
+    (ids,) = together.keys
+    rows = chunk.connection.execute(
+        "SELECT id, shipped, suspect, host FROM sources"
+        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (str(ids.tolist()),),
+    ).fetchall()
+    before = [row[1] for row in rows]
+    new = Keyed(source[at], runs.seq[at], runs.seq[at] + runs.events[at])
+    shipped = Keyed.of_packed(ids, before).and_(new).united()
+    packed = _by_key(ids, shipped)
+    last = entry[together.last()]
+    hosts = np.array(chunk.numbers.names.of(entries.host.values), np.int64)
+    agents = np.array(chunk.numbers.names.of(entries.journal.values), np.int64)
+    host = hosts[entries.host.codes[last]]
+    excepted, count = runs.excepted, len(runs)
+    lost = excepted.sum_of("lost", count)[at] + excepted.unknown("lost", count)[at]
+    sums = [
+        together.sums(column).tolist()
+        for column in (
+            excepted.sum_of("filtered", count)[at],
+            excepted.sum_of("dead_lettered", count)[at],
+            excepted.sum_of("lost", count, of_bytes=True)[at],
+        )
+    ]
+    chunk.connection.executemany(
+        _SHIPPED,
+        zip(
+            ids.tolist(),
+            packed,
+            _events(ids, shipped).tolist(),
+            *sums,
+            together.most(runs.end_position[at]).tolist(),
+            entries.time[last].tolist(),
+            agents[entries.journal.codes[last]].tolist(),
+            host.tolist(),
+            strict=True,
+        ),
+    )
+    _keep_hosts(chunk, together, at, host, [row[3] for row in rows])
+    simple = np.array(
+        [
+            len(old) == len(now) == 16 and old[:8] == now[:8] and not row[2]
+            for old, now, row in zip(before, packed, rows, strict=True)
+        ],
+        np.bool_,
+    )
+    return np.asarray(ids[~simple | (together.sums(lost) > 0)])
+
+
+def _keep_hosts(
+    chunk: Chunk, together: Grouped, at: Numbers, host: Numbers, before: Sequence[int]
+) -> None:
+    other = np.flatnonzero(host != np.array(before, np.int64))
+    if len(other):
+        topic = chunk.topic[chunk.runs.passage[at[together.order[together.begins]]]]
+        pairs = set(zip(topic[other].tolist(), host[other].tolist(), strict=True))
+        chunk.connection.executemany("INSERT OR IGNORE INTO topic_hosts VALUES (?, ?)", pairs)
+
+
+def _by_key(ids: Numbers, united: Keyed) -> list[bytes]:
+    """The sets of these, in their order; empty where there is none."""
+    keys, packed = united.packed()
+    if len(keys) == len(ids):
+        return packed
+    known = dict(zip(keys.tolist(), packed, strict=True))
+    return [known.get(each, b"") for each in ids.tolist()]
+
+
+def _events(ids: Numbers, united: Keyed) -> Numbers:
+    found = np.zeros(len(ids), np.int64)
+    np.add.at(found, np.searchsorted(ids, united.key), united.end - united.first)
+    return found
+
+
+def _keep_paths(chunk: Chunk, source: Numbers, at: Numbers) -> None:
+    runs = chunk.runs
+    lengths = numbers(pc.binary_length(runs.path))
+    at = at[lengths[at] > 0]
+    if not len(at):
+        return
+    found = texts(runs.path.take(at))
+    names = np.array(chunk.numbers.names.of(found.values), np.int64)[found.codes]
+    time = chunk.entries.time[chunk.passages.entry[runs.passage[at]]]
+    together = grouped(source[at], names)
+    ids, paths = together.keys
+    chunk.connection.executemany(
+        _PATH, zip(ids.tolist(), paths.tolist(), together.most(time).tolist(), strict=True)
+    )
+
+
+def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
+    runs, excepted = chunk.runs, chunk.runs.excepted
+    mine = np.zeros(len(runs), np.bool_)
+    mine[at] = True
+    lost = np.flatnonzero(excepted.of_fate("lost") & mine[excepted.owner])
+    if not len(lost):
+        return
+    run = excepted.owner[lost]
+    entry = chunk.passages.entry[runs.passage[run]]
+    chunk.connection.executemany(
+        _LOST,
+        zip(
+            source[run].tolist(),
+            (runs.seq[run] + runs.events[run]).tolist(),
+            runs.position[run].tolist(),
+            runs.end_position[run].tolist(),
+            excepted.count[lost].tolist(),
+            excepted.bytes[lost].tolist(),
+            excepted.reason.take(lost).to_pylist(),
+            chunk.entries.time[entry].tolist(),
+            strict=True,
+        ),
+    )
+
+
+def _keep_landed(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
+    runs, entries = chunk.runs, chunk.entries
+    at = at[runs.events[at] > 0]
+    entry = chunk.passages.entry[runs.passage[at]]
+    tier, time = chunk.tier[entry], entries.time[entry]
+    touched = []
+    for each in np.unique(tier).tolist():
+        mine = at[tier == each]
+        together = grouped(source[mine])
+        (ids,) = together.keys
+        before = landed_of(chunk, ids, each)
+        new = Keyed(source[mine], runs.seq[mine], runs.seq[mine] + runs.events[mine])
+        landed = before.and_(new).united()
+        chunk.connection.executemany(
+            _LANDED,
+            zip(
+                ids.tolist(),
+                [each] * len(ids),
+                together.least(time[tier == each]).tolist(),
+                _events(ids, landed).tolist(),
+                _by_key(ids, landed),
+                strict=True,
+            ),
+        )
+        touched.append(ids)
+    return np.concatenate(touched) if touched else at[:0]
+
+
+def landed_of(chunk: Chunk, ids: Numbers, tier: int) -> Keyed:
+    rows = chunk.connection.execute(
+        "SELECT source, intervals FROM landed WHERE tier = ?"
+        " AND source IN (SELECT value FROM json_each(?)) ORDER BY source",
+        (tier, str(ids.tolist())),
+    ).fetchall()
+    return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+
+
+def _judge(chunk: Chunk, ids: Numbers) -> None:
+    """Whether these are suspect."""
+    if not len(ids):
+        return
+    asked = (str(ids.tolist()),)
+    rows = chunk.connection.execute(
+        "SELECT id, shipped, suspect,"
+        " EXISTS (SELECT 1 FROM lost WHERE source = sources.id) FROM sources"
+        " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        asked,
+    ).fetchall()
+    known = np.array([row[0] for row in rows], np.int64)
+    shipped = Keyed.of_packed(known, [row[1] for row in rows])
+    suspect = np.array([bool(row[3]) for row in rows], np.bool_)
+    for (tier,) in chunk.connection.execute("SELECT id FROM tiers WHERE kind = 'hdfs'").fetchall():
+        suspect |= _differ(known, shipped, landed_of(chunk, known, tier))
+    changed = np.flatnonzero(suspect != np.array([bool(row[2]) for row in rows], np.bool_))
+    chunk.connection.executemany(
+        "UPDATE sources SET suspect = ? WHERE id = ?",
+        zip(suspect[changed].astype(int).tolist(), known[changed].tolist(), strict=True),
+    )
+
+
+def _differ(ids: Numbers, shipped: Keyed, landed: Keyed) -> Mask:
+    """Whether, below the lesser end of both, one has what the other lacks; or more has landed than
+    was shipped."""
+    found = np.zeros(len(ids), np.bool_)
+    keys, _, ends = landed.groups()
+    if not len(keys):
+        return found
+    upto = np.zeros(len(ids), np.int64)
+    upto[np.searchsorted(ids, keys)] = landed.end[ends - 1]
+    limit = upto[np.searchsorted(ids, shipped.key)]
+    below = shipped.first < limit
+    cut = Keyed(shipped.key[below], shipped.first[below], np.minimum(shipped.end, limit)[below])
+    for one, other in ((cut, landed), (landed, cut)):
+        missing = ~other.cover(one)
+        found[np.searchsorted(ids, one.key[missing])] = True
+    return found
+
+
+def _keep_finished(chunk: Chunk) -> None:
+    lists = chunk.entries.body.field("finished")
+    flat = lists.flatten()
+    if not len(flat):
+        return
+    entry = parents(lists)
+    topic: Texts = texts(flat.field("topic"))
+    names = chunk.topic_names(topic.values)
+    source: Texts = texts(flat.field("source"))
+    chunk.connection.executemany(
+        _FINISHED,
+        zip(
+            [names[code] for code in topic.codes.tolist()],
+            source.take(np.arange(len(flat))),
+            numbers(flat.field("events")).tolist(),
+            numbers(flat.field("size")).tolist(),
+            chunk.entries.time[entry].tolist(),
+            strict=True,
+        ),
+    )

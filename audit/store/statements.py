@@ -1,0 +1,167 @@
+"""What is said seldom, one by one: hours that were rebuilt, hosts that were retired, faults that
+were accepted, files that were compared, batches that are damaged.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+
+from audit.folding.columns import MOST_TIME, numbers
+from audit.store.chunks import Chunk
+
+HOUR: Final = 3_600_000
+_MOST_HOURS: Final = 10_000  # that one comparison can be about
+_MOST_TEXT: Final = 10_000
+_MOST_OFFSET: Final = 1 << 53
+
+_CHECKED: Final = """
+INSERT INTO checked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET time = excluded.time, journal = excluded.journal, seq = excluded.seq,
+    files = excluded.files, rows = excluded.rows, faults = excluded.faults
+WHERE (excluded.time, excluded.journal, excluded.seq) >= (time, journal, seq)
+"""
+
+Json = dict[str, Any]
+
+
+def keep(chunk: Chunk) -> None:
+    for row, each in _said(chunk, "rebuilt", "hdfs"):
+        _keep_rebuilt(chunk, row, each)
+    for row, each in _said(chunk, "retired", "operator"):
+        _keep_retired(chunk, row, each)
+    for number, (row, each) in enumerate(_said(chunk, "accepted", "operator")):
+        _keep_accepted(chunk, row, number, each)
+    for row, each in _said(chunk, "checked", "hdfs"):
+        _keep_checked(chunk, row, each)
+    for row, each in _said(chunk, "damaged", ""):
+        _keep_damaged(chunk, row, each)
+
+
+def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
+    lists = chunk.entries.body.field(name)
+    some = numbers(pc.list_value_length(lists)) > 0
+    if tier:
+        some &= chunk.entries.of_tier(tier)
+    for row in np.flatnonzero(some).tolist():
+        for each in lists[row].as_py():
+            yield row, each
+
+
+def _keep_rebuilt(chunk: Chunk, row: int, said: Json) -> None:
+    (name,) = chunk.topic_names([said["topic"]])
+    (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
+    from_time, to_time = _times(said["from_time"], said["to_time"])
+    chunk.connection.execute(
+        "INSERT OR IGNORE INTO voided VALUES (?, ?, ?, ?, ?)",
+        (topic, int(chunk.tier[row]), int(chunk.entries.run[row]), from_time, to_time),
+    )
+    _touch(chunk, topic, from_time, to_time)
+
+
+def _keep_retired(chunk: Chunk, row: int, said: Json) -> None:
+    chunk.connection.execute(
+        "INSERT OR IGNORE INTO retired VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            chunk.cluster,
+            _text(said["host"]),
+            _text(said["agent"]),
+            _times(said["since"], 0)[0],
+            int(chunk.entries.time[row]),
+            _text(said["reason"]),
+            _text(said["operator"]),
+        ),
+    )
+
+
+def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
+    (name,) = chunk.topic_names([said["topic"]])
+    entries = chunk.entries
+    at = np.array([row])
+    chunk.connection.execute(
+        "INSERT OR IGNORE INTO accepted VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            name,
+            *entries.journal.take(at),
+            int(entries.seq[row]),
+            number,
+            int(entries.time[row]),
+            _text(said["topic_id"]),
+            msgspec.json.encode(said),
+        ),
+    )
+    _touch_all(chunk, name)
+
+
+def _keep_checked(chunk: Chunk, row: int, said: Json) -> None:
+    (name,) = chunk.topic_names([said["topic"]])
+    from_time, to_time = _times(said["from_time"], said["to_time"])
+    first = from_time - from_time % HOUR
+    hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
+    by_hour: dict[int, list[Json]] = {hour: [] for hour in hours}
+    for fault in said["faults"]:
+        hour = fault["hour"] - fault["hour"] % HOUR
+        if hour in by_hour:
+            by_hour[hour].append(fault)
+    entries = chunk.entries
+    (journal,) = entries.journal.take(np.array([row]))
+    who = int(entries.time[row]), journal, int(entries.seq[row])
+    size = said["files"], said["rows"]
+    chunk.connection.executemany(
+        _CHECKED,
+        [
+            (name, int(chunk.tier[row]), hour, *who, *size, msgspec.json.encode(faults))
+            for hour, faults in by_hour.items()
+        ],
+    )
+    for (topic,) in _topics(chunk, name):
+        _touch(chunk, topic, from_time, min(to_time, first + _MOST_HOURS * HOUR))
+
+
+def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
+    (name,) = chunk.topic_names([said["topic"]])
+    offsets = said["offsets"]
+    chunk.connection.execute(
+        "INSERT OR IGNORE INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            name,
+            _text(said["topic_id"]),
+            said["partition"],
+            max(0, min(offsets["first"], _MOST_OFFSET)),
+            max(1, min(offsets["count"], _MOST_OFFSET)),
+            _text(said["reason"]),
+            int(chunk.entries.time[row]),
+        ),
+    )
+    _touch_all(chunk, name)
+
+
+def _times(first: int, after: int) -> tuple[int, int]:
+    return max(0, min(first, MOST_TIME)), max(0, min(after, MOST_TIME))
+
+
+def _text(text: str) -> str:
+    return text[:_MOST_TEXT]
+
+
+def _topics(chunk: Chunk, name: int) -> list[tuple[int]]:
+    return chunk.connection.execute("SELECT id FROM topics WHERE name = ?", (name,)).fetchall()
+
+
+def _touch(chunk: Chunk, topic: int, from_time: int, to_time: int) -> None:
+    rows = chunk.connection.execute(
+        "SELECT DISTINCT hour FROM hours WHERE topic = ? AND hour >= ? AND hour < ?",
+        (topic, from_time - from_time % HOUR, to_time),
+    )
+    chunk.touched.update((topic, hour) for (hour,) in rows)
+    chunk.touched.add((topic, from_time - from_time % HOUR))
+
+
+def _touch_all(chunk: Chunk, name: int) -> None:
+    """Nobody knows which hours it is about."""
+    rows = chunk.connection.execute(
+        "SELECT DISTINCT topic, hour FROM hours JOIN topics ON id = topic WHERE name = ?", (name,)
+    )
+    chunk.touched.update(rows.fetchall())

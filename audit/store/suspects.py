@@ -1,0 +1,161 @@
+"""Files of which something is not as it should be, with where it lies: those that were found to be
+suspect when they were spoken of, and those of stretches that are missing.
+"""
+
+import sqlite3
+from collections import defaultdict
+from typing import Final
+
+import numpy as np
+
+from audit.folding.keyed import Keyed
+from audit.folding.stretches import Stretches
+from audit.picture import Intervals, Lost, Source, Stretch, Tier, TierKind
+from audit.store.details import MISSING, stretches_of
+
+MOST_SOURCES: Final = 2_000  # of one picture
+MOST_STRETCHES: Final = 20_000
+
+_SOURCES: Final = """
+SELECT sources.id, source, agents.text, hosts.text, paths.text, shipped, (
+        SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1)
+    FROM sources LEFT JOIN names AS agents ON agents.id = agent
+    LEFT JOIN names AS hosts ON hosts.id = host LEFT JOIN names AS paths ON paths.id = path
+    WHERE sources.id IN (SELECT value FROM json_each(?2)) ORDER BY source
+"""
+
+
+def suspects(
+    connection: sqlite3.Connection, topic: int, name: int, tiers: dict[int, Tier], begin: int
+) -> list[Source]:
+    """`begin` is from when on the ledger is known; 0 from the beginning."""
+    stretches = _missing(connection, topic)
+    ids = set(np.unique(stretches["source"]).tolist())
+    ids.update(
+        number
+        for (number,) in connection.execute(
+            "SELECT id FROM sources WHERE topic = ? AND suspect = 1 LIMIT ?", (topic, MOST_SOURCES)
+        )
+    )
+    if not ids:
+        return []
+    chosen = sorted(ids)[:MOST_SOURCES]
+    asked = str(chosen)
+    landed = _landed(connection, asked, tiers)
+    by_source = _by_source(connection, stretches, chosen)
+    lost = defaultdict(list)
+    found = []
+    rows = connection.execute(_SOURCES, (name, asked)).fetchall()
+    names = {row[0]: row[1] for row in rows}
+    for number, *rest in connection.execute(
+        "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    ):
+        lost[number].append(Lost(names[number], *rest))
+    for number, source, agent, host, path, shipped, events in rows:
+        mine = pairs_of(shipped)
+        there = _spoken_of(landed[number], mine, begin)
+        if there is None:
+            continue
+        found.append(
+            Source(
+                source,
+                agent or "",
+                host or "",
+                path or "",
+                mine,
+                there,
+                tuple(by_source.get(number, ())),
+                tuple(lost.get(number, ())),
+                -1 if events is None else events,
+            )
+        )
+    return found
+
+
+def pairs_of(packed: bytes) -> Intervals:
+    return tuple(
+        (first, end) for first, end in np.frombuffer(packed, "<i8").reshape(-1, 2).tolist()
+    )
+
+
+def _landed(
+    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+) -> dict[int, dict[Tier, tuple[Intervals, int]]]:
+    found: dict[int, dict[Tier, tuple[Intervals, int]]] = defaultdict(dict)
+    for number, tier, first_time, intervals in connection.execute(
+        "SELECT source, tier, first_time, intervals FROM landed"
+        " WHERE source IN (SELECT value FROM json_each(?))",
+        (asked,),
+    ):
+        found[number][tiers[tier]] = pairs_of(intervals), first_time
+    return found
+
+
+def _spoken_of(
+    landed: dict[Tier, tuple[Intervals, int]], shipped: Intervals, begin: int
+) -> dict[Tier, Intervals] | None:
+    """Without what was shipped before the ledger's known beginning; None if that is all of it."""
+    if not begin:
+        return {tier: intervals for tier, (intervals, _) in landed.items()}
+    if not shipped:
+        return None
+    least = shipped[0][0]
+    return {
+        tier: tuple((max(first, least), end) for first, end in intervals if end > least)
+        for tier, (intervals, _) in landed.items()
+    }
+
+
+def _missing(connection: sqlite3.Connection, topic: int) -> Stretches:
+    """That loaders, or brokers, have passed over."""
+    rows = connection.execute(
+        "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
+    ).fetchall()
+    gaps = _broker_gaps(connection, topic)
+    if gaps is not None:
+        others = stretches_of(
+            connection.execute(
+                "SELECT stretches FROM details WHERE topic = ? AND kind <> ?", (topic, MISSING)
+            )
+        )
+        inside = gaps.overlap(
+            Keyed(
+                others["partition"].astype(np.int64),
+                others["first"],
+                others["first"] + others["events"],
+            )
+        )
+        found = np.concatenate((stretches_of(rows), others[inside]))
+    else:
+        found = stretches_of(rows)
+    return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
+
+
+def _broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed | None:
+    """Offsets between those that brokers have spoken of; None if there are none, as usual."""
+    rows = connection.execute(
+        "SELECT partition, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? AND kind = ? AND length(intervals) > 16 ORDER BY partition",
+        (topic, TierKind.BROKER),
+    ).fetchall()
+    if not rows:
+        return None
+    there = Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+    same = there.key[1:] == there.key[:-1]
+    return Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+
+
+def _by_source(
+    connection: sqlite3.Connection, stretches: Stretches, chosen: list[int]
+) -> dict[int, list[Stretch]]:
+    names = dict(
+        connection.execute(
+            "SELECT id, source FROM sources WHERE id IN (SELECT value FROM json_each(?))",
+            (str(chosen),),
+        ).fetchall()
+    )
+    found: dict[int, list[Stretch]] = defaultdict(list)
+    mine = stretches[np.isin(stretches["source"], np.array(chosen, np.int64))]
+    for number, *rest in mine.tolist():
+        found[number].append(Stretch(names[number], *rest))
+    return found

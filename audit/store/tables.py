@@ -1,0 +1,105 @@
+"""The tables, and what their columns mean. A database of another version is built anew.
+
+Texts stand once: hosts, paths and agents by number in `names`, topics in `topics`, programs in
+`journals`, files in `sources`. Numbers are given by the one who writes (numbers.py). Sets are
+packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
+"""
+
+from typing import Final
+
+VERSION: Final = 1
+
+TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- Of each cluster: up to where its ledger was folded, and the time of its newest entry.
+CREATE TABLE positions (cluster TEXT PRIMARY KEY, positions BLOB, newest INT) WITHOUT ROWID;
+
+CREATE TABLE names (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE topic_names (id INTEGER PRIMARY KEY, cluster TEXT, topic TEXT,
+    UNIQUE (topic, cluster));
+CREATE TABLE topics (id INTEGER PRIMARY KEY, name INT, topic_id TEXT, last INT DEFAULT 0,
+    UNIQUE (name, topic_id));
+CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT,
+    UNIQUE (kind, destination));
+CREATE TABLE topic_tiers (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+
+-- Which entries of a journal are there: first, end, and when these two were written.
+CREATE TABLE journals (id INTEGER PRIMARY KEY, cluster TEXT, journal TEXT, tier TEXT, host INT,
+    first_seq INT, first_time INT, end_seq INT, last_time INT, entries INT, holes INT, seen BLOB,
+    UNIQUE (journal, cluster));
+CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
+CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
+CREATE INDEX journals_by_tier ON journals (cluster, tier);
+CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
+
+-- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest
+-- entry that named topics.
+CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq INT, heard INT,
+    lag_bytes INT, version TEXT, version_seq INT, named_seq INT, named_time INT, all_seq INT,
+    all_until INT);
+CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
+    said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
+CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
+CREATE TABLE inventory (host TEXT, topic TEXT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
+CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
+    operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
+
+CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
+    crc_sum INT, late INT, duplicates INT, dead INT,
+    PRIMARY KEY (topic, start, length, tier, run)) WITHOUT ROWID;
+CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
+    PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
+-- What became of lines, by when agents said so.
+CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, filtered INT,
+    dead INT, lost INT, lost_unknown INT, lost_bytes INT,
+    PRIMARY KEY (topic, start, length)) WITHOUT ROWID;
+CREATE TABLE hours (topic INT, hour INT, tier INT, events INT,
+    PRIMARY KEY (topic, hour, tier)) WITHOUT ROWID;
+CREATE TABLE delays (topic INT, hour INT, tier INT, doubling INT, events INT,
+    PRIMARY KEY (topic, hour, tier, doubling)) WITHOUT ROWID;
+CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT, late INT,
+    duplicates INT, dead INT, partitions INT, rebuilt INT,
+    PRIMARY KEY (topic, tier, run)) WITHOUT ROWID;
+CREATE INDEX loads_by_time ON loads (time);
+
+CREATE TABLE claimed (topic INT, partition INT, tier INT, upto INT, intervals BLOB,
+    PRIMARY KEY (topic, partition, tier)) WITHOUT ROWID;
+-- Offsets that were spoken of, by the window in which their events begin.
+CREATE TABLE spans (topic INT, tier INT, partition INT, from_time INT, to_time INT, first INT,
+    next_offset INT, events INT, said INT,
+    PRIMARY KEY (topic, tier, partition, from_time)) WITHOUT ROWID;
+-- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed.
+CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
+CREATE INDEX details_by_topic ON details (topic, kind, said);
+
+CREATE TABLE sources (id INTEGER PRIMARY KEY, topic INT, source TEXT, agent INT DEFAULT 0,
+    host INT DEFAULT 0, path INT DEFAULT 0, path_time INT DEFAULT -1, shipped BLOB DEFAULT x'',
+    events INT DEFAULT 0, filtered INT DEFAULT 0, dead INT DEFAULT 0, lost_bytes INT DEFAULT 0,
+    position INT DEFAULT -1, last INT DEFAULT -1, suspect INT DEFAULT 0, UNIQUE (source, topic));
+CREATE INDEX sources_by_topic ON sources (topic, suspect);
+CREATE INDEX sources_by_host ON sources (topic, host, suspect);
+CREATE INDEX sources_by_time ON sources (last);
+CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
+CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
+    PRIMARY KEY (source, tier)) WITHOUT ROWID;
+CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
+    PRIMARY KEY (source, name)) WITHOUT ROWID;
+CREATE TABLE lost (source INT, seq INT, position INT, end_position INT, lines INT, bytes INT,
+    reason TEXT, time INT, PRIMARY KEY (source, seq, position, end_position, time)) WITHOUT ROWID;
+
+CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, topic_id TEXT,
+    statement BLOB, PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
+CREATE TABLE checked (name INT, tier INT, hour INT, time INT, journal TEXT, seq INT, files INT,
+    rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
+CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
+    time INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+
+CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
+    pending_windows INT, findings INT, waits TEXT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
+CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
+CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, raised INT, resolved INT,
+    words TEXT, told_raised INT, told_resolved INT,
+    PRIMARY KEY (kind, cluster, topic, host, raised)) WITHOUT ROWID;
+CREATE INDEX alerts_by_time ON alerts (raised);
+"""

@@ -1,0 +1,287 @@
+"""What a healthy fleet says in the ledger, a minute at a time, as columns of `LEDGER_TYPE`.
+
+Every agent writes an entry a minute: a heartbeat, and a passage for each of its two topics. Every
+broker writes one for the partitions that it leads, and a loader those of a run every hour. All of
+it adds up. Nothing is random: the same minute of the same fleet is the same entries.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ledger.columns import LEDGER_TYPE
+
+MINUTE: Final = 60_000
+HOUR: Final = 3_600_000
+DAY: Final = 86_400_000
+_TOPICS_EACH: Final = 2
+_EVENTS: Final = 50  # of an agent, in a topic, in a minute
+_EVENT_BYTES: Final = 120
+_MOST_RUNS: Final = 2_000
+_HDFS: Final = "hdfs://logs/events"
+_DELAYS: Final = (0, 0, 0, 0, 0, 0, 0, 5, 20, 20, 5)
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Values of a column of lists: how long each is, and the items."""
+
+    lengths: Any
+    items: Any
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """`begin` is where its first minute begins."""
+
+    begin: int
+    agents: int = 10_000
+    topics: int = 100
+    partitions: int = 8  # of each topic
+    brokers: int = 3
+    cluster: str = "local"
+
+    def minute(self, number: int) -> pa.StructArray:
+        """What agents, then brokers say of it, after its end."""
+        return pa.concat_arrays([self._agents(number), self._brokers(number)])
+
+    def load(self, hour: int) -> pa.StructArray:
+        """What the loader says of an hour's minutes, some time after its end."""
+        topics = np.arange(self.topics)
+        entries = [self._load(hour, topic) for topic in topics.tolist()]
+        return pa.concat_arrays(entries)
+
+    @cached_property
+    def _lane(self) -> Numbers:
+        """Of each agent and each of its topics, which partition it writes to, over all topics."""
+        agent = np.repeat(np.arange(self.agents), _TOPICS_EACH)
+        topic = (agent * _TOPICS_EACH + np.tile(np.arange(_TOPICS_EACH), self.agents)) % self.topics
+        return topic * self.partitions + (agent // self.topics) % self.partitions
+
+    @cached_property
+    def _rank(self) -> Numbers:
+        """Of each agent and topic, how many write to that partition before it."""
+        order = np.argsort(self._lane, kind="stable")
+        lane = self._lane[order]
+        begins = np.flatnonzero(np.concatenate(([True], lane[1:] != lane[:-1])))
+        sizes = np.diff(np.append(begins, len(lane)))
+        rank = np.empty(len(lane), np.int64)
+        rank[order] = np.arange(len(lane)) - np.repeat(begins, sizes)
+        return rank
+
+    @cached_property
+    def _writers(self) -> Numbers:
+        """How many write to each partition."""
+        return np.bincount(self._lane, minlength=self.topics * self.partitions)
+
+    def _crc(self, lane: Numbers, minute: int) -> Numbers:
+        """Of an agent's batch."""
+        return (self._rank * 2_654_435_761 + lane * 40_503 + minute * 97) % (1 << 32)
+
+    def _sources(self, minute: int) -> list[str]:
+        day = (self.begin + minute * MINUTE) // DAY
+        return [
+            f"{agent:08x}{topic:04x}{day:020x}"
+            for agent in range(self.agents)
+            for topic in range(_TOPICS_EACH)
+        ]
+
+    def _names(self) -> pa.Array:
+        return pa.array([f"clicks-{number:03}" for number in range(self.topics)])
+
+    def _ids(self) -> pa.Array:
+        return pa.array([f"topic-id-{number:013}" for number in range(self.topics)])
+
+    def _agents(self, minute: int) -> pa.StructArray:
+        count, end = self.agents, self.begin + (minute + 1) * MINUTE
+        lane, writers = self._lane, self._writers[self._lane]
+        seq = self._seq(minute)
+        naming = minute % 60 == 0
+        topics = self._names().take(pa.array(lane // self.partitions))
+        first_minute = seq == 0
+        position = np.full(len(lane), seq * _EVENT_BYTES)
+        paths = ["/var/log/shop/a.log", "/var/log/shop/b.log"] if naming or first_minute else ["", ""]
+        runs = {
+            "source": self._sources(minute),
+            "path": paths * count,
+            "seq": seq,
+            "events": _EVENTS,
+            "position": position,
+            "end_position": position + _EVENTS * _EVENT_BYTES,
+            "lines": -1,
+        }
+        windows = {
+            "start": end - MINUTE,
+            "events": _EVENTS,
+            "bytes": _EVENTS * 40,
+            "crc_sum": self._crc(lane, minute),
+        }
+        passages = {
+            "topic": topics,
+            "topic_id": self._ids().take(pa.array(lane // self.partitions)),
+            "partition": lane % self.partitions,
+            "leader_epoch": 3,
+            "offsets": Lists(
+                1, {"first": (minute * writers + self._rank) * _EVENTS, "count": _EVENTS}
+            ),
+            "windows": Lists(1, windows),
+            "runs": Lists(1, runs),
+            "delays": Lists(len(_DELAYS), np.tile(_DELAYS, len(lane))),
+        }
+        beats = {
+            "until": end - MINUTE,
+            "topics": Lists(_TOPICS_EACH if naming else 0, topics if naming else []),
+            "lag_bytes": 0,
+            "program_version": "0.1.0" if naming else "",
+        }
+        header = {
+            "time": end + 1_000 + np.arange(count) % 9_000,
+            "host": [f"web-{number:05}.example.com" for number in range(count)],
+            "app": "penstock-agent",
+            "source": [f"{number:032x}" for number in range(count)],
+            "seq": minute,
+        }
+        return self._entries(
+            count,
+            {"header": header, "tier": "agent", "passages": Lists(_TOPICS_EACH, passages)}
+            | {"heartbeats": Lists(1, beats)},
+        )
+
+    def _seq(self, minute: int) -> int:
+        """Of the first event of that minute in its file, which lasts a day."""
+        begun = max(self.begin, self.begin + minute * MINUTE - (self.begin + minute * MINUTE) % DAY)
+        return (self.begin + minute * MINUTE - begun) // MINUTE * _EVENTS
+
+    def _brokers(self, minute: int) -> pa.StructArray:
+        end = self.begin + (minute + 1) * MINUTE
+        lanes = np.flatnonzero(self._writers)
+        lanes = lanes[np.argsort(lanes % self.brokers, kind="stable")]
+        events = self._writers[lanes] * _EVENTS
+        crc_sum = np.zeros(self.topics * self.partitions, np.int64)
+        np.add.at(crc_sum, self._lane, self._crc(self._lane, minute))
+        windows = {
+            "start": end - MINUTE,
+            "events": events,
+            "bytes": events * 40,
+            "crc_sum": crc_sum[lanes],
+        }
+        passages = {
+            "topic": self._names().take(pa.array(lanes // self.partitions)),
+            "topic_id": self._ids().take(pa.array(lanes // self.partitions)),
+            "partition": lanes % self.partitions,
+            "leader_epoch": 3,
+            "offsets": Lists(1, {"first": minute * events, "count": events}),
+            "windows": Lists(1, windows),
+            "delays": Lists(2, np.column_stack((events * 0, events)).ravel()),
+        }
+        header = {
+            "time": end + 9_000,
+            "host": [f"broker-{number}.example.com" for number in range(self.brokers)],
+            "app": "penstock-broker",
+            "source": [f"broker-{number:032x}" for number in range(self.brokers)],
+            "seq": minute,
+        }
+        led = np.bincount(lanes % self.brokers, minlength=self.brokers)
+        return self._entries(
+            self.brokers, {"header": header, "tier": "broker", "passages": Lists(led, passages)}
+        )
+
+    def _load(self, hour: int, topic: int) -> pa.StructArray:
+        """One entry; its runs are those of the partition that they came by."""
+        minutes = np.arange(hour * 60, hour * 60 + 60)
+        lanes = np.flatnonzero(self._writers)
+        lanes = lanes[lanes // self.partitions == topic]
+        events = self._writers[lanes] * _EVENTS
+        mine = np.flatnonzero(self._lane // self.partitions == topic)
+        mine = mine[np.argsort(self._lane[mine], kind="stable")]
+        per_lane = np.bincount(self._lane[mine], minlength=self.topics * self.partitions)[lanes]
+        crc_sum = np.zeros((len(lanes), 60), np.int64)
+        place = np.searchsorted(lanes, self._lane[mine])
+        for at, minute in enumerate(minutes.tolist()):
+            np.add.at(crc_sum[:, at], place, self._crc(self._lane, minute)[mine])
+        runs = self._landed(hour, mine, per_lane)
+        windows = {
+            "start": np.tile(self.begin + minutes * MINUTE, len(lanes)),
+            "events": np.repeat(events, 60),
+            "bytes": np.repeat(events * 40, 60),
+            "crc_sum": crc_sum.ravel(),
+        }
+        passages = {
+            "topic": self._names().take(pa.array(lanes // self.partitions)),
+            "topic_id": self._ids().take(pa.array(lanes // self.partitions)),
+            "partition": lanes % self.partitions,
+            "leader_epoch": 3,
+            "offsets": Lists(1, {"first": hour * 60 * events, "count": 60 * events}),
+            "windows": Lists(60, windows),
+            "runs": runs,
+        }
+        header = {
+            "time": self.begin + (hour + 1) * HOUR + 300_000,
+            "host": "edge-1.example.com",
+            "app": "penstock-loader",
+            "source": f"loader-{topic:032x}",
+            "seq": hour,
+        }
+        return self._entries(
+            1,
+            {"header": header, "tier": "hdfs", "destination": _HDFS, "run": hour}
+            | {"passages": Lists(len(lanes), passages)},
+        )
+
+    def _landed(self, hour: int, mine: Numbers, per_lane: Numbers) -> Lists:
+        """A source has one run an hour, or two where its day ends in it."""
+        before = self._seq(hour * 60 + 59)
+        first = self._seq(hour * 60)
+        if before < first:
+            raise ValueError("a fleet begins with an hour")
+        names = self._sources(hour * 60)
+        items = {
+            "source": [names[each] for each in mine.tolist()],
+            "seq": first,
+            "events": 60 * _EVENTS,
+            "position": -1,
+            "end_position": -1,
+            "lines": -1,
+        }
+        return Lists(per_lane, items)
+
+    def _entries(self, count: int, values: dict[str, Any]) -> pa.StructArray:
+        known = {"version": 1, "cluster": self.cluster, "window_millis": MINUTE, "run": -1}
+        return column(LEDGER_TYPE, count, known | values)
+
+
+def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
+    """An array of the type: of columns by field, of lists, of values, or of one value again and
+    again. What is not given is nothing, or empty."""
+    if pa.types.is_struct(type_):
+        if value is None:
+            return pa.nulls(count, type_)
+        arrays = [
+            column(field.type, count, value.get(field.name, _nothing(field))) for field in type_
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(type_))
+    if pa.types.is_list(type_):
+        lists = value or Lists(0, [])
+        lengths = np.broadcast_to(np.asarray(lists.lengths), (count,))
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        items = column(type_.value_type, int(offsets[-1]), lists.items or None) \
+            if not isinstance(lists.items, (np.ndarray, pa.Array)) \
+            else column(type_.value_type, int(offsets[-1]), lists.items)
+        return pa.ListArray.from_arrays(pa.array(offsets), items, type=type_)
+    if isinstance(value, (pa.Array, list, np.ndarray)):
+        return pa.array(value, type_) if not isinstance(value, pa.Array) else value.cast(type_)
+    if value is None:
+        return pa.nulls(count, type_) if count else pa.array([], type_)
+    return pa.repeat(pa.scalar(value, type_), count)
+
+
+def _nothing(field: pa.Field) -> Any:
+    if pa.types.is_struct(field.type) or pa.types.is_list(field.type):
+        return None
+    return "" if pa.types.is_string(field.type) else 0
