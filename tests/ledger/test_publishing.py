@@ -12,6 +12,7 @@ from client.consumer import Consumer
 from client.offsets import Beginning
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from ledger.publishing import partition_of, schema_id, write_entries
+from ledger.reading import lookup_at
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryNotReachable
 from schemas.event_schemas import LEDGER, built_in
@@ -86,6 +87,12 @@ def test_the_schema_is_the_one_that_is_written(brokers: Brokers, registry: Regis
     with Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer:
         values = [each.record.value or b"" for each in consumer]
     assert [split(each)[0] for each in values if journal.encode() in each] == [known.id]
+
+
+def test_schemas_that_are_not_there_are_none(registry: RegistryClient) -> None:
+    lookup = lookup_at(registry)
+    assert lookup(schema_id(registry)) == built_in(LEDGER)
+    assert lookup(2**31 - 1) is None
 
 
 def test_journals_are_spread_over_partitions() -> None:
