@@ -10,7 +10,7 @@ What is told first and noted afterwards is told again after a crash, which chang
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from loader.checking_files.committed import NO_HOUR, Files, expected, followed
+from loader.checking_files.committed import NO_HOUR, Files, expected, follow
 from loader.checking_files.comparing import HourOutcome, compared, to_count
 from loader.checking_files.listing import Sizes, listed
 from loader.checking_files.state import Checked, from_bytes, state_path, to_bytes
@@ -111,13 +111,14 @@ class FileCheck:
         runs = [run for run in self._history.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
             before = Checked()  # what came in between, nobody knows any more
-        manifests = {run: self._history.read(run) for run in runs if all_ or run > before.run}
-        later = [each for run, each in manifests.items() if run > before.run]
-        known = followed(before.files, later, {*before.files, *hours})
-        if all_:
-            # Of hours that are not remembered, as much as manifests still say.
-            others = [hour for hour in hours if hour not in before.files]
-            known |= followed({}, manifests.values(), others)
+        known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
+        # Of hours that are not remembered, manifests before that may still say something.
+        others = {hour: files for hour, files in known.items() if hour not in before.files}
+        for run in runs:
+            if run > before.run:
+                follow(known, self._history.read(run))
+            elif all_:
+                follow(others, self._history.read(run))
         return known
 
     def _compared(

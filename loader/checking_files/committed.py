@@ -6,7 +6,7 @@ one of its hour until a run replaces it, also if somebody has taken it away and 
 without it: its rows were committed, and are missing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -50,25 +50,20 @@ class ExpectedHour:
         return sum(each.rows for each in self.known.values()) + self.others_rows
 
 
-def followed(
-    known: Mapping[Hour, Files], manifests: Iterable[Manifest], hours: Collection[Hour]
-) -> dict[Hour, Files]:
-    """What is known of these hours after these runs, which come one after the other."""
-    found = {hour: dict(known.get(hour, {})) for hour in hours}
-    for manifest in manifests:
-        for hour in manifest.rebuilt:
-            if hour in found:
-                found[hour] = {}
-        replaced = set(manifest.removes)
-        if replaced:
-            for files in found.values():
-                for path in replaced & files.keys():
-                    del files[path]
-        prefix = f"{manifest.table}/"
-        for added in manifest.adds:
-            if added.hour in found and added.path.startswith(prefix):
-                found[added.hour][added.path] = CommittedFile(added.rows, added.bytes, added.topic)
-    return found
+def follow(known: Mapping[Hour, Files], manifest: Manifest) -> None:
+    """The files of these hours, as they are after the run that comes next."""
+    for hour in manifest.rebuilt:
+        if hour in known:
+            known[hour].clear()
+    replaced = set(manifest.removes)
+    if replaced:
+        for files in known.values():
+            for path in replaced & files.keys():
+                del files[path]
+    prefix = f"{manifest.table}/"
+    for added in manifest.adds:
+        if added.hour in known and added.path.startswith(prefix):
+            known[added.hour][added.path] = CommittedFile(added.rows, added.bytes, added.topic)
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:

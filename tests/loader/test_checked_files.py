@@ -1,4 +1,4 @@
-"""Landed files that somebody touches, and a log that is spoilt: found, told, and right again."""
+"""Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
 import shutil
 from pathlib import Path
@@ -21,17 +21,15 @@ from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.broker_process import BrokerProcess
+from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import Listening, load_once
 
-ALL = Request(check_files=())
 PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
 
 
-def loaded(
-    spark: SparkSession, config: LoaderConfig, request: Request | None = None
-) -> TableOutcome:
-    (outcome,) = load(config, request or Request(), spark, Listening())
+def loaded(spark: SparkSession, config: LoaderConfig) -> TableOutcome:
+    (outcome,) = load(config, Request(), spark, Listening())
     return outcome
 
 
@@ -49,43 +47,53 @@ def said(config: LoaderConfig, topic: str, what: str) -> list[dict[str, Any]]:
     return [each for entry in entries for each in entry[what]]
 
 
-def test_files_and_batches_that_are_not_what_they_were(
+def test_what_a_load_finds_out_beside_its_rows(
     spark: SparkSession,
     application: Application,
     config: LoaderConfig,
     running_broker: BrokerProcess,
 ) -> None:
-    config = msgspec.structs.replace(config, completeness=PATIENT)
-    topic = application.topic
-    application.write(30, time=BEGAN)
-    application.write(20, time=BEGAN, partition=1)
-    assert loaded(spark, config).error is None
-    asked = loaded(spark, config, ALL)
-    assert (asked.error, asked.checked, asked.faults) == (None, [BEGAN], [])
-    assert (asked.rows, asked.did_nothing) == (0, False)
+    """From the audit, from files that somebody has touched, and from a log that is spoilt."""
+    with answering_audit() as audit:
+        config = msgspec.structs.replace(config, completeness=PATIENT, audit=audit.url)
+        topic = application.topic
+        application.write(30, time=BEGAN)
+        application.write(20, time=BEGAN, partition=1)
+        audit.said.body = document(missing="agents on web-1", names=["web-1"])
+        assert load_once(spark, config).rows == 50
 
-    folder = f"{topic}/{hour_folder(Hour(BEGAN))}"
-    there = Path(config.root.removeprefix("file://")) / folder
-    one, other = sorted(there.glob("part-*.parquet"))
-    kept = other.rename(there / "_aside")
-    shutil.copy(one, there / "part-copy.parquet")
-    (there / "part-odd.parquet").write_bytes(b"PAR1")
-    for request in (Request(), ALL):
-        found = loaded(spark, config, request)
+        folder = f"{topic}/{hour_folder(Hour(BEGAN))}"
+        there = Path(config.root.removeprefix("file://")) / folder
+        one, other = sorted(there.glob("part-*.parquet"))
+        kept = other.rename(there / "_aside")
+        shutil.copy(one, there / "part-copy.parquet")
+        (there / "part-odd.parquet").write_bytes(b"PAR1")
+        found = loaded(spark, config)
         assert isinstance(found.error, FilesDiffer)
-        assert worst_exit_code([found]) == 8
+        assert (worst_exit_code([found]), found.complete) == (8, [])
         assert {(fault.path, *fault[1:4]) for fault in found.faults} == {
             (f"{folder}/{other.name}", "missing", 20, 0),
             (f"{folder}/part-copy.parquet", "extra", 0, 30),
             (f"{folder}/part-odd.parquet", "extra", 0, -1),
         }
-    kept.rename(other)
-    for name in ("part-copy.parquet", "part-odd.parquet"):
-        (there / name).unlink()
-    assert load_once(spark, config).did_nothing
-    checked = said(config, topic, "checked")
-    assert [(each["from_time"], each["rows"]) for each in checked] == [(BEGAN, 50)] * 5
-    assert [len(each["faults"]) for each in checked] == [0, 0, 3, 3, 0]
+
+        kept.rename(other)
+        for name in ("part-copy.parquet", "part-odd.parquet"):
+            (there / name).unlink()
+        audit.said.body = document(complete=True, by="agents")
+        closed = load_once(spark, config)
+    assert (closed.complete[0], closed.merged_files) == (BEGAN, 2)
+    assert b'"decided_by": "audit: agents"' in (there / "_SUCCESS").read_bytes()
+    asked = {(each["topic"][0], int(each["hour"][0])) for each in audit.said.asked}
+    assert (topic, BEGAN) in asked
+    all_ = load_once(spark, config, Request(check_files=()))
+    assert (all_.rows, all_.did_nothing, all_.checked[0]) == (0, False, BEGAN)
+    checked = [
+        (each["rows"], each["files"], len(each["faults"]))
+        for each in said(config, topic, "checked")
+        if each["from_time"] == BEGAN
+    ]
+    assert checked == [(50, 2, 0), (50, 2, 3), (50, 1, 0), (50, 1, 0)]
 
     application.write(5, time=BEGAN)
     (segment,) = running_broker.partition_dir(topic).glob("*.log")
@@ -93,7 +101,7 @@ def test_files_and_batches_that_are_not_what_they_were(
     spoilt[-1] ^= 1
     with segment.open("r+b") as file:
         file.write(spoilt)
-    damaged = loaded(spark, config).error
+    damaged = loaded(spark, msgspec.structs.replace(config, audit="")).error
     assert isinstance(damaged, DamagedBatch)
     assert (damaged.exit_code, damaged.partition, damaged.reason) == (
         7,
