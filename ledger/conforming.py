@@ -56,11 +56,10 @@ def conformed(column: pa.Array, writer: Type, reader: Type) -> pa.Array:
             theirs = {each.name: each for each in writer.fields}
             columns = [_field(column, theirs.get(each.name), each) for each in reader.fields]
             names = [each.name for each in reader.fields]
-            mask = column.is_null() if column.null_count else None
-            return pa.StructArray.from_arrays(columns, names, mask=mask)
+            return pa.StructArray.from_arrays(columns, names, mask=_nulls(column))
         case Array(), Array():
             items = conformed(column.values, writer.items, reader.items)
-            return pa.ListArray.from_arrays(column.offsets, items)
+            return pa.ListArray.from_arrays(column.offsets, items, mask=_nulls(column))
         case Enum(), Enum():
             return _known_symbols(column, writer, reader)
         case Primitive(), Primitive() if writer.kind == reader.kind:
@@ -68,6 +67,10 @@ def conformed(column: pa.Array, writer: Type, reader: Type) -> pa.Array:
         case Primitive(kind="int"), Primitive(kind="long"):
             return column.cast(pa.int64())
     raise Unlike(f"{writer.kind} is not read as {reader.kind}")
+
+
+def _nulls(column: pa.Array) -> pa.BooleanArray | None:
+    return column.is_null() if column.null_count else None
 
 
 def _field(record: pa.StructArray, theirs: Field | None, ours: Field) -> pa.Array:

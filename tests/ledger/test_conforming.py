@@ -177,6 +177,19 @@ def test_symbols_that_no_default_stands_for_are_unlike() -> None:
         conformed(pa.array(["a"]), written, read)
 
 
+def test_nulls_stay_where_they_are() -> None:
+    def record(number: str) -> Any:
+        numbers = {"type": "array", "items": number}
+        fields = [{"name": "a", "type": number}, {"name": "b", "type": ["null", numbers]}]
+        return type_of(["null", {"type": "record", "name": "R", "fields": fields}])
+
+    values = [{"a": 1, "b": [1, 2]}, None, {"a": 2, "b": None}, {"a": 3, "b": []}]
+    written, read = record("int"), record("long")
+    column = conformed(pa.array(values, arrow_type(written)), written, read)
+    assert column.type == arrow_type(read)
+    assert column.to_pylist() == values
+
+
 def test_what_columns_are_made_of() -> None:
     assert arrow_type(type_of(["int", "null"])) == pa.int32()
     for json_ in (["int", "string"], "bytes", {"type": "map", "values": "int"}):
