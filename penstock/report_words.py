@@ -59,6 +59,8 @@ def span(millis: int) -> str:
 def headline(report: Report) -> str:
     """What the report is about, and up to when it is known."""
     asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    if report.as_of <= 0:
+        return f"{asked}; the ledger is still being read"
     return f"{asked}; the ledger is read up to {time_text(report.as_of // 1000 * 1000)}"
 
 

@@ -64,9 +64,9 @@ class Cluster:
 
 @pytest.fixture
 def cluster(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Cluster:
-    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
-        with suppress(Refused):  # it is there already
-            create_topic(brokers, LEDGER_TOPIC, partitions=2)
+    addresses = parse_addresses(running_broker.bootstrap)
+    with Brokers(addresses) as brokers, suppress(Refused):  # it may be there already
+        create_topic(brokers, LEDGER_TOPIC, partitions=2)
     return Cluster(running_broker, running_registry)
 
 

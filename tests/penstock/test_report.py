@@ -34,9 +34,16 @@ def test_the_exit_code_is_the_verdict(state: State) -> None:
 
 def test_nothing_is_complete_of_which_nothing_is_known() -> None:
     assert verdict(report(COMPLETE, topics=[])) is State.PENDING
-    assert verdict(report(COMPLETE, as_of=MORNING + HOUR - 1)) is State.PENDING
     assert verdict(report(MISSING, as_of=MORNING)) is State.MISSING
-    assert verdict(report(COMPLETE, as_of=MORNING + HOUR)) is State.COMPLETE
+    over = MORNING + HOUR
+    assert verdict(report(COMPLETE, as_of=over - 1, now=over + 60_000)) is State.PENDING
+    assert verdict(report(COMPLETE, as_of=over, now=over + 60_000)) is State.COMPLETE
+
+
+def test_a_ledger_that_is_read_all_the_time_is_known_up_to_now() -> None:
+    now = MORNING + HOUR // 2
+    assert verdict(report(COMPLETE, as_of=now - 500, now=now)) is State.COMPLETE
+    assert verdict(report(COMPLETE, as_of=now - 60_001, now=now)) is State.PENDING
 
 
 def test_without_a_time_it_is_about_the_last_whole_hours() -> None:
