@@ -19,13 +19,14 @@ from client.metadata import Metadata
 from ledger.names import LEDGER_TOPIC
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
+from loader.hours.audit import Audit
 from loader.planning.choosing import tables_of
 from loader.rewriting.formats import check_format, codec
 from loader.spark_jvm import end_jvm, end_session
 from loader.store.creation import check_scheme
 from loader.store.opening import open_store
 from loader.table_columns import table_columns
-from loader.tables import SourceTopic, TableSource
+from loader.tables import Hour, SourceTopic, TableSource
 from penstock.output import print_table
 from penstock.spark_output import SparkOutput
 from penstock.spark_start import check_java, start_spark
@@ -102,7 +103,9 @@ def check_loader(config: LoaderConfig, ask: Ask) -> Report:
             checks = _with_columns(config, tables, checks)
         except RegistryError as error:
             unanswered.append(f"schemas are not checked: {error}")
-    if known is not None and config.ledger and not known.has(LEDGER_TOPIC):
+    if config.audit and ask is not Ask.NOBODY:
+        unanswered += _audit(config)
+    elif known is not None and config.ledger and not known.has(LEDGER_TOPIC):
         remarks.append(_without_ledger(config.completeness.settle))
     if ask is Ask.ALL:
         problems += _with_spark(config)
@@ -128,6 +131,14 @@ def _here(config: LoaderConfig) -> Iterator[str]:
         there = next(each for each in (Path(root.path), *Path(root.path).parents) if each.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             yield f"`root: {config.root}`: {there} is no folder that can be written to"
+
+
+def _audit(config: LoaderConfig) -> Iterator[str]:
+    """Whether somebody is there who answers as an audit does."""
+    audit = Audit(config.audit, config.cluster, seconds=_PATIENCE_SECONDS)
+    audit.ask([("any", Hour(0))])
+    if audit.away is not None:
+        yield f"hours would wait for {audit.away.missing}"
 
 
 def _without_ledger(settle: float | None) -> str:

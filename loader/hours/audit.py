@@ -1,8 +1,8 @@
 """The audit service, asked over HTTP whether agents and brokers are done with an hour.
 
 Whatever it answers, or does not, is a verdict: an audit that is away only makes hours wait. Once it
-was not to be reached, or did not answer as an audit, it is not asked again in this load. What it
-says is cut to what a marker may hold.
+was not to be reached, or did not answer as an audit, it is not asked again in this load; that it
+refuses one question says nothing of others. What it says is cut to what a marker may hold.
 """
 
 import socket
@@ -25,6 +25,7 @@ _MOST_BYTES: Final = 1024 * 1024
 _MOST_LETTERS: Final = 1_000
 _LONGEST_NAME: Final = 255
 _OK: Final = 200
+_REFUSED: Final = range(400, 500)
 
 Asked = tuple[str, Hour]  # a topic and an hour of it
 
@@ -45,6 +46,10 @@ class _Problem(msgspec.Struct, frozen=True):
 class _Odd(Exception):
     """In words, behind `the audit at …, which`."""
 
+    def __init__(self, words: str, *, refused: bool = False) -> None:
+        super().__init__(words)
+        self.refused = refused
+
 
 class Audit:
     """Any thread may ask."""
@@ -54,7 +59,7 @@ class Audit:
         (self._url,) = parse_urls(url)
         self._cluster = cluster
         self._seconds = seconds
-        self._away: Waiting | None = None
+        self.away: Waiting | None = None  # once it is not asked any more
 
     def ask(self, asked: Iterable[Asked]) -> dict[Asked, Verdict]:
         """One after the other."""
@@ -62,7 +67,7 @@ class Audit:
         connection = self._connection()
         try:
             for each in asked:
-                answers[each] = self._away or self._answer(connection, *each)
+                answers[each] = self.away or self._answer(connection, *each)
         finally:
             connection.close()
         return answers
@@ -71,8 +76,10 @@ class Audit:
         try:
             gate = self._gate(connection, topic, hour)
         except _Odd as error:
-            self._away = Waiting(f"the audit at {self._url}, which {error}")
-            return self._away
+            waiting = Waiting(f"the audit at {self._url}, which {error}")
+            if not error.refused:
+                self.away = waiting
+            return waiting
         if gate.complete:
             return Complete(f"audit: {_line(gate.by, _MOST_LETTERS)}" if gate.by else "audit")
         missing = _line(gate.missing, _MOST_LETTERS)
@@ -83,7 +90,8 @@ class Audit:
         query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour})
         status, body = self._exchange(connection, f"{self._url.path}/api/v1/hour?{query}")
         if status != _OK:
-            raise _Odd(f"answers with HTTP {status}{_problem(body)}")
+            words = f"answers with HTTP {status}{_problem(body)}"
+            raise _Odd(words, refused=status in _REFUSED)
         try:
             return msgspec.json.decode(body, type=_Gate)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -111,7 +111,12 @@ def test_nobody_answers(alone: Checking) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "note: schemas are not checked: no registry at" in ended.stdout
     assert "note: topics are not checked: no broker at" in ended.stdout
-    assert "not checked" not in alone.run("--offline", topics=["a"]).stdout
+    audit = f"http://127.0.0.1:{free_ports(1)[0]}"
+    waiting = alone.run(topics=["a"], audit=audit)
+    assert f"note: hours would wait for the audit at {audit}, which cannot" in waiting.stdout
+    offline = alone.run("--offline", topics=["a"], audit=audit).stdout
+    assert "not checked" not in offline
+    assert "hours would wait" not in offline
     remote = alone.run("--offline", topics=["a"], root="hdfs://namenode/logs")
     assert "note: the root is not checked: --online starts Spark, and does" in remote.stdout
 

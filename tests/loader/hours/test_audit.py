@@ -76,9 +76,10 @@ def test_odd_answers_make_hours_wait(
     audit.said.status, audit.said.body = status, body
     asking = Audit(audit.url, "dc1")
     assert asking.ask([ONE])[ONE] == Waiting(f"the audit at {audit.url}, which {words}")
-    # It is not asked again.
+    # It is not asked again, unless it was the question that it did not like.
     assert asking.ask([ONE])[ONE] == Waiting(f"the audit at {audit.url}, which {words}")
-    assert len(audit.said.asked) == 1
+    assert len(audit.said.asked) == (2 if status == 400 else 1)
+    assert (asking.away is None) == (status == 400)
 
 
 def test_an_audit_that_takes_too_long(audit: Answering) -> None:
