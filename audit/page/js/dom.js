@@ -37,7 +37,21 @@ export function setVars(element, vars) {
   for (const [name, value] of Object.entries(vars)) element.style.setProperty(`--${name}`, value);
 }
 
-/** What an element holds, replaced. Focus stays on what has the same `data-focus`. */
+function arrange(element, wanted) {
+  let at = element.firstChild;
+  for (const each of wanted) {
+    if (each === at) at = at.nextSibling;
+    else element.insertBefore(each, at);
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+/** What an element holds, replaced. Focus stays on what has the same `data-focus`, and whatever was
+    there before and stays in its place is left alone. */
 export function replace(element, ...children) {
   const focused = element.contains(document.activeElement)
     ? document.activeElement.dataset.focus
@@ -45,7 +59,7 @@ export function replace(element, ...children) {
   const open = new Set(
     [...element.querySelectorAll("details[open][data-focus]")].map((each) => each.dataset.focus),
   );
-  element.replaceChildren(...nodes(children));
+  arrange(element, nodes(children));
   for (const each of element.querySelectorAll("details[data-focus]")) {
     if (open.has(each.dataset.focus)) each.open = true;
   }

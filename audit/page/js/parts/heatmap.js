@@ -23,6 +23,9 @@ export class HeatMap {
   #rows = [];
   #at = { row: 0, column: -1 };
   #anchor = null;
+  #released = (event) => this.#release(event);
+  #width = new ResizeObserver(() => this.#scale());
+  #axis = h("div", { class: "heat-axis", "aria-hidden": "true" });
   #tip = h("div", { class: "tip", role: "status" });
   #grid = h("div", { class: "heat-grid", role: "grid", "aria-label": "Windows and tiers" });
 
@@ -32,7 +35,13 @@ export class HeatMap {
     this.#out = out;
     this.#tip.hidden = true;
     this.node = h("div", { class: "heat" }, this.#grid, this.#tip);
+    this.#width.observe(this.#axis);
     this.#listen();
+  }
+
+  close() {
+    this.#width.disconnect();
+    window.removeEventListener("pointerup", this.#released);
   }
 
   show(answer) {
@@ -49,8 +58,9 @@ export class HeatMap {
     replace(
       this.#grid,
       this.#rows.map((row) => [row.label, row.node]),
-      this.#axis(),
+      this.#axis,
     );
+    this.#scale();
     this.#mark();
     if (!this.#tip.hidden) this.#read();
   }
@@ -126,8 +136,10 @@ export class HeatMap {
     return { label, node, cells };
   }
 
-  #axis() {
-    const width = this.node.clientWidth || 800;
+  /** Times below the columns, as many as there is room for. */
+  #scale() {
+    const width = this.#axis.clientWidth;
+    if (width === 0 || this.#answer === null) return;
     const every = Math.max(
       1,
       Math.ceil(this.#columns.length / Math.max(2, Math.floor(width / TICK_WIDTH))),
@@ -145,9 +157,8 @@ export class HeatMap {
           step >= 24 * HOUR || (fresh && local % (24 * HOUR) === 0) ? date(start) : clock(start),
       });
     }
-    return h(
-      "div",
-      { class: "heat-axis", "aria-hidden": "true" },
+    replace(
+      this.#axis,
       ticks.map(({ index, text }) =>
         h("span", { vars: { x: index / this.#columns.length } }, text),
       ),
@@ -177,7 +188,7 @@ export class HeatMap {
       this.#mark();
       this.#read();
     });
-    window.addEventListener("pointerup", (event) => this.#release(event));
+    window.addEventListener("pointerup", this.#released);
     this.#grid.addEventListener("pointerleave", () => {
       if (!this.#grid.contains(document.activeElement)) this.#tip.hidden = true;
     });

@@ -30,6 +30,8 @@ export function topic(page) {
   const bar = rangeBar(page, range);
   const heat = new HeatMap(zoom, () => bar.out());
   const chart = new Chart(zoom);
+  const windows = windowCard(heat);
+  const overTime = card("Events over time", null, h("div", { class: "card-body" }, chart.node));
   const body = new Pane(
     (signal) => {
       const { from, to, step } = range();
@@ -40,7 +42,7 @@ export function topic(page) {
       replace(aside, about(answer));
       heat.show(answer);
       chart.show(answer);
-      return cards(answer, heat, chart, page.params);
+      return cards(answer, windows(answer), overTime, page.params);
     },
     { bones: 9 },
   );
@@ -88,6 +90,7 @@ export function topic(page) {
       body.close();
       hosts.close();
       chart.close();
+      heat.close();
     },
   };
 }
@@ -115,18 +118,21 @@ function about(answer) {
   ];
 }
 
-function cards(answer, heat, chart, params) {
-  const nothing = answer.cells.length === 0;
+/** The same card whatever the answer: somebody may be in it. */
+function windowCard(heat) {
+  const body = h("div", { class: "card-body" });
+  const whole = card("Windows by tier", null, body);
+  const signs = legend();
+  return (answer) => {
+    const nothing = answer.cells.length === 0;
+    replace(body, nothing ? empty("pending", "Nothing happened in this time") : [heat.node, signs]);
+    return whole;
+  };
+}
+
+function cards(answer, windows, overTime, params) {
   return [
-    card(
-      "Windows by tier",
-      null,
-      h(
-        "div",
-        { class: "card-body" },
-        nothing ? empty("pending", "Nothing happened in this time") : [heat.node, legend()],
-      ),
-    ),
+    windows,
     faults(answer, params),
     answer.waits.length > 0 ? waits(answer) : null,
     card(
@@ -134,18 +140,18 @@ function cards(answer, heat, chart, params) {
       null,
       h("div", { class: "card-body" }, lines(answer.flow), passage(answer)),
     ),
-    nothing
-      ? null
-      : h(
+    answer.cells.length > 0
+      ? h(
           "div",
           { class: "columns" },
-          card("Events over time", null, h("div", { class: "card-body" }, chart.node)),
+          overTime,
           card(
             "Delay after the event",
             null,
             h("div", { class: "card-body" }, delays(answer.tiers)),
           ),
-        ),
+        )
+      : null,
   ];
 }
 
