@@ -5,10 +5,8 @@ have not landed are missing in files, if the loader has been past their offsets;
 something else there (a dead letter has no seq that the loader could know) is for sums to decide.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
-
-from msgspec.structs import replace
 
 from audit.picture import Damage, Interval, Intervals, Source, Span, Stretch, TierKind
 from audit.reconciling.faults import Fault
@@ -56,7 +54,7 @@ def missing(
         if not of_files:
             for number, lacking in passing.lacking.items():
                 gone[number] = union(gone.get(number, ()), lacking)
-    return [Named(_joined(each.certain), _joined(each.doubtful)) for each in found]
+    return found
 
 
 def _of_stretch(
@@ -136,46 +134,3 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, spans: Sequenc
         pair=passing.pair,
         count=offsets[1] - offsets[0],
     )
-
-
-def _joined(faults: Iterable[Fault]) -> list[Fault]:
-    """What goes on in the same file, the same partition and the same time is one fault."""
-    found: list[Fault] = []
-    for fault in sorted(faults, key=_place):
-        if found and _follows(found[-1], fault):
-            found[-1] = _together(found[-1], fault)
-        else:
-            found.append(fault)
-    return found
-
-
-def _place(fault: Fault) -> tuple[str, str, str, str, int, int]:
-    one = fault.finding
-    return (one.host, one.path, one.source, one.kind, one.partition, one.offset)
-
-
-def _follows(before: Fault, fault: Fault) -> bool:
-    one, two = before.finding, fault.finding
-    return (
-        bool(one.source)
-        and one.source == two.source
-        and one.partition == two.partition
-        and one.offset + one.offsets == two.offset
-        and one.seq + one.events == two.seq
-        and one.end_position == two.position
-        and before.exact
-        and fault.exact
-    )
-
-
-def _together(before: Fault, fault: Fault) -> Fault:
-    one, two = before.finding, fault.finding
-    both = replace(
-        one,
-        events=one.events + two.events,
-        offsets=one.offsets + two.offsets,
-        end_position=two.end_position,
-        from_time=min(one.from_time, two.from_time),
-        to_time=max(one.to_time, two.to_time),
-    )
-    return Fault(both, pair=before.pair, count=before.count + fault.count)

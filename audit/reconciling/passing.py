@@ -50,7 +50,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         if above := minus(absent, ((0, end),)):
             waiting[each.number] = above
         extra = minus(theirs, mine)
-        first = mine[0][0] if mine else end
+        first = mine[0][0] if mine else 0
         early = size(intersection(extra, ((0, first),)))
         before += early
         unspoken += size(extra) - early

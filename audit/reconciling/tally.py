@@ -16,6 +16,7 @@ from audit.reconciling.waiting import until, waits_for_agents
 from audit.reconciling.weighing import attach, lay
 from audit.verdicts import Finding, Kind
 
+_BEGINNING = 3_600_000  # of a tier's statements: events were late by so much then
 _LEDGER = "ledger"  # what is waited for where a statement may be under way
 
 
@@ -68,17 +69,19 @@ class Tally:
     def _named(
         self, passing: Passing, named: Named, damaged: Sequence[Fault], lack: dict[int, int]
     ) -> list[Fault]:
-        lay(damaged, lack, self._axis)
+        awaited = {number for number in lack if self._awaits(passing, number)}
+        lay(damaged, lack, self._axis, awaited)
         certain = self._settled(named.certain, passing)
-        lay(certain, lack, self._axis)
-        attach(certain, self._axis)
-        doubtful = self._settled(named.doubtful, passing)
-        free = {id(each) for each in lay(doubtful, lack, self._axis)}
-        attach(doubtful, self._axis)
-        kept = [
-            each for each in doubtful if id(each) not in free or not self._dead(each, passing.pair)
-        ]
-        return [*certain, *kept]
+        sure: list[Fault] = []
+        dead: list[Fault] = []
+        for fault in self._settled(named.doubtful, passing):
+            (dead if self._may_be_dead(fault, passing.pair) else sure).append(fault)
+        faults = [*certain, *sure]
+        lay(faults, lack, self._axis, awaited)
+        unlaid = {id(each) for each in lay(dead, lack, self._axis, awaited)}
+        faults += [each for each in dead if id(each) not in unlaid]
+        attach(faults, self._axis)
+        return faults
 
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         """Without those about which something may still be said."""
@@ -95,25 +98,19 @@ class Tally:
                 fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
         return accepting.cut(found, self._picture.accepted)
 
-    def _dead(self, fault: Fault, pair: Pair) -> bool:
+    def _may_be_dead(self, fault: Fault, pair: Pair) -> bool:
         """Whether anything that may be this became a dead letter at the later tier."""
-        return any(sums_at(self._windows[each], pair.later).dead for each in fault.windows)
+        touched = self._axis.touched(fault.finding.from_time, fault.finding.to_time)
+        return any(sums_at(self._windows[each], pair.later).dead for each in touched)
 
     def _lacking(
         self, passing: Passing, whole: dict[int, int], rest: dict[int, int], tallied: Tallied
     ) -> None:
         pair = passing.pair
-        young = max(self._holes(pair.later.kind, young=True), default=-1)
         old = max(self._holes(pair.later.kind, young=False), default=-1)
         for number, events in whole.items():
             window = self._windows[number]
-            awaited: set[str] = set()
-            if number in passing.pending:
-                awaited.add(pair.later.kind.value)
-            if rest[number] and (
-                self._is_fresh(window.start + window.length) or window.start <= young
-            ):
-                awaited.add(_LEDGER)
+            awaited = self._awaits(passing, number) if rest[number] else set()
             pending = rest[number] if awaited else 0
             tallied.steps[number] = Step(pair, missing=events - pending, pending=pending)
             if awaited:
@@ -123,6 +120,16 @@ class Tally:
                 kind = Kind.UNPROVEN if unproven else Kind.UNNAMED
                 reason = self._hole_reason(pair.later.kind) if unproven else ""
                 tallied.faults.append(self._of_window(number, pair, kind, rest[number], reason))
+
+    def _awaits(self, passing: Passing, number: int) -> set[str]:
+        """What may still be said about a window that lacks something."""
+        window = self._windows[number]
+        kind = passing.pair.later.kind
+        awaited = {kind.value} if number in passing.pending else set()
+        young = max(self._holes(kind, young=True), default=-1)
+        if self._is_fresh(window.start + window.length) or window.start <= young:
+            awaited.add(_LEDGER)
+        return awaited
 
     def _too_many(self, passing: Passing, number: int, events: int, tallied: Tallied) -> None:
         pair = passing.pair
@@ -140,20 +147,26 @@ class Tally:
             tallied.waits[number] = {TierKind.BROKER.value}
 
     def _unspoken(self, passing: Passing, number: int) -> int:
-        """How many events there can be of which the earlier tier has not spoken: such as were there
-        before it began to speak are in no window after its first one."""
+        """How many events there can be of which the earlier tier has not spoken. Such as were there
+        before it began to speak are in windows before its first ones, or in those about them."""
+        if not passing.before:
+            return passing.unspoken
+        kind = passing.pair.earlier.kind
         first = next(
-            (
-                each
-                for each, window in enumerate(self._windows)
-                if sums_at(window, passing.pair.earlier).events
-            ),
-            len(self._windows),
+            (each.start for each in self._windows if sums_at(each, passing.pair.earlier).events),
+            None,
         )
-        return passing.unspoken + (passing.before if number <= first else 0)
+        early = first is None or self._windows[number].start < first + _BEGINNING
+        if early or self._holes(kind, young=True) or self._holes(kind, young=False):
+            return passing.unspoken + passing.before
+        return passing.unspoken
 
     def _changed(self, passing: Passing, changed: Iterable[int], tallied: Tallied) -> None:
-        explained = {number for fault in tallied.faults for number in fault.windows}
+        explained = {
+            number
+            for fault in (tallied.faults if changed else ())
+            for number in self._axis.touched(fault.finding.from_time, fault.finding.to_time)
+        }
         for number in changed:
             window = self._windows[number]
             if number in passing.pending:

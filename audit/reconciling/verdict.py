@@ -21,6 +21,7 @@ from audit.reconciling import accepting, statements, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import gaps, intersection, size
+from audit.reconciling.joining import joined
 from audit.reconciling.naming import missing
 from audit.reconciling.passing import Passing, passed
 from audit.reconciling.steps import aligned, pairs, sums_at
@@ -141,32 +142,18 @@ def _concerns(
 
 
 def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
-    """Those of the time that is asked for, with what was accepted of them. Those of windows that
-    follow each other are one."""
+    """Those of the time that is asked for, with what was accepted of them."""
     found: list[Fault] = []
-    last: dict[tuple[str, ...], Fault] = {}
     for fault in faults:
         one = fault.finding
-        if one.from_time >= 0 and (
-            one.from_time >= picture.to_time
-            or max(one.to_time, one.from_time + 1) <= picture.from_time
+        if one.from_time < 0 or (
+            one.from_time < picture.to_time
+            and picture.from_time < max(one.to_time, one.from_time + 1)
         ):
-            continue
-        accepted = accepting.reason(fault, picture.accepted)
-        fault.finding = one = replace(one, accepted=accepted)
-        if one.partition >= 0 or one.source or one.path:
+            accepted = accepting.reason(fault, picture.accepted)
+            fault.finding = replace(one, accepted=accepted)
             found.append(fault)
-            continue
-        key = (one.kind, one.tier, one.destination, accepted, fault.reason)
-        before = last.get(key)
-        if before is not None and before.finding.to_time == one.from_time:
-            events = before.finding.events + one.events
-            before.finding = replace(before.finding, events=events, to_time=one.to_time)
-            before.windows += fault.windows
-        else:
-            found.append(fault)
-            last[key] = fault
-    return found
+    return joined(found)
 
 
 def _windows(

@@ -5,25 +5,41 @@ An event is in one window, but its batch may reach into several. So faults are l
 that they may be in, those that must end first being laid first, until the lack is filled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
 
 
-def lay(faults: Iterable[Fault], lack: dict[int, int], axis: Axis) -> list[Fault]:
+def lay(
+    faults: Sequence[Fault], lack: dict[int, int], axis: Axis, awaited: Collection[int]
+) -> list[Fault]:
     """Takes from the lack of each window what these faults explain. What they found no place for
-    is returned; whose time is not known may be anywhere."""
-    some = list(faults)
-    coming = sorted(
-        (each for each in some if each.has_time), key=lambda each: each.finding.from_time
-    )
-    left = {id(each): each.count for each in some}
-    touched = {id(each): axis.touched(*_times(each)) for each in coming}
+    is returned; whose time is not known may be anywhere. Windows for which something is awaited
+    come last: what they lack may have a better reason."""
+    left = {id(each): each.count for each in faults}
+    for some in (
+        [each for each in sorted(lack) if each not in awaited],
+        [each for each in sorted(lack) if each in awaited],
+    ):
+        _lay(faults, some, lack, left, axis)
+    return [each for each in faults if not each.windows]
+
+
+def _lay(
+    faults: Sequence[Fault],
+    windows: Sequence[int],
+    lack: dict[int, int],
+    left: dict[int, int],
+    axis: Axis,
+) -> None:
+    touched = {id(each): axis.touched(*_times(each)) for each in faults if each.has_time}
+    coming = [each for each in faults if each.has_time and left[id(each)]]
+    coming.sort(key=lambda each: touched[id(each)].start)
     active: list[tuple[int, int, Fault]] = []
     at = 0
-    for window in sorted(lack):
+    for window in windows:
         while at < len(coming) and touched[id(coming[at])].start <= window:
             heappush(active, (touched[id(coming[at])].stop, at, coming[at]))
             at += 1
@@ -33,11 +49,10 @@ def lay(faults: Iterable[Fault], lack: dict[int, int], axis: Axis) -> list[Fault
                 heappop(active)
                 continue
             _take(fault, window, lack, left)
-    for fault in some:
+    for fault in faults:
         if not fault.has_time:
-            for window in sorted(lack):
+            for window in windows:
                 _take(fault, window, lack, left)
-    return [each for each in some if not each.windows]
 
 
 def attach(faults: Iterable[Fault], axis: Axis) -> None:
