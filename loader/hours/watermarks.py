@@ -21,11 +21,10 @@ from typing import Final
 from ledger.agents import Agents, Behind
 from ledger.names import DEAD_SUFFIX
 from loader.config import SETTLE_SECONDS
-from loader.hours.completeness import Complete, Verdict, Waiting
+from loader.hours.completeness import MOST_NAMES, Complete, Verdict, Waiting, together
 from loader.manifests import TopicState
 from loader.tables import HOUR_MILLIS, Hour
 
-MOST_NAMES: Final = 1_000  # that a marker has
 _FEW: Final = 3  # that are named in words
 
 
@@ -52,14 +51,7 @@ class Watermarks:
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> Verdict:
         """Of one table; see `Completeness`."""
-        verdicts = [self._judge(topic, state, hour, events) for topic, state in topics.items()]
-        waiting = [each for each in verdicts if isinstance(each, Waiting)]
-        if waiting:
-            missing = "; ".join(dict.fromkeys(each.missing for each in waiting))
-            names = dict.fromkeys(name for each in waiting for name in each.names)
-            return Waiting(missing, tuple(names)[:MOST_NAMES])
-        by = dict.fromkeys(each.by for each in verdicts if isinstance(each, Complete))
-        return Complete("; ".join(by))
+        return together(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> Verdict:
         end = self.ends[topic]

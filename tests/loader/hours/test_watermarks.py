@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.completeness import Complete, Completeness, Verdict, Waiting
-from loader.hours.watermarks import MOST_NAMES, TopicEnd, Watermarks
+from loader.hours.completeness import MOST_NAMES, Complete, Completeness, Verdict, Waiting
+from loader.hours.watermarks import TopicEnd, Watermarks
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS, Hour
 
