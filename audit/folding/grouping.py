@@ -1,12 +1,14 @@
 """Rows of equal keys made one: sums, and the last of them. Columns of numpy. Pure."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
+
+_MOST: Final = 1 << 62
 
 
 class Grouped(NamedTuple):
@@ -29,14 +31,39 @@ class Grouped(NamedTuple):
     def most(self, column: Numbers) -> Numbers:
         return np.maximum.reduceat(column[self.order], self.begins) if len(self) else column[:0]
 
+    def numbered(self) -> Numbers:
+        """For each row, which group it is in."""
+        found = np.empty(len(self.order), np.int64)
+        found[self.order] = np.repeat(np.arange(len(self)), self.ends - self.begins)
+        return found
+
     def last(self) -> Numbers:
         """The row that comes last of each, in the order in which they were sorted."""
         return self.order[self.ends - 1]
 
 
+def _order(columns: Sequence[Numbers]) -> Numbers:
+    """Stable, by the first column, then the second and so on. As one sort, if all of them fit
+    into one number; as many as there are otherwise."""
+    if not len(columns[0]):
+        return np.empty(0, np.int64)
+    together, room = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        least = int(column.min())
+        width = int(column.max()) - least + 1
+        room *= width
+        if room > _MOST:
+            return np.lexsort(tuple(reversed(columns)))
+        if width > 1:
+            together = together * width + (column - least)
+    if (together[1:] >= together[:-1]).all():
+        return np.arange(len(together))
+    return np.argsort(together, kind="stable")
+
+
 def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
     """Rows that have the same in all of these columns; among them, in the order of `then`."""
-    order = np.lexsort((*reversed(then), *reversed(keys)))
+    order = _order((*keys, *then))
     count = len(order)
     sorted_keys = [key[order] for key in keys]
     if not count:

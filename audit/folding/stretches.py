@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.folding.columns import Numbers, Offsets, Runs
+from audit.folding.keyed import groups
 
 STRETCH: Final = np.dtype(
     [
@@ -45,7 +46,7 @@ def laid(
     # One axis for all events of the chunk: each passage has as much room on it as offsets.
     starts = np.cumsum(offsets.count) - offsets.count
     base = np.full(len(passages), -1, np.int64)
-    first_of, first_at = np.unique(offsets.passage, return_index=True)
+    first_of, first_at, _ = groups(offsets.passage)
     base[first_of] = starts[first_at]
     room = np.zeros(len(passages), np.int64)
     np.add.at(room, offsets.passage, offsets.count)

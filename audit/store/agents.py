@@ -69,14 +69,13 @@ def _keep_agents(chunk: Chunk, entry: Numbers, lag_bytes: Numbers) -> None:
     entries = chunk.entries
     together = grouped(chunk.journal[entry], then=(entries.seq[entry],))
     last = together.last()
-    hosts = np.array(chunk.numbers.names.of(entries.host.values), np.int64)
     (journals,) = together.keys
     chunk.connection.executemany(
         _BEAT,
         zip(
             journals.tolist(),
             [chunk.cluster] * len(last),
-            hosts[entries.host.codes[entry[last]]].tolist(),
+            chunk.host[entry[last]].tolist(),
             entries.seq[entry[last]].tolist(),
             together.most(entries.time[entry]).tolist(),
             lag_bytes[last].tolist(),

@@ -24,13 +24,14 @@ KINDS: Final = tuple(each.value for each in TierKind)  # that have passages
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`journal` and `tier` are by entry, `topic` by passage."""
+    """`journal`, `host` and `tier` are by entry, `topic` by passage."""
 
     connection: sqlite3.Connection
     numbers: AllNumbers
     cluster: str
     entries: Entries
     journal: Numbers
+    host: Numbers
     tier: Numbers
     topic: Numbers
     passages: Passages
@@ -56,6 +57,7 @@ class Chunk:
             cluster,
             entries,
             journal,
+            np.array(numbers.names.of(entries.host.values), np.int64)[entries.host.codes],
             _tiers(numbers, entries),
             topic,
             passages,

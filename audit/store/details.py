@@ -53,9 +53,9 @@ def look_again(chunk: Chunk) -> None:
     read = np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()
     for topic in read:
         _sort(connection, topic, "kind >= 0")
-    shipped = np.unique(chunk.topic[chunk.passages_of("agent")]).tolist()
-    for topic in sorted(set(shipped) - set(read)):
-        _sort_behind(chunk, topic)
+    for topic in _behind(chunk):
+        if topic not in read:
+            _sort(connection, topic, f"kind = {OPEN}")
 
 
 def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
@@ -100,26 +100,25 @@ def _add(
     )
 
 
-def _sort_behind(chunk: Chunk, topic: int) -> None:
-    """Only where an agent speaks of what a loader has read already."""
-    mine = np.flatnonzero(chunk.passages_of("agent") & (chunk.topic == topic))
-    upto = dict(
-        chunk.connection.execute(
-            "SELECT partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
-            " WHERE topic = ? AND kind = 'hdfs' GROUP BY partition",
-            (topic,),
-        ).fetchall()
-    )
-    if not upto:
-        return
+def _behind(chunk: Chunk) -> list[int]:
+    """Topics of which an agent speaks of what a loader has read already."""
     offsets = chunk.offsets
-    chosen = np.isin(offsets.passage, mine)
-    partition = chunk.passages.partition[offsets.passage[chosen]]
-    most = np.zeros(len(partition), np.int64)
-    for each, end in upto.items():
-        most[partition == each] = end
-    if (offsets.first[chosen] < most).any():
-        _sort(chunk.connection, topic, f"kind = {OPEN}")
+    at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
+    passage = offsets.passage[at]
+    together = grouped(chunk.topic[passage], chunk.passages.partition[passage])
+    least = together.least(offsets.first[at]).tolist()
+    upto = {
+        (topic, partition): most
+        for topic, partition, most in chunk.connection.execute(
+            "SELECT topic, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
+            " WHERE kind = 'hdfs' AND topic IN (SELECT value FROM json_each(?))"
+            " GROUP BY topic, partition",
+            (str(np.unique(together.keys[0]).tolist()),),
+        )
+    }
+    keys = zip(*(key.tolist() for key in together.keys), strict=True)
+    behind = {key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)}
+    return sorted(behind)
 
 
 def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:

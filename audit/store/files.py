@@ -44,7 +44,7 @@ def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, ba
     rows = connection.execute(
         "SELECT events, lost_bytes, filtered, dead, last,"
         " (SELECT min(events) FROM landed WHERE source = sources.id),"
-        " (SELECT text FROM names WHERE id = agent) FROM sources WHERE topic = ? AND host = ?",
+        " (SELECT journal FROM journals WHERE id = agent) FROM sources WHERE topic = ? AND host = ?",
         (topic, number),
     ).fetchall()
     shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
@@ -108,7 +108,7 @@ def sources(
     ).fetchall()
     rows = connection.execute(
         "SELECT id, source, (SELECT text FROM names WHERE id = path),"
-        " (SELECT text FROM names WHERE id = agent), (SELECT text FROM names WHERE id = host),"
+        " (SELECT journal FROM journals WHERE id = agent), (SELECT text FROM names WHERE id = host),"
         " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
         f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
         f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from audit.folding.columns import Entries, Numbers, numbers
+from audit.folding.grouping import grouped
 from audit.picture import TopicKey
 from audit.store import agents, details, journals, offsets, sources, statements, sums
 from audit.store.chunks import Chunk
@@ -64,9 +65,10 @@ def _keep_writers(chunk: Chunk) -> None:
     name = chunk.numbers.topic_names
     codes = np.array(name.of(chunk.passages.topic.values, chunk.cluster), np.int64)
     journal: Numbers = chunk.journal[chunk.passages.entry]
-    pairs = np.unique(np.column_stack((codes[chunk.passages.topic.codes], journal)), axis=0)
+    pairs = grouped(codes[chunk.passages.topic.codes], journal).keys
     chunk.connection.executemany(
-        "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)", pairs.tolist()
+        "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)",
+        zip(*(each.tolist() for each in pairs), strict=True),
     )
 
 

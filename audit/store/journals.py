@@ -7,6 +7,7 @@ version is there, although nobody here knows what it says.
 
 import sqlite3
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -17,12 +18,17 @@ from audit.store.numbers import AllNumbers
 
 _QUAD = 32  # bytes: first, end, and when they were written
 
-_KEEP = """
-UPDATE journals SET
-    tier = CASE WHEN ?6 >= coalesce(end_seq, 0) THEN ?2 ELSE tier END,
-    host = CASE WHEN ?6 >= coalesce(end_seq, 0) THEN ?3 ELSE host END,
-    first_seq = ?4, first_time = ?5, end_seq = ?6, last_time = ?7, entries = ?8, holes = ?9,
-    seen = ?10 WHERE id = ?1
+_KEEP: Final = """
+UPDATE journals SET end_seq = ?, last_time = ?, entries = ?, seen = ? WHERE id = ?
+"""
+# What is indexed changes seldom.
+_BEGIN: Final = """
+UPDATE journals SET first_seq = ?2, first_time = ?3, holes = ?4 WHERE id = ?1
+    AND (first_seq, first_time, holes) IS NOT (?2, ?3, ?4)
+"""
+_WHO: Final = """
+UPDATE journals SET tier = ?2, host = ?3 WHERE id = ?1 AND end_seq = ?4 + 1
+    AND (tier, host) IS NOT (?2, ?3)
 """
 
 
@@ -117,27 +123,25 @@ def _keep(
     touched = np.isin(ids, journal[at])
     ids, begin, after = ids[touched], begin[touched], after[touched]
     data = quads.tobytes()
-    newest = _newest(entries, journal, at)
-    tiers = entries.tier.take(newest)
-    host_ids = np.array(numbers.names.of(entries.host.values), np.int64)
     total = np.concatenate(([0], np.cumsum(quads[:, 1] - quads[:, 0])))
-    counts = total[after] - total[begin]
+    packed = [
+        data[b * _QUAD : a * _QUAD] for b, a in zip(begin.tolist(), after.tolist(), strict=True)
+    ]
+    columns = (quads[after - 1, 1], quads[after - 1, 3], total[after] - total[begin])
     connection.executemany(
-        _KEEP,
+        _KEEP, zip(*(each.tolist() for each in columns), packed, ids.tolist(), strict=True)
+    )
+    columns = (ids, quads[begin, 0], quads[begin, 2], after - begin - 1)
+    connection.executemany(_BEGIN, zip(*(each.tolist() for each in columns), strict=True))
+    newest = _newest(entries, journal, at)
+    hosts = np.array(numbers.names.of(entries.host.values), np.int64)
+    connection.executemany(
+        _WHO,
         zip(
             ids.tolist(),
-            tiers,
-            host_ids[entries.host.codes[newest]].tolist(),
-            quads[begin, 0].tolist(),
-            quads[begin, 2].tolist(),
-            quads[after - 1, 1].tolist(),
-            quads[after - 1, 3].tolist(),
-            counts.tolist(),
-            (after - begin - 1).tolist(),
-            [
-                data[b * _QUAD : a * _QUAD]
-                for b, a in zip(begin.tolist(), after.tolist(), strict=True)
-            ],
+            entries.tier.take(newest),
+            hosts[entries.host.codes[newest]].tolist(),
+            entries.seq[newest].tolist(),
             strict=True,
         ),
     )

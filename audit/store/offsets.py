@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, numbers
 from audit.folding.grouping import grouped
-from audit.folding.keyed import PAIR, Keyed, Mask
+from audit.folding.keyed import PAIR, Keyed, Mask, groups
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
 
@@ -53,13 +53,13 @@ class Places:
         written = chunk.entries.window()[passages.entry]
         from_time, to_time = written.copy(), written + 1
         to_time += chunk.entries.window_millis[passages.entry] - 1
-        passage, begin = np.unique(windows.passage, return_index=True)
+        passage, begin, _ = groups(windows.passage)
         if len(begin):
             from_time[passage] = np.minimum.reduceat(windows.start, begin)
             to_time[passage] = np.maximum.reduceat(windows.start + windows.length, begin)
         first, next_offset = np.zeros(len(passages), np.int64), np.zeros(len(passages), np.int64)
         count = np.zeros(len(passages), np.int64)
-        passage, begin = np.unique(offsets.passage, return_index=True)
+        passage, begin, _ = groups(offsets.passage)
         if len(begin):
             first[passage] = np.minimum.reduceat(offsets.first, begin)
             next_offset[passage] = np.maximum.reduceat(offsets.first + offsets.count, begin)
@@ -76,9 +76,7 @@ def claim(chunk: Chunk, places: Places) -> Mask:
     at = np.flatnonzero(claiming[offsets.passage])
     passage = offsets.passage[at]
     together = grouped(chunk.topic[passage], passages.partition[passage], tier[passage])
-    key = np.empty(len(at), np.int64)
-    key[together.order] = np.repeat(np.arange(len(together)), together.ends - together.begins)
-    said = Keyed(key, offsets.first[at], offsets.first[at] + offsets.count[at])
+    said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
     names = list(zip(*(each.tolist() for each in together.keys), strict=True))
     before = _before(chunk, names)
     counted = (tier > 0) & ~_again(chunk, places, said, passage, before)

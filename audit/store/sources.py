@@ -13,17 +13,16 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, Texts, numbers, parents, texts
-from audit.folding.grouping import Grouped, grouped
+from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.store.chunks import Chunk
 
 _SHIPPED: Final = """
 UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
     lost_bytes = lost_bytes + ?6, position = max(position, ?7),
-    agent = CASE WHEN ?8 >= last THEN ?9 ELSE agent END,
-    host = CASE WHEN ?8 >= last THEN ?10 ELSE host END,
     last = max(last, ?8) WHERE id = ?1
 """
+_WHOSE: Final = "UPDATE sources SET agent = ?, host = ? WHERE id = ?"
 _PATH: Final = """
 UPDATE sources SET path = ?2, path_time = ?3 WHERE id = ?1
     AND (?3 > path_time OR (?3 = path_time AND ?2 > path))
@@ -72,10 +71,7 @@ def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
         )
         numbers_ += known
         new += added
-    found = np.empty(len(runs), np.int64)
-    sizes = together.ends - together.begins
-    found[together.order] = np.repeat(np.array(numbers_, np.int64), sizes)
-    return found, new
+    return np.array(numbers_, np.int64)[together.numbered()], new
 
 
 def _stretches(column: Numbers) -> list[tuple[int, int, int]]:
@@ -94,7 +90,7 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     together = grouped(source[at], then=(entries.time[entry],))
     (ids,) = together.keys
     rows = chunk.connection.execute(
-        "SELECT id, shipped, suspect, host FROM sources"
+        "SELECT id, shipped, suspect, agent, host, last FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (str(ids.tolist()),),
     ).fetchall()
@@ -103,9 +99,6 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     shipped = Keyed.of_packed(ids, before).and_(new).united()
     packed = _by_key(ids, shipped)
     last = entry[together.last()]
-    hosts = np.array(chunk.numbers.names.of(entries.host.values), np.int64)
-    agents = np.array(chunk.numbers.names.of(entries.journal.values), np.int64)
-    host = hosts[entries.host.codes[last]]
     excepted, count = runs.excepted, len(runs)
     lost = excepted.sum_of("lost", count)[at] + excepted.unknown("lost", count)[at]
     sums = [
@@ -125,12 +118,11 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
             *sums,
             together.most(runs.end_position[at]).tolist(),
             entries.time[last].tolist(),
-            agents[entries.journal.codes[last]].tolist(),
-            host.tolist(),
             strict=True,
         ),
     )
-    _keep_hosts(chunk, together, at, host, [row[3] for row in rows])
+    known = np.array([row[3:] for row in rows], np.int64)
+    _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known)
     simple = np.array(
         [
             len(old) == len(now) == 16 and old[:8] == now[:8] and not row[2]
@@ -141,14 +133,16 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     return np.asarray(ids[~simple | (together.sums(lost) > 0)])
 
 
-def _keep_hosts(
-    chunk: Chunk, together: Grouped, at: Numbers, host: Numbers, before: Sequence[int]
-) -> None:
-    other = np.flatnonzero(host != np.array(before, np.int64))
-    if len(other):
-        topic = chunk.topic[chunk.runs.passage[at[together.order[together.begins]]]]
-        pairs = set(zip(topic[other].tolist(), host[other].tolist(), strict=True))
-        chunk.connection.executemany("INSERT OR IGNORE INTO topic_hosts VALUES (?, ?)", pairs)
+def _keep_whose(chunk: Chunk, ids: Numbers, topic: Numbers, last: Numbers, known: Numbers) -> None:
+    """Where it is not known yet, or another than before. `known` has agent, host, and when that
+    was said."""
+    journal, host = chunk.journal[last], chunk.host[last]
+    other = (journal != known[:, 0]) | (host != known[:, 1])
+    at = np.flatnonzero(other & (chunk.entries.time[last] >= known[:, 2]))
+    columns = (journal, host, ids)
+    chunk.connection.executemany(_WHOSE, zip(*(each[at].tolist() for each in columns), strict=True))
+    pairs = set(zip(topic[at].tolist(), host[at].tolist(), strict=True))
+    chunk.connection.executemany("INSERT OR IGNORE INTO topic_hosts VALUES (?, ?)", pairs)
 
 
 def _by_key(ids: Numbers, united: Keyed) -> list[bytes]:

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import Numbers, hours_of, numbers, parents
+from audit.folding.columns import Numbers, counts, hours_of, numbers, parents
 from audit.folding.grouping import Grouped, grouped
-from audit.folding.keyed import Mask
+from audit.folding.keyed import Mask, groups
 from audit.store.chunks import Chunk
 
 _DOUBLINGS: Final = 64
@@ -83,10 +83,10 @@ def _add_windows(chunk: Chunk, counted: Mask) -> None:
     ]
     together = grouped(topic, windows.start[at], windows.length[at], tier, run)
     chunk.connection.executemany(_SUMS, rows_of(together, *sums))
-    hour = windows.hour()[at]
-    by_hour = grouped(topic, hour, tier)
-    chunk.connection.executemany(_HOURS, rows_of(by_hour, sums[0]))
-    chunk.touch(topic, hour)
+    topic, start, _, tier, _ = together.keys
+    by_hour = grouped(topic, hours_of(start), tier)
+    chunk.connection.executemany(_HOURS, rows_of(by_hour, together.sums(sums[0])))
+    chunk.touch(*by_hour.keys[:2])
     together = grouped(chunk.topic, chunk.tier[passages.entry])
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO topic_tiers VALUES (?, ?)", rows_of(together)
@@ -99,18 +99,18 @@ def _add_delays(chunk: Chunk, counted: Mask) -> None:
     if not pc.sum(pc.list_value_length(lists)).as_py():
         return
     passage = parents(lists)
-    events = np.clip(numbers(lists.flatten()), 0, 1 << 40)
-    first = np.concatenate(([True], passage[1:] != passage[:-1]))
-    begin = np.flatnonzero(first)
-    place = np.arange(len(passage)) - np.repeat(begin, np.diff(np.append(begin, len(passage))))
-    at = np.flatnonzero(counted[passage] & (events > 0))
-    passage = passage[at]
-    entry = chunk.passages.entry[passage]
-    hour = hours_of(_first_window(chunk))[passage]
-    together = grouped(
-        chunk.topic[passage], hour, chunk.tier[entry], np.minimum(place[at], _DOUBLINGS)
-    )
-    chunk.connection.executemany(_DELAYS, rows_of(together, events[at]))
+    events = counts(lists.flatten())
+    _, begin, end = groups(passage)
+    doubling = np.minimum(np.arange(len(passage)) - np.repeat(begin, end - begin), _DOUBLINGS - 1)
+    tier = chunk.tier[chunk.passages.entry]
+    together = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
+    group = together.numbered()
+    table = np.zeros(len(together) * _DOUBLINGS, np.int64)
+    events[~counted[passage]] = 0
+    np.add.at(table, group[passage] * _DOUBLINGS + doubling, events)
+    at = np.flatnonzero(table)
+    rows = (*(key[at // _DOUBLINGS] for key in together.keys), at % _DOUBLINGS, table[at])
+    chunk.connection.executemany(_DELAYS, zip(*(row.tolist() for row in rows), strict=True))
 
 
 def _add_hdfs_delays(chunk: Chunk, at: Numbers) -> None:
@@ -132,7 +132,7 @@ def _add_hdfs_delays(chunk: Chunk, at: Numbers) -> None:
 def _first_window(chunk: Chunk) -> Numbers:
     """By passage; that in which the entry was written if it has none."""
     found = chunk.entries.window()[chunk.passages.entry].copy()
-    passage, begin = np.unique(chunk.windows.passage, return_index=True)
+    passage, begin, _ = groups(chunk.windows.passage)
     if len(begin):
         found[passage] = np.minimum.reduceat(chunk.windows.start, begin)
     return found
@@ -185,4 +185,4 @@ def _add_lines(chunk: Chunk) -> None:
     chunk.connection.executemany(
         _FLOWS, rows_of(together, lines, events, filtered, dead, lost, unknown, lost_bytes)
     )
-    chunk.touch(topic, hours_of(start))
+    chunk.touch(together.keys[0], hours_of(together.keys[1]))

@@ -17,9 +17,9 @@ MOST_SOURCES: Final = 2_000  # of one picture
 MOST_STRETCHES: Final = 20_000
 
 _SOURCES: Final = """
-SELECT sources.id, source, agents.text, hosts.text, paths.text, shipped, (
+SELECT sources.id, source, journal, hosts.text, paths.text, shipped, (
         SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1)
-    FROM sources LEFT JOIN names AS agents ON agents.id = agent
+    FROM sources LEFT JOIN journals ON journals.id = agent
     LEFT JOIN names AS hosts ON hosts.id = host LEFT JOIN names AS paths ON paths.id = path
     WHERE sources.id IN (SELECT value FROM json_each(?2)) ORDER BY source
 """

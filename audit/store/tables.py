@@ -79,7 +79,6 @@ CREATE TABLE sources (id INTEGER PRIMARY KEY, topic INT, source TEXT, agent INT 
     position INT DEFAULT -1, last INT DEFAULT -1, suspect INT DEFAULT 0, UNIQUE (source, topic));
 CREATE INDEX sources_by_topic ON sources (topic, suspect);
 CREATE INDEX sources_by_host ON sources (topic, host, suspect);
-CREATE INDEX sources_by_time ON sources (last);
 CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
 CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
     PRIMARY KEY (source, tier)) WITHOUT ROWID;
