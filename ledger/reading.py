@@ -7,12 +7,18 @@ killed. Where nothing is new nothing is handed out, and two small questions were
 `_audit` may be another one than was read before: it was deleted and made again, or was lost with
 its brokers, or the cluster is another. Then it is read from its beginning, and the first chunk says
 so: `restarted`. Entries may be gone before they were read here: then the first chunk says `gap`.
-A batch that is damaged is passed over, and its entries are counted among those left out.
-Every entry of a journal that is read twice so is the same entry; whoever folds must not mind.
+A batch that is damaged is passed over, and its entries are counted among those left out. Every
+entry of a journal that is read twice so is the same entry; whoever folds must not mind.
+
+Partitions are read side by side, none far ahead of the others in time, so that what several tiers
+say of the same events comes close together.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from statistics import median_low
 from typing import Final
 
 import msgspec
@@ -20,6 +26,7 @@ import pyarrow as pa
 
 from client.brokers import Brokers
 from client.errors import Corrupt
+from client.fetcher import Batch
 from client.metadata import Topic
 from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
@@ -33,6 +40,10 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 
 # Its batches are small, and so many at once that Python's garbage collector has work with them.
 _FETCH_BYTES: Final = 1024 * 1024
+_TURN_BYTES: Final = 1024 * 1024
+_NOT_BEGUN: Final = -(2**63)
+
+CHUNK_BYTES: Final = 48 * 1024 * 1024  # about 100,000 small entries
 
 
 class LedgerPositions(msgspec.Struct, frozen=True):
@@ -79,9 +90,11 @@ def id_of(topic: Topic) -> str:
 class LedgerReader:
     """Reads one cluster's `_audit`, again and again. One thread."""
 
-    def __init__(self, brokers: Brokers, lookup: Lookup) -> None:
-        """`lookup` says which schema has an id: see `lookup_at`."""
+    def __init__(self, brokers: Brokers, lookup: Lookup, *, chunk_bytes: int = CHUNK_BYTES) -> None:
+        """`lookup` says which schema has an id: see `lookup_at`. A chunk has not many more bytes
+        than `chunk_bytes`, as columns."""
         self._brokers = brokers
+        self._chunk_bytes = chunk_bytes
         self._entries = LedgerEntries(lookup)
 
     def read(self, positions: LedgerPositions) -> Iterator[Chunk]:
@@ -123,33 +136,65 @@ class LedgerReader:
         self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
     ) -> Iterator[pa.StructArray]:
         """With each, `offsets` are behind it. The last one is handed out even if it is empty."""
-        for partition, end in ends.items():
-            while offsets[partition] < end:
-                reader = PartitionReader(
-                    self._brokers,
-                    LEDGER_TOPIC,
-                    partition,
-                    offsets[partition],
-                    end,
-                    topic_id=topic_id,
-                    from_within=True,
-                    fetch_bytes=_FETCH_BYTES,
-                )
-                try:
-                    for batch in reader:
-                        body = self._entries.add(batch)
-                        if body is not None:
-                            offsets[partition] = reader.next_offset
-                            yield body
-                except Corrupt as error:
-                    if error.first < 0 or not error.count:
-                        raise
-                    self._entries.leave_out(error.count, str(error))
-                    offsets[partition] = max(reader.next_offset, error.first + error.count)
-                else:
-                    offsets[partition] = reader.next_offset
+        bodies: list[pa.StructArray] = []
+        for batch in self._by_time(topic_id, offsets, ends):
+            body = self._entries.add(batch)
+            if body is None:
+                continue
+            bodies.append(body)
+            if sum(each.nbytes for each in bodies) >= self._chunk_bytes:
+                yield pa.concat_arrays(bodies)
+                bodies.clear()
         if ends:
-            yield self._entries.take()
+            yield pa.concat_arrays([*bodies, self._entries.take()])
+
+    def _by_time(
+        self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
+    ) -> Iterator[Batch]:
+        """Turn by turn, with the partition that is furthest back. What most of its last batches say
+        is when it is: a few hosts have clocks that are wrong."""
+        with ExitStack() as stack:
+            turns: list[tuple[int, int, Iterator[Batch]]] = []
+            for partition, end in ends.items():
+                mine = closing(self._batches(topic_id, partition, offsets, end))
+                turns.append((_NOT_BEGUN, partition, stack.enter_context(mine)))
+            while turns:
+                _, partition, batches = heappop(turns)
+                times, size = [], 0
+                for batch in batches:
+                    yield batch
+                    times.append(batch.header.max_timestamp)
+                    size += len(batch.data)
+                    if size >= _TURN_BYTES:
+                        heappush(turns, (median_low(times), partition, batches))
+                        break
+
+    def _batches(
+        self, topic_id: str, partition: int, offsets: dict[int, int], end: int
+    ) -> Generator[Batch, None, None]:
+        """With each, the partition's offset is behind it."""
+        while offsets[partition] < end:
+            reader = PartitionReader(
+                self._brokers,
+                LEDGER_TOPIC,
+                partition,
+                offsets[partition],
+                end,
+                topic_id=topic_id,
+                from_within=True,
+                fetch_bytes=_FETCH_BYTES,
+            )
+            try:
+                for batch in reader:
+                    offsets[partition] = reader.next_offset
+                    yield batch
+            except Corrupt as error:
+                if error.first < 0 or not error.count:
+                    raise
+                self._entries.leave_out(error.count, str(error))
+                offsets[partition] = max(reader.next_offset, error.first + error.count)
+            else:
+                offsets[partition] = reader.next_offset
 
 
 def _going_on(
