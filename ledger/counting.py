@@ -23,7 +23,7 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from ledger.counting_owners import Owners
-from wire.batch import CRC_START, BatchHeader, Buffer
+from wire.batch import CONTROL, CRC_START, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader, Buffer
 from wire.errors import BatchError
 from wire.records import records
 
@@ -129,33 +129,32 @@ class Counting:
 
         `gaps_are_empty`: it is known that offsets before it that are not there hold no event.
         """
-        first = header.base_offset
-        if gaps_are_empty:
-            first = min(first, into.next_offset)
-        if header.is_control or header.record_count <= 0:
-            into.claim(first, header.next_offset, 0)
+        base, length, _, _, crc, attributes, delta, base_time, max_time, *_, events = header
+        end = base + delta + 1
+        first = min(base, into.next_offset) if gaps_are_empty else base
+        if attributes & CONTROL or events <= 0:
+            into.claim(first, end, 0)
             return
         times: list[int] | None = None
         if self._owners.needs_opening(header, self.window_millis):
             batch = read()
-            if crc32c(memoryview(batch)[CRC_START:]) != header.crc:
-                into.spoil(header.base_offset, header.last_offset_delta + 1, _WRONG_CRC)
+            if crc32c(memoryview(batch)[CRC_START:]) != crc:
+                into.spoil(base, delta + 1, _WRONG_CRC)
                 return
             times = self._times(header, batch)
-        into.claim(first, header.next_offset, header.record_count)
-        sums = self._sums(into, header.base_timestamp)
-        sums.bytes += header.size
-        sums.crc_sum += header.crc
-        if times is None:
-            self._by_header(into, header)
-        else:
+        into.claim(first, end, events)
+        sums = self._sums(into, base_time)
+        sums.bytes += length + LENGTH_PREFIX
+        sums.crc_sum += crc
+        if times is not None:
             self._by_times(into, times)
-
-    def _by_header(self, into: PartitionCount, header: BatchHeader) -> None:
-        time = header.max_timestamp if header.is_append_time else header.base_timestamp
-        self._sums(into, time).events += header.record_count
+            return
+        if attributes & LOG_APPEND_TIME:
+            base_time = max_time
+            sums = self._sums(into, max_time)
+        sums.events += events
         # Nobody has looked at each of them: they are about as old as the middle one.
-        into.late([(time + header.max_timestamp) // 2], header.record_count)
+        into.late([(base_time + max_time) // 2], events)
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:
         length = self.window_millis
@@ -168,7 +167,8 @@ class Counting:
         into.late(times)
 
     def _sums(self, into: PartitionCount, time: int) -> Sums:
-        start = max(time, _EARLIEST) // self.window_millis * self.window_millis
+        time = max(time, _EARLIEST)
+        start = time - time % self.window_millis
         found = into.windows.get(start)
         if found is None:
             found = into.windows[start] = Sums()

@@ -18,6 +18,7 @@ from ledger.counting_entries import MOST_PASSAGES, Speaker, entries_of, is_full
 from ledger.counting_journal import CountingJournal, PartitionKey, Place
 from wire.batch import BatchHeader, Buffer
 
+_NOWHERE: Final = (-1, -1)
 _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
 
@@ -39,6 +40,8 @@ class Counter:
         self._weight = 0  # of those that are not the current one
         self._places: dict[PartitionKey, Place] = {}
         self._current: tuple[PartitionKey, PartitionCount] | None = None
+        self._at = _NOWHERE  # segment and byte, in the current partition
+        self._size = 0  # windows and stretches of the current partition
         self._due = 0.0
 
     def settle(self) -> None:
@@ -61,6 +64,7 @@ class Counter:
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
         """The batches that follow are of this partition, from `first` on."""
+        self._note_place()
         self._current = key, self._count(key, first, leader_epoch, seen)
 
     def batch(
@@ -76,24 +80,29 @@ class Counter:
         key, count = self._now()
         self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
         self.batches += 1
-        self._places[key] = Place(count.next_offset, segment, byte)
-        self._commit_if_full(key, count)
+        self._at = segment, byte
+        # Only more windows or stretches make an entry larger.
+        size = len(count.windows) + len(count.stretches) + len(count.spoilt)
+        if size != self._size or time.monotonic() > self._due:
+            self._size = size
+            self._commit_if_full(key, count)
 
     def nothing_up_to(self, end: int) -> None:
         """It is known that there is no event from where the partition stands up to `end`."""
-        key, count = self._now()
+        _, count = self._now()
         if end > count.next_offset:
             count.claim(count.next_offset, end, 0)
-            self._places[key] = Place(end)
+            self._at = _NOWHERE
 
     def spoilt(self, first: int, count: int, reason: str) -> None:
         """A batch at these offsets is not what was written: it is named, and passed over."""
-        key, counted = self._now()
+        _, counted = self._now()
         counted.spoil(first, count, reason)
-        self._places[key] = Place(counted.next_offset)
+        self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
         """Journal and send what was counted. Raises OSError and what the sender raises."""
+        self._note_place()
         entries = entries_of(
             self._counts,
             self._speaker,
@@ -107,6 +116,13 @@ class Counter:
     def _now(self) -> tuple[PartitionKey, PartitionCount]:
         assert self._current is not None, "no partition was named"
         return self._current
+
+    def _note_place(self) -> None:
+        """Where the current partition stands now."""
+        if self._current is not None:
+            key, count = self._current
+            if not count.is_empty:
+                self._places[key] = Place(count.next_offset, *self._at)
 
     def _count(
         self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None
@@ -125,6 +141,7 @@ class Counter:
             seen=seen,
         )
         self._counts.append(count)
+        self._at, self._size = _NOWHERE, 0
         return count
 
     def _commit_if_full(self, key: PartitionKey, count: PartitionCount) -> None:

@@ -13,7 +13,7 @@ remembered is bounded, and made anew after a start.
 import re
 from typing import Final
 
-from wire.batch import NO_PRODUCER, BatchHeader
+from wire.batch import LOG_APPEND_TIME, NO_PRODUCER, BatchHeader
 
 _MOST_PRODUCERS: Final = 65_536
 _LONGEST_TEXT: Final = 4096  # of a host or an application
@@ -29,10 +29,6 @@ class Owners:
     def __init__(self) -> None:
         self._are_agents: dict[tuple[int, int], bool] = {}
 
-    def is_agents(self, header: BatchHeader) -> bool:
-        """Whether it is known that an agent made this batch."""
-        return self._are_agents.get((header.producer_id, header.producer_epoch), False)
-
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
         """A batch was opened, and this is its first record."""
         if header.producer_id == NO_PRODUCER:
@@ -45,10 +41,11 @@ class Owners:
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header alone does not say in which windows the events lie."""
-        if header.is_append_time:
+        if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
         first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
-        return first != last or not self.is_agents(header)
+        producer = (header.producer_id, header.producer_epoch)
+        return first != last or not self._are_agents.get(producer, False)
 
 
 def is_agents_event(value: bytes | None, timestamp: int) -> bool:

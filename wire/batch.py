@@ -32,9 +32,9 @@ _CRC_AT = 17
 _MAX_TIMESTAMP_AT = 35
 _HIGHEST_CODEC = 4  # none, gzip, snappy, lz4, zstd
 _CODEC_MASK = 0x07
-_LOG_APPEND_TIME = 0x08
+LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+CONTROL = 0x20
 
 Buffer = bytes | bytearray | memoryview
 
@@ -80,7 +80,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_append_time(self) -> bool:
-        return bool(self.attributes & _LOG_APPEND_TIME)
+        return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
@@ -88,7 +88,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & CONTROL)
 
 
 def next_sequence(sequence: int, increment: int) -> int:
@@ -146,7 +146,7 @@ def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
     """Put the broker's time into a batch that begins the buffer; the CRC covers that."""
     view = memoryview(buffer)
     (attributes,) = struct.unpack_from(">h", view, CRC_START)
-    struct.pack_into(">h", view, CRC_START, attributes | _LOG_APPEND_TIME)
+    struct.pack_into(">h", view, CRC_START, attributes | LOG_APPEND_TIME)
     struct.pack_into(">q", view, _MAX_TIMESTAMP_AT, append_time)
     struct.pack_into(">I", view, _CRC_AT, crc32c(view[CRC_START:]))
 

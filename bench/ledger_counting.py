@@ -1,0 +1,175 @@
+"""`python -m bench.ledger_counting`: what a broker's ledger costs beside the broker itself.
+
+A broker with its default `ledger_interval` takes batches in turns to its partitions, as fast as it
+can or at a rate. Processor time of the broker and of its counting process is taken from `/proc`
+over the same seconds, after the process has made its first entry: starting it is not in it. What
+counts is the share: both work on the same batches.
+"""
+
+import argparse
+import itertools
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.machine import description
+from client.addresses import parse_addresses
+from client.admin import create_topic
+from client.batch_producer import BatchProducer
+from client.brokers import Brokers
+from client.delivery import Batch, TopicPartition
+from client.offsets import End, start_offsets
+from cluster.zookeeper import EmbeddedZooKeeper
+from ledger.names import LEDGER_TOPIC
+from tests.broker_process import BrokerProcess
+from tests.ledger.made_batches import NOON, SOURCE, WINDOW, event
+from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
+from wire.records import Codec, Record, build_batch
+
+PARTITIONS = 8
+TOPIC = "load"
+CHILD = b"broker.counting.process"
+
+
+def agents_batches(chance: random.Random) -> list[bytes]:
+    """Of 100 to 500 KB, as agents send them."""
+    return [_agents(chance, chance.randrange(100_000, 500_000)) for _ in range(16)]
+
+
+def foreign_batches(chance: random.Random) -> list[bytes]:
+    """Of ten messages of 200 bytes, as a client sends them that waits little."""
+    return [
+        build_batch([Record(at, NOON + at, None, chance.randbytes(200)) for at in range(10)])
+        for _ in range(64)
+    ]
+
+
+def small_agents_batches(chance: random.Random) -> list[bytes]:
+    """Of 2 KB, as an agent with little to say sends them."""
+    return [_agents(chance, 2_000) for _ in range(64)]
+
+
+LOADS = {
+    "agent": (agents_batches, 20.0),
+    "agent-fast": (agents_batches, None),
+    "agent-small": (small_agents_batches, None),
+    "foreign-small": (foreign_batches, None),
+}
+
+
+def _agents(chance: random.Random, size: int) -> bytes:
+    records: list[Record] = []
+    length = 0
+    while length < size:
+        at = len(records)
+        value = event(NOON + at % WINDOW, at, source=SOURCE) + chance.randbytes(150)
+        records.append(Record(at, NOON + at % WINDOW, None, value))
+        length += len(value) + 10
+    return build_batch(records, codec=Codec.ZSTD, base_timestamp=NOON)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.ledger_counting")
+    parser.add_argument("loads", nargs="*", default=list(LOADS))
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--directory", type=Path, default=Path("/var/tmp"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+        for key, value in description(Path(directory)).items():
+            print(f"{key}: {value}")
+        for load in options.loads:
+            measure(load, Path(directory) / load, options.seconds)
+
+
+def measure(load: str, directory: Path, seconds: float) -> None:
+    """One load on a broker of its own."""
+    with ExitStack() as ends:
+        zookeeper = EmbeddedZooKeeper.start(directory / "zookeeper", port=0)
+        ends.callback(zookeeper.stop)
+        broker = BrokerProcess(
+            directory / "broker",
+            zookeeper=zookeeper.address,
+            settings={"registry": "${BENCH_REGISTRY}"},
+        )
+        registry = RegistryProcess(directory / "registry", brokers=broker.bootstrap)
+        broker.process.environment["BENCH_REGISTRY"] = registry.url
+        ends.enter_context(broker)
+        ends.enter_context(registry)
+        brokers = ends.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        create_topic(brokers, TOPIC, partitions=PARTITIONS)
+        make, rate = LOADS[load]
+        batches = itertools.cycle(make(random.Random(1)))
+        with BatchProducer(brokers.addresses()) as producer:
+            warm = _sent(producer, batches, 1.0, 1.0)
+            wait_until(lambda: _entries(brokers) > 0, within=60, what="the first entry")
+            before, entries = _cpu(broker), _entries(brokers)
+            begun = time.monotonic()
+            size, count = _sent(producer, batches, seconds, rate)
+            time.sleep(11)  # what came last is counted, too
+            took, after = time.monotonic() - begun, _cpu(broker)
+        of_broker, of_child = (a - b for a, b in zip(after, before, strict=True))
+        print(
+            f"{load}: {size / 1e9:.2f} GB in {count:,} batches in {took:.0f} s "
+            f"(after {warm[1]} to begin with); broker {of_broker:.2f} CPU-s, "
+            f"counting {of_child:.2f} CPU-s: {of_child / of_broker:.2%} of the broker's, "
+            f"{of_child / took:.3%} of a core; {_entries(brokers) - entries} entries"
+        )
+
+
+def _sent(
+    producer: BatchProducer, batches: Iterator[bytes], seconds: float, rate: float | None
+) -> tuple[int, int]:
+    """Bytes and batches within these seconds; `rate` is in MB a second."""
+    begun = time.monotonic()
+    size = count = 0
+    while (now := time.monotonic() - begun) < seconds:
+        if rate is None or size < now * rate * 1e6:
+            data = next(batches)
+            batch = Batch(TopicPartition(TOPIC, count % PARTITIONS), data)
+            if producer.submit(batch):
+                size, count = size + len(data), count + 1
+                continue
+        producer.pump(0.005)
+        producer.collect()
+    while producer.outstanding:
+        producer.pump(1.0)
+        producer.collect()
+    return size, count
+
+
+def _entries(brokers: Brokers) -> int:
+    if LEDGER_TOPIC not in brokers.refresh(None).topics:
+        return 0
+    return sum(start_offsets(brokers, LEDGER_TOPIC, [0], End()).values())
+
+
+def _cpu(broker: BrokerProcess) -> tuple[float, float]:
+    """Of the broker, and of its counting process, so far."""
+    pid = broker.process.pid
+    return _seconds_of(Path(f"/proc/{pid}")), _seconds_of(_child(pid))
+
+
+def _child(parent: int) -> Path:
+    for process in Path("/proc").glob("[0-9]*"):
+        command = process / "cmdline"
+        if CHILD in command.read_bytes() and int(_fields(process)[1]) == parent:
+            return process
+    raise LookupError("the broker has no counting process")
+
+
+def _fields(process: Path) -> list[str]:
+    return (process / "stat").read_text().rpartition(")")[2].split()
+
+
+def _seconds_of(process: Path) -> float:
+    """Of all its threads; a look takes less than what `stat` counts in."""
+    ran = ((each / "schedstat").read_text().split()[0] for each in (process / "task").iterdir())
+    return sum(map(int, ran)) / 1e9
+
+
+if __name__ == "__main__":
+    main()
