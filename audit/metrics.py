@@ -167,7 +167,7 @@ class AuditMetrics:
         requests = HistogramMetricFamily(
             PREFIX + "request_seconds", "Making an answer of the API.", labels=["route"]
         )
-        for route, histogram in sorted(service.requests.items()):
+        for route, histogram in sorted(service.requests.copy().items()):
             histogram.add_to(requests, [route])
         yield requests
 

@@ -79,7 +79,6 @@ class Application:
         self._executor = executor
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
-        service.requests.update({path: Histogram() for path in self._resources})
         described = [each.described for each in RESOURCES]
         self._description = msgspec.json.encode(description(described, version))
         self.streams = Streams(self._line)
@@ -140,7 +139,8 @@ class Application:
         def make() -> Answer:
             began = time.monotonic()
             body = msgspec.json.encode(resource.answer(self._service, query))
-            self._service.requests[resource.path].observe(time.monotonic() - began)
+            seconds = self._service.requests.setdefault(resource.path, Histogram())
+            seconds.observe(time.monotonic() - began)
             if packed and len(body) >= _WORTH_PACKING:
                 headers = {
                     **_FRESH,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-_HEAD_S: Final = 10.0  # from the first byte of a request, or a connection's start, to all of it
+HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 
 
 class PatientConnection(H11Protocol):
@@ -16,14 +16,14 @@ class PatientConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(_HEAD_S, self._too_slow)
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._is_answering():
             self._forget()
         elif self._deadline is None:
-            self._deadline = self.loop.call_later(_HEAD_S, self._too_slow)
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()

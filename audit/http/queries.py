@@ -152,9 +152,9 @@ def between(
     if to_time is None:
         start = query.from_time
         to_time = now + 1 if start is None or start < now else start + otherwise
+    to_time = -(-to_time // window) * window
     from_time = to_time - otherwise if query.from_time is None else query.from_time
     from_time = max(0, from_time // window * window)
-    to_time = -(-to_time // window) * window
     if from_time >= to_time:
         raise BadQuery("`from` must be before `to`")
     if to_time - from_time > LONGEST_MILLIS + window:

@@ -85,11 +85,11 @@ def _state(word: str) -> State:
 
 
 def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
-    key = key_of(service, query.cluster, query.topic)
     now = now_millis()
     window = service.window_millis
     from_time, to_time = queries.between(query, now=now, window=window, otherwise=DAY)
     step = _step(query.step, to_time - from_time, window)
+    key = key_of(service, query.cluster, query.topic)
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
     return answers.TopicAnswer(
@@ -116,7 +116,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
 def _step(step: int | None, length: int, window: int) -> int:
     """The smallest that is not too fine, if nobody says."""
     if step is None:
-        least = -(-length // 1_440)
+        least = -(-length // 1_500)
         return -(-least // window) * window
     if step % window:
         raise BadQuery(f"`step` must be a multiple of the windows' length, {window} milliseconds")

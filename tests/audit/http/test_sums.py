@@ -16,7 +16,7 @@ SUMS = st.builds(Sums, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 
 @st.composite
 def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
-    starts = draw(st.sets(st.integers(0, 500), max_size=30))
+    starts = draw(st.sets(st.integers(0, 500), max_size=12))
     return [
         WindowVerdict(
             start=start * MINUTE,
