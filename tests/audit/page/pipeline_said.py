@@ -5,6 +5,7 @@ fault takes away is left out of what the brokers, or the files, speak of.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 WINDOW: Final = 60_000
@@ -30,10 +31,12 @@ class Said(NamedTuple):
         journal = self.topic
         gone = range(*self.missing)
         there = [each for each in range(self.events) if each not in gone]
-        agent = self._entry("agent", f"agent-{journal}", self._passage(range(self.events), True))
+        agent = self._entry("agent", f"agent-{journal}", self._passage(range(self.events)))
+        agent["passages"][0]["runs"] = [self._run(*each) for each in self._batches()]
         beat = {"until": self.until, "topics": [self.topic], "lag_bytes": 0}
         agent["heartbeats"] = [beat | {"program_version": "0.1.0"}]
-        files = self._entry("hdfs", f"loader-{journal}", self._passage(there, True))
+        files = self._entry("hdfs", f"loader-{journal}", self._passage(there))
+        files["passages"][0]["runs"] = [self._run(*each) for each in _stretches(there)]
         files |= {"destination": DESTINATION, "run": 1}
         return [agent, self._entry("broker", f"broker-{journal}", self._passage(there)), files]
 
@@ -57,14 +60,13 @@ class Said(NamedTuple):
             "passages": [passage],
         }
 
-    def _passage(self, events: Sequence[int], runs: bool = False) -> Entry:
-        pieces = _stretches(events)
+    def _passage(self, events: Sequence[int]) -> Entry:
         return {
             "topic": self.topic,
             "topic_id": "",
             "partition": 0,
             "leader_epoch": 0,
-            "offsets": [{"first": first, "count": count} for first, count in pieces],
+            "offsets": [{"first": first, "count": count} for first, count in _stretches(events)],
             "windows": [
                 {
                     "start": self.began + number * WINDOW,
@@ -75,9 +77,13 @@ class Said(NamedTuple):
                 for number in range(self.events // PER_WINDOW)
                 if (count := sum(each // PER_WINDOW == number for each in events))
             ],
-            "runs": [self._run(*each) for each in pieces] if runs else [],
             "delays": [0, 0, 0, 0, 0, 0, 0, 0, 0, 700, 290, 9, 1],
         }
+
+    def _batches(self) -> list[tuple[int, int]]:
+        """As the agent sent them: first and count. What went missing was a batch of its own."""
+        ends = sorted({0, *self.missing, self.events})
+        return [(first, end - first) for first, end in pairwise(ends)]
 
     def _run(self, first: int, count: int) -> Entry:
         return {

@@ -19,6 +19,7 @@ import { stateBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const CELL_WIDTH = 11; // pixels, about
+const NARROW_CELL_WIDTH = 6.5; // on a phone
 const HOSTS = 25;
 
 export function topic(page) {
@@ -98,7 +99,7 @@ export function topic(page) {
 /** How many cells there is room for. */
 function pieces() {
   const width = Math.min(document.documentElement.clientWidth, 1320) - 48;
-  return Math.max(30, Math.floor((width < 700 ? width * 1.5 : width - 160) / CELL_WIDTH));
+  return Math.floor(width < 700 ? width / NARROW_CELL_WIDTH : (width - 160) / CELL_WIDTH);
 }
 
 function about(answer) {
