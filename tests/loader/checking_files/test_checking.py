@@ -1,5 +1,6 @@
 """Checks of whole tables: what is found, when it is told, and what is remembered."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,7 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
     table.commit(now=later)
     assert table.young(later) == []
     assert len(table.told) == 1
+    table.check().asked([hour(1)], later)  # what else is looked at does not matter
     table.write(path(old, "a"), lines(5))
     assert table.young(later) == []
     assert table.told[1:] == [statement(1_000, 1, 5)]
@@ -169,7 +171,7 @@ def test_sizes_are_known_beyond_the_manifests_that_are_kept(table: Table) -> Non
     table.write(path(hour(1), "b"), lines(7))
     assert table.young() == []
     # A check that was away for long has missed what was replaced meanwhile.
-    table.commit([added(hour(1), "merged", 12)], removes=[path(hour(1), name) for name in "ab"])
+    table.commit([added(hour(1), "merged", 13)], removes=[path(hour(1), name) for name in "abc"])
     table.commit([added(hour(1), "d", 1)])
     forget(table, 2, 3)
     assert table.young() == []
@@ -194,6 +196,18 @@ def test_where_another_loader_is_at_work_nothing_is_said(table: Table) -> None:
     with pytest.raises(RunTaken, match="another loader is at work"):
         table.check().young(NOW)
     assert table.told == []
+    table.history.mark_visible(1)
+
+    class Slow(Table):
+        def _count(self, paths: Sequence[str]) -> dict[str, int]:
+            table.commit([added(hour(1), "b", 1)])
+            return super()._count(paths)
+
+    slow = Slow(table.root)
+    slow.write(path(hour(1), "odd"), lines(1))
+    with pytest.raises(RunTaken):
+        slow.check().young(NOW)
+    assert slow.told == []
 
 
 def test_state_that_cannot_be_read_is_none(table: Table) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.completeness import MOST_NAMES, Complete, Completeness, Verdict, Waiting
+from loader.hours.completeness import MOST_NAMES, Complete, Verdict, Waiting
 from loader.hours.watermarks import TopicEnd, Watermarks
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS, Hour
@@ -47,7 +47,7 @@ def judge(
     settle: int | None = SETTLE,
     events: bool = True,
 ) -> Verdict:
-    judging: Completeness = watermarks(who, now=now, settle=settle)
+    judging = watermarks(who, now=now, settle=settle)
     fed = {each.topic: each for each in topics or (loaded(10),)}
     return judging.judge(fed, HOUR, events=events)
 
