@@ -156,7 +156,7 @@ def _hole(fault: Fault) -> str:
         else (f"entries {number(one.seq)} to {number(last)}")
     )
     return (
-        f"{which} in the journal {one.source} of the {whose}{host} never came, written between"
+        f"{which} in the journal {one.source} of the {whose}{host} never came, written"
         f" {_when(one)}: what was said there is not known"
     )
 

@@ -26,7 +26,7 @@ from tests.audit.reconciling.pipeline_model import (
 )
 
 _MANY = 99
-_EXAMPLES = settings(max_examples=100, deadline=None, phases=[Phase.generate, Phase.shrink])
+_EXAMPLES = settings(max_examples=60, deadline=None, phases=[Phase.generate, Phase.shrink])
 
 
 def _pipelines(

@@ -1,0 +1,91 @@
+"""A small topic in which everything is as it should be, to be spoilt by tests."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from audit.picture import (
+    Agent,
+    Intervals,
+    Partition,
+    Source,
+    Stretch,
+    Sums,
+    Tier,
+    TierKind,
+    TopicKey,
+    TopicPicture,
+    Window,
+)
+
+AGENT = Tier(TierKind.AGENT)
+BROKER = Tier(TierKind.BROKER)
+HDFS = Tier(TierKind.HDFS, "hdfs:/data")
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+START = 1_762_938_000_000  # 2025-11-12 09:00:00 UTC, an hour's beginning
+EVENTS = 10  # of each window
+
+
+def window(number: int, *, length: int = MINUTE, **sums: Sums) -> Window:
+    """All tiers alike, but for those that are given."""
+    alike = Sums(EVENTS, 100, 7)
+    tiers = {AGENT: "agent", BROKER: "broker", HDFS: "hdfs"}
+    return Window(
+        START + number * MINUTE,
+        length,
+        {tier: sums.get(name, alike) for tier, name in tiers.items()},
+    )
+
+
+def agent(host: str = "web-3", *, until: int = START + HOUR, **known: Any) -> Agent:
+    return Agent(f"agent-of-{host}", host, until, START + HOUR, **known)
+
+
+def source(
+    *, landed: Intervals, stretches: Sequence[Stretch] = (), shipped: Intervals = ((0, 600),)
+) -> Source:
+    return Source(
+        "s1",
+        "agent-of-web-3",
+        "web-3",
+        "/var/log/shop/a.log",
+        shipped,
+        {HDFS: landed},
+        stretches,
+    )
+
+
+def stretch(first: int, count: int) -> Stretch:
+    """In the partition 0, seqs are offsets, and lines are 100 bytes."""
+    begin = START + first // EVENTS * MINUTE
+    end = START + (first + count + EVENTS - 1) // EVENTS * MINUTE
+    return Stretch("s1", 0, first, first, count, first * 100, (first + count) * 100, begin, end)
+
+
+def claimed(**tiers: Intervals) -> Partition:
+    whole = ((0, 60 * EVENTS),)
+    names = {AGENT: "agent", BROKER: "broker", HDFS: "hdfs"}
+    return Partition(0, {tier: tiers.get(name, whole) for tier, name in names.items()})
+
+
+def picture(**spoilt: Any) -> TopicPicture:
+    """An hour, an hour ago."""
+    whole = TopicPicture(
+        key=TopicKey("local", "clicks", "id"),
+        from_time=START,
+        to_time=START + HOUR,
+        now=START + 2 * HOUR,
+        tiers=(AGENT, BROKER, HDFS),
+        windows=[window(each) for each in range(60)],
+        partitions=[claimed()],
+        open=[],
+        sources=[],
+        agents=[agent()],
+    )
+    return replace(whole, **spoilt)
+
+
+def windows(*spoilt: Window) -> list[Window]:
+    given = {each.start: each for each in spoilt}
+    return [given.get(each.start, each) for each in map(window, range(60))]

@@ -1,0 +1,57 @@
+"""What a loader is told about an hour."""
+
+from dataclasses import replace
+
+from audit.picture import Span, Sums
+from audit.reconciling.gate import Gate, hour_gate
+from tests.audit.reconciling.pictures import (
+    AGENT,
+    BROKER,
+    HDFS,
+    HOUR,
+    MINUTE,
+    START,
+    agent,
+    claimed,
+    picture,
+    window,
+    windows,
+)
+
+
+def test_complete_whatever_lies_in_files() -> None:
+    spoilt = windows(window(12, hdfs=Sums()))
+    gate = hour_gate(picture(windows=spoilt, partitions=[claimed(hdfs=())]))
+    assert gate == Gate(complete=True, by="agents and brokers")
+    assert hour_gate(picture(tiers=(AGENT, HDFS))).by == "agents"
+
+
+def test_agents_that_are_behind() -> None:
+    late = [agent(f"web-{each}", until=START + MINUTE) for each in range(5)]
+    gate = hour_gate(picture(agents=late))
+    assert gate.missing == "agents on web-0, web-1, web-2 and 2 more"
+    assert gate.names == tuple(f"web-{each}" for each in range(5))
+
+
+def test_brokers_that_are_behind() -> None:
+    spoilt = picture(
+        windows=windows(window(59, broker=Sums(), hdfs=Sums())),
+        partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
+        open=[Span(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
+    )
+    assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
+
+
+def test_what_is_missing_at_brokers() -> None:
+    gate = hour_gate(picture(windows=windows(window(1, broker=Sums(9, 90, 6)))))
+    assert not gate.complete
+    assert gate.missing.startswith("a fault to be put right or accepted: 2025-11-12 09:01:00")
+
+
+def test_an_hour_that_is_not_over() -> None:
+    assert hour_gate(picture(now=START + MINUTE)).missing == "the hour, which is not over"
+
+
+def test_a_topic_without_agents() -> None:
+    gate = hour_gate(replace(picture(), tiers=(BROKER, HDFS), agents=[]))
+    assert gate == Gate(complete=False, missing="agents: none ships to clicks")
