@@ -54,16 +54,13 @@ def sums_at(window: Window, tier: Tier) -> Sums:
     return window.sums.get(tier, _NOTHING)
 
 
-def difference(window: Window, pair: Pair) -> int:
-    """How many events the earlier tier has more."""
-    later = accounted(pair.later, sums_at(window, pair.later))
-    return sums_at(window, pair.earlier).events - later
-
-
-def is_changed(window: Window, pair: Pair) -> bool:
-    """Whether as many events are there, but not the same ones."""
-    earlier, later = sums_at(window, pair.earlier), sums_at(window, pair.later)
-    return earlier.crc_sum != later.crc_sum and difference(window, pair) == 0
+def compared(window: Window, pair: Pair) -> tuple[int, bool]:
+    """How many events the earlier tier has more; and whether, where it has as many, they are not
+    the same ones."""
+    earlier = window.sums.get(pair.earlier, _NOTHING)
+    later = window.sums.get(pair.later, _NOTHING)
+    more = earlier.events - accounted(pair.later, later)
+    return more, more == 0 and earlier.crc_sum != later.crc_sum
 
 
 def aligned(windows: Sequence[Window]) -> Sequence[Window]:

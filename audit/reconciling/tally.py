@@ -11,7 +11,7 @@ from audit.reconciling.faults import Fault
 from audit.reconciling.naming import Named
 from audit.reconciling.passing import Passing
 from audit.reconciling.statements import is_young
-from audit.reconciling.steps import Pair, Step, difference, is_changed, sums_at
+from audit.reconciling.steps import Pair, Step, compared, sums_at
 from audit.reconciling.waiting import until, waits_for_agents
 from audit.reconciling.weighing import attach, lay
 from audit.verdicts import Finding, Kind
@@ -51,12 +51,12 @@ class Tally:
         over: dict[int, int] = {}
         changed: list[int] = []
         for number, window in enumerate(self._windows):
-            more = difference(window, passing.pair)
+            more, is_changed = compared(window, passing.pair)
             if more > 0:
                 lack[number] = more
             elif more < 0:
                 over[number] = -more
-            elif is_changed(window, passing.pair):
+            elif is_changed:
                 changed.append(number)
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)

@@ -24,11 +24,12 @@ from audit.reconciling.intervals import gaps, intersection, size
 from audit.reconciling.joining import joined
 from audit.reconciling.naming import missing
 from audit.reconciling.passing import Passing, passed
-from audit.reconciling.steps import aligned, pairs, sums_at
+from audit.reconciling.steps import aligned, pairs
 from audit.reconciling.tally import Tallied, Tally
 from audit.reconciling.waiting import behind, for_agent
 from audit.reconciling.weighing import attach
-from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, WindowVerdict, worst
+from audit.reconciling.window_verdicts import window_verdicts
+from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, worst
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
@@ -48,7 +49,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     attach(damaged, axis)
     judged = _judged(picture, faults)
     waits = list(_waits(picture, windows, passages, tallied))
-    verdicts = _windows(picture, windows, tally, tallied, judged)
+    verdicts = window_verdicts(picture.tiers, windows, tally.agents_awaited, tallied, judged)
     states = [each.state for each in verdicts]
     states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
     if waits:
@@ -154,53 +155,6 @@ def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
             fault.finding = replace(one, accepted=accepted)
             found.append(fault)
     return joined(found)
-
-
-def _windows(
-    picture: TopicPicture,
-    windows: Sequence[Window],
-    tally: Tally,
-    tallied: Sequence[Tallied],
-    faults: Sequence[Fault],
-) -> list[WindowVerdict]:
-    faults_of: dict[int, list[Finding]] = {}
-    for fault in faults:
-        for number in set(fault.windows):
-            faults_of.setdefault(number, []).append(fault.finding)
-    files = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
-    found: list[WindowVerdict] = []
-    for number, window in enumerate(windows):
-        steps = [each.steps[number] for each in tallied if number in each.steps]
-        awaited = {wait for each in tallied for wait in each.waits.get(number, ())}
-        if number in tally.agents_awaited:
-            awaited.add(TierKind.AGENT.value)
-        some = faults_of.get(number, [])
-        open_faults = [each for each in some if not each.accepted]
-        states = [each.kind.state for each in open_faults]
-        if awaited:
-            states.append(State.PENDING)
-        landed = [sums_at(window, tier) for tier in files]
-        found.append(
-            WindowVerdict(
-                start=window.start,
-                length=window.length,
-                state=worst(states),
-                sums=[sums_at(window, tier) for tier in picture.tiers],
-                missing=sum(each.missing for each in steps),
-                pending=sum(each.pending for each in steps),
-                excess=sum(each.excess for each in steps),
-                unclaimed=sum(each.unclaimed for each in steps),
-                changed=any(each.kind is Kind.CHANGED for each in some),
-                late=sum(each.late for each in landed),
-                duplicates=sum(each.duplicates for each in landed),
-                dead=window.dead + sum(each.dead for each in landed),
-                filtered=window.filtered,
-                lost=window.lost_events,
-                waits=sorted(awaited),
-                accepted=bool(some) and not open_faults,
-            )
-        )
-    return found
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:

@@ -11,6 +11,7 @@ from audit.reconciling import words
 from audit.verdicts import Wait
 
 _WINDOW = 60_000  # where there is none to tell
+_FOR_EVER = 1 << 62
 
 
 def required(agent: Agent, before: int) -> int:
@@ -21,14 +22,16 @@ def required(agent: Agent, before: int) -> int:
 def until(agents: Sequence[Agent]) -> list[tuple[int, int]]:
     """(up to when one is done, up to when it has to be), as pairs that say all: of those that have
     to be for ever, the one that is furthest behind."""
-    found = [
-        (each.until, each.required_until)
-        for each in agents
-        if each.required_until is not None and each.until < each.required_until
-    ]
-    behind = min((each.until for each in agents if each.required_until is None), default=None)
+    found: list[tuple[int, int]] = []
+    behind: int | None = None
+    for each in agents:
+        if each.required_until is None:
+            if behind is None or each.until < behind:
+                behind = each.until
+        elif each.until < each.required_until:
+            found.append((each.until, each.required_until))
     if behind is not None:
-        found.append((behind, 1 << 62))
+        found.append((behind, _FOR_EVER))
     return found
 
 
@@ -43,7 +46,9 @@ def behind(picture: TopicPicture, windows: Sequence[Window]) -> Iterator[Agent]:
     if due > picture.now:
         length = max((each.length for each in windows), default=_WINDOW)
         due = picture.now - 2 * length - picture.grace_millis
-    late = [each for each in picture.agents if each.until < required(each, due)]
+    late = [
+        each for each in picture.agents if each.until < due and each.until < required(each, due)
+    ]
     yield from sorted(late, key=lambda each: (each.until, each.host, each.agent))
 
 
