@@ -39,6 +39,7 @@ class Counter:
         self._counts: list[PartitionCount] = []
         self._weight = 0  # of those that are not the current one
         self._places: dict[PartitionKey, Place] = {}
+        self._has_gone_back = False
         self._current: tuple[PartitionKey, PartitionCount] | None = None
         self._at = _NOWHERE  # segment and byte, in the current partition
         self._size = 0  # windows and stretches of the current partition
@@ -55,6 +56,11 @@ class Counter:
     def place(self, key: PartitionKey) -> Place | None:
         """Up to where a partition was counted; None if it is not known."""
         return self._journal.places.get(key)
+
+    def go_back(self, key: PartitionKey, end: int) -> None:
+        """The log ends before where it was counted to: what comes next comes there."""
+        self._places[key] = Place(end)
+        self._has_gone_back = True
 
     @property
     def known(self) -> Collection[PartitionKey]:
@@ -109,7 +115,7 @@ class Counter:
             seq=self._journal.next_seq,
             now_millis=time.time_ns() // 1_000_000,
         )
-        if entries or forgotten:
+        if entries or forgotten or self._has_gone_back:
             self._journal.write(entries, self._places, forgotten)
         self.settle()
 
@@ -152,6 +158,7 @@ class Counter:
 
     def _begin_anew(self) -> None:
         self._counts, self._places = [], {}
+        self._has_gone_back = False
         self._weight = 0
         self._current = None
         self._due = time.monotonic() + _MOST_SECONDS

@@ -62,8 +62,9 @@ class Following:
         self._looked[key] = now
         place = self._counter.place(key) or Place(led.start)
         if place.next_offset > led.exposed:
-            place = Place(led.exposed)
-        elif place.next_offset < led.start:
+            self._counter.go_back(key, led.exposed)
+            return
+        if place.next_offset < led.start:
             place = Place(led.start)
         if place.next_offset >= led.exposed:
             return

@@ -153,7 +153,7 @@ def test_a_topic_made_anew_is_another(
     assert told == [50, 20]
 
 
-def test_what_expired_before_it_was_counted_is_not_claimed(
+def test_what_expires_while_it_is_counted(
     broker: BrokerProcess, brokers: Brokers, new_topic: str
 ) -> None:
     create(broker.bootstrap, new_topic, configs={"segment.bytes": "2000"})
@@ -168,7 +168,8 @@ def test_what_expired_before_it_was_counted_is_not_claimed(
     assert set(before.offsets) == set(range(100))
     first = left[0].header.base_offset
     assert first <= 400
-    assert set(found.offsets) == {*range(100), *range(first, 600)}
+    # A report that was under way may be followed yet, as long as the files are there.
+    assert {*range(100), *range(first, 600)} <= set(found.offsets) <= set(range(600))
     assert set(found.offsets.values()) == {1}
     assert sum(found.sums.events.values()) == len(found.offsets)
 
