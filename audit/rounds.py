@@ -126,6 +126,8 @@ class Rounds:
         touched = self._store.fold(cluster, chunk.body, chunk.positions)
         self._service.folding.observe(time.monotonic() - began)
         self._judging.touch(touched.hours)
+        if len(chunk.body.field("retired").flatten()):
+            self._judging.sweep()  # somebody is not waited for any more, whatever the topic
         self._folded |= touched.entries > 0
         before = self._standing.clusters[cluster]
         self._standing.note(

@@ -47,6 +47,7 @@ class Alerting:
         after = int(config.alerts.after * 1000)
         self._after = {"missing": after, "duplicated": after, "changed": after}
         self._since: dict[AlertKey, int] = {}
+        self._taken = 0
         self._alerts = {_identity(each): each for each in self._kept()}
 
     @property
@@ -56,7 +57,7 @@ class Alerting:
     @property
     def posts(self) -> tuple[int, int]:
         """How many were taken by whoever listens, and how many were not."""
-        return (self._webhook.taken, self._webhook.failed) if self._webhook else (0, 0)
+        return self._taken, self._webhook.failed if self._webhook else 0
 
     def judge(self, hours: Iterable[HourVerdict], now: int) -> bool:
         """Whether anything was raised or resolved."""
@@ -91,7 +92,8 @@ class Alerting:
 
     def _note_told(self) -> None:
         told: dict[Identity, Alert] = {}
-        for message in self._webhook.sent() if self._webhook else ():
+        sent = self._webhook.sent() if self._webhook else ()
+        for message in sent:
             key = AlertKey(message.kind, message.cluster, message.topic, message.host)
             identity = (key, message.raised)
             alert = told.get(identity) or self._alerts.get(identity)
@@ -101,6 +103,7 @@ class Alerting:
                     told_raised=True, told_resolved=alert.told_resolved or resolved
                 )
         self._keep(list(told.values()))
+        self._taken += bool(sent)
 
     def _keep(self, changed: list[Alert]) -> None:
         if self._webhook is None:

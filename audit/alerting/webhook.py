@@ -40,7 +40,6 @@ class Webhook:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
         self.failed = 0  # since the start
-        self.taken = 0
 
     def start(self) -> None:
         self._thread.start()
@@ -80,7 +79,6 @@ class Webhook:
                     self._stopping.wait(pause)
                     pause = min(_LONGEST_PAUSE_S, pause * 2)
                 else:
-                    self.taken += 1
                     with self._guard:
                         self._messages, self._sent = (), messages
                     break

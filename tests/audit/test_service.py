@@ -1,0 +1,344 @@
+"""An audit at work on a real ledger: what it says, what it survives, whom it tells.
+
+Entries are written as agents, brokers and loaders write them; each test has topics of its own.
+"""
+
+import json
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pytest
+
+from audit.http import answers
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from cluster.zookeeper import EmbeddedZooKeeper
+from ledger.publishing import Entry, write_entries
+from schemas.registry_client import RegistryClient
+from tests.audit.alerting.listener import Listener
+from tests.audit.page.pipeline_said import WINDOW, Said
+from tests.audit_process import AuditProcess
+from tests.broker_process import BrokerProcess
+from tests.registry_process import RegistryProcess
+from tests.server_process import ServerFailed, wait_until
+
+HOUR: Final = 3_600_000
+NOW: Final = int(time.time() * 1000)
+BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR
+
+
+class Ledger(NamedTuple):
+    """A cluster, and how to add to its `_audit`."""
+
+    brokers: str
+    registry: str
+    write: Callable[[Sequence[Entry]], None]
+
+    def audit(self, directory: Path, **settings: object) -> AuditProcess:
+        return AuditProcess(
+            directory,
+            brokers=self.brokers,
+            registry=self.registry,
+            settings={"grace": 0, "alerts": {"after": 0, "silent": 1e6}, **settings},
+        )
+
+
+@pytest.fixture(scope="module")
+def ledger(
+    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
+) -> Iterator[Ledger]:
+    """Of a broker that keeps none itself."""
+    address = f"{zookeeper.address}/{uuid.uuid4().hex}"
+    with ExitStack() as stack:
+        broker = stack.enter_context(
+            BrokerProcess(tmp_path_factory.mktemp("broker"), zookeeper=address)
+        )
+        registry = stack.enter_context(
+            RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
+        )
+        brokers = stack.enter_context(Brokers(parse_addresses(broker.bootstrap)))
+        client = stack.enter_context(RegistryClient(registry.url))
+
+        def write(entries: Sequence[Entry]) -> None:
+            write_entries(brokers, client, entries, timestamp=NOW)
+
+        yield Ledger(broker.bootstrap, registry.url, write)
+
+
+def said(topic: str, missing: tuple[int, int] = (0, 0)) -> Said:
+    path = f"/var/log/{topic}.log"
+    return Said(topic, f"host-of-{topic}", path, BEGAN, missing=missing, until=NOW + 10 * HOUR)
+
+
+def state_of(audit: AuditProcess, topic: str) -> str:
+    """Empty while nothing is known of it."""
+    found = audit.get("topics", answers.Topics, search=topic).items
+    return next((each.state.value for each in found if each.topic == topic and each.events), "")
+
+
+def verdict(audit: AuditProcess, topic: str) -> dict[str, Any]:
+    """All that is said of a topic."""
+    times = {"from": BEGAN, "to": BEGAN + 3 * HOUR}
+    found: dict[str, Any] = msgspec.to_builtins(
+        audit.get("report", answers.Report, topic=topic, **times).topics[0]
+    )
+    return found
+
+
+def accept(topic: str) -> Entry:
+    """By an operator: whatever is missing of it."""
+    source = f"operator-{uuid.uuid4().hex}"
+    return {
+        "header": {
+            "time": NOW,
+            "host": "desk",
+            "app": "penstock",
+            "source": source,
+            "seq": 0,
+            "position": 0,
+        },
+        "version": 1,
+        "tier": "operator",
+        "cluster": "test",
+        "accepted": [{"topic": topic, "reason": "known", "operator": "me"}],
+    }
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory, ledger: Ledger) -> Iterator[AuditProcess]:
+    with ledger.audit(tmp_path_factory.mktemp("audit")) as audit:
+        yield audit
+
+
+def test_a_verdict_is_there_soon_after_the_last_entry(ledger: Ledger, audit: AuditProcess) -> None:
+    ledger.write(said("whole").entries())
+    written = time.monotonic()
+    wait_until(lambda: state_of(audit, "whole") == "complete", within=20, what="complete")
+    assert time.monotonic() - written < 10  # two seconds, on a machine that is not busy
+    found = audit.get("topic", answers.TopicAnswer, topic="whole", from_=BEGAN, step=WINDOW)
+    assert [each.tier for each in found.tiers] == ["agent", "broker", "hdfs"]
+    assert {each.events for each in found.tiers} == {1_000}
+    assert len(found.cells) == 100
+    assert found.flow.read == found.flow.shipped == 1_000
+    assert found.tiers[0].p50 == 512
+
+
+def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
+    ledger.write(said("holed", missing=(120, 132)).entries())
+    wait_until(lambda: state_of(audit, "holed") == "missing", within=20, what="missing")
+    found = audit.get("findings", answers.Findings, topic="holed")
+    (finding,) = found.items
+    assert (finding.host, finding.path) == ("host-of-holed", "/var/log/holed.log")
+    assert (finding.seq, finding.events) == (120, 12)
+    assert (finding.position, finding.end_position) == (1_200, 1_320)
+    assert found.topics == ["test/holed"]
+    assert audit.get("findings", answers.Findings, host="host-of-holed").items == [finding]
+    assert audit.get("findings", answers.Findings, topic="holed", kind="changed").items == []
+    report = audit.get("report", answers.Report, topic="holed", from_=BEGAN, to=BEGAN + HOUR)
+    assert (report.state, report.topics[0].missing) == ("missing", 12)
+    (source,) = audit.get("sources", answers.Sources, topic="holed").items
+    assert source.words == [finding.words]
+    (host,) = audit.get("hosts", answers.Hosts, topic="holed").items
+    assert (host.host, host.state) == ("host-of-holed", "missing")
+    wait_until(lambda: "holed" in alerts(audit), within=20, what="raised")
+    assert finding.words in alerts(audit)["holed"].words
+    ledger.write([accept("holed")])
+    wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
+    (finding,) = audit.get("findings", answers.Findings, topic="holed").items
+    assert finding.accepted == "known (me)"
+    metrics = audit.ask("/metrics").body.decode()
+    assert 'penstock_audit_topic_events{cluster="test",destination="",tier="agent"' in metrics
+
+
+def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
+    """By topic."""
+    return {each.topic: each for each in audit.get("alerts", answers.Alerts).items}
+
+
+def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProcess) -> None:
+    ledger.write(said("shapes").entries())
+    wait_until(lambda: state_of(audit, "shapes") == "complete", within=20, what="complete")
+    assert audit.get("agents", answers.Agents, search="host-of-shapes").page.total == 1
+    loads = audit.get("loads", answers.Loads, topic="shapes")
+    assert [each.rows for each in loads.items] == [1_000]
+    assert sum(each.rows for each in loads.hours) == 1_000
+    brokers = audit.get("brokers", answers.Brokers)
+    assert [each.id for each in brokers.brokers] == [1]
+    assert "shapes" in {each.topic for each in brokers.consumers}
+    gate = audit.get("hour", answers.HourGate, topic="shapes", hour=BEGAN)
+    assert (gate.complete, gate.missing) == (True, "")
+    unknown = audit.get("hour", answers.HourGate, topic="nothing", hour=BEGAN)
+    assert not unknown.complete
+    assert "nothing" in unknown.missing
+
+
+def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Path) -> None:
+    whole = [said(f"killed-{number}", missing=(number, number * 2)) for number in range(1, 4)]
+    entries = [entry for each in whole for entry in each.entries()]
+    audit = ledger.audit(tmp_path)
+    try:
+        audit.process.spawn()
+        for number, entry in enumerate(entries):
+            ledger.write([entry])
+            if number % 3 == 2:
+                audit.kill()
+                audit.process.spawn()
+        audit.process.wait_ready(audit.ready, within=60)
+        wait_until(
+            lambda: all(state_of(audit, each.topic) == "missing" for each in whole),
+            within=20,
+            what="all are read",
+        )
+        said_now = {each.topic: verdict(audit, each.topic) for each in whole}
+        audit.kill()
+        corrupt(audit.data_dir / "audit.db")
+        audit.start()
+        assert {each.topic: verdict(audit, each.topic) for each in whole} == said_now
+        assert "database damaged" in audit.log()
+        assert b"built anew" in audit.ask("/readyz").body
+        assert any("built anew" in e for e in audit.get("topics", answers.Topics).notices)
+        for number, each in enumerate(whole, 1):
+            assert said_now[each.topic]["missing"] == number
+    finally:
+        audit.stop()
+
+
+def corrupt(path: Path) -> None:
+    """What was not yet in the file itself is gone, and the file is not what it was."""
+    for each in path.parent.glob(f"{path.name}-*"):
+        each.unlink()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"garbage" * 5_000)
+
+
+def test_damage_is_noticed_while_it_runs(ledger: Ledger, tmp_path: Path) -> None:
+    with ledger.audit(tmp_path) as audit:
+        for path in audit.data_dir.glob("audit.db*"):
+            if path.suffix != ".db-shm":
+                path.write_bytes(b"\xff" * path.stat().st_size)
+        ledger.write(said("after-damage").entries())
+        wait_until(lambda: "database damaged" in audit.log(), within=20, what="noticed")
+        wait_until(
+            lambda: audit.ready() and state_of(audit, "after-damage") == "complete",
+            within=20,
+            what="built anew",
+        )
+
+
+def test_alerts_are_told_once_whatever_is_killed(ledger: Ledger, tmp_path: Path) -> None:
+    with Listener() as listener:
+        wanted = {"after": 0, "silent": 1e6, "webhook": listener.url}
+        audit = ledger.audit(tmp_path, alerts=wanted)
+        with audit:
+            ledger.write(said("alarming", missing=(10, 20)).entries())
+
+            def told() -> list[str]:
+                return [status for status, _, topic in listener.said if topic == "alarming"]
+
+            wait_until(lambda: told() == ["raised"], within=20, what="raised")
+            wait_until(lambda: _posts(audit) >= 1, within=20, what="it is known to be told")
+            audit.restart()
+            ledger.write([accept("alarming")])
+            wait_until(lambda: told() == ["raised", "resolved"], within=20, what="resolved")
+            wait_until(lambda: _posts(audit) >= 1, within=20, what="it is known to be told")
+            audit.restart()
+            alert = alerts(audit)["alarming"]
+            assert alert.resolved >= alert.raised
+        assert told() == ["raised", "resolved"]
+
+
+def _posts(audit: AuditProcess) -> int:
+    """How many the store knows of, in the round after the webhook had them."""
+    line = 'penstock_audit_webhook_posts_total{outcome="taken"} '
+    text = audit.ask("/metrics").body.decode()
+    return int(float(text.partition(line)[2].partition("\n")[0] or 0))
+
+
+def test_a_host_that_never_reported(ledger: Ledger, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text("- ghost\n")
+    with ledger.audit(tmp_path, inventory=str(hosts), alerts={"silent": 0.5}) as audit:
+        (agent,) = audit.get("agents", answers.Agents, search="ghost").items
+        assert agent.state == "never"
+
+        def raised() -> list[str]:
+            found = audit.get("alerts", answers.Alerts, state="raised").items
+            return [each.words for each in found if each.host == "ghost"]
+
+        wait_until(lambda: bool(raised()), within=20, what="raised")
+        assert raised() == ["ghost is in the inventory, and was never heard"]
+        hosts.write_text("{")
+        wait_until(lambda: bool(notices(audit)), within=20, what="a bad file is said")
+        assert "is not used as it is" in notices(audit)[0]
+        assert raised()
+        hosts.write_text("[]\n")
+        wait_until(lambda: not raised(), within=20, what="resolved")
+        assert notices(audit) == []
+
+
+def notices(audit: AuditProcess) -> list[str]:
+    return audit.get("topics", answers.Topics).notices
+
+
+def test_a_cluster_that_is_away_holds_up_nobody(
+    ledger: Ledger, tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    address = f"{zookeeper.address}/{uuid.uuid4().hex}"
+    with BrokerProcess(tmp_path / "other", zookeeper=address) as other:
+        clusters = {
+            "test": {"brokers": [ledger.brokers], "registry": ledger.registry},
+            "other": {"brokers": [other.bootstrap], "registry": ledger.registry},
+        }
+        with ledger.audit(tmp_path / "audit", clusters=clusters) as audit:
+            assert notices(audit) == []
+            other.kill()
+            wait_until(lambda: bool(notices(audit)), within=20, what="it is said")
+            assert "Cluster other cannot be read" in notices(audit)[0]
+            ledger.write(said("goes-on").entries())
+            wait_until(lambda: state_of(audit, "goes-on") == "complete", within=20, what="goes on")
+            other.start()
+            wait_until(lambda: not notices(audit), within=30, what="it is back")
+
+
+def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> None:
+    second = AuditProcess(tmp_path, settings={"data_dir": str(audit.data_dir)})
+    with pytest.raises(ServerFailed, match="is in use: another audit runs on it"):
+        second.start()
+    taken = AuditProcess(tmp_path / "taken", settings={"port": audit.port})
+    with pytest.raises(ServerFailed, match="choose another `port`"):
+        taken.start()
+
+
+def test_pages_are_told_when_something_is_new(ledger: Ledger, audit: AuditProcess) -> None:
+    with socket.create_connection(("127.0.0.1", audit.port), timeout=20) as connection:
+        connection.sendall(b"GET /api/v1/stream HTTP/1.1\r\nHost: a\r\n\r\n")
+        lines = connection.makefile("rb")
+
+        def version() -> int:
+            for line in lines:
+                if line.startswith(b"data: "):
+                    number: int = json.loads(line.removeprefix(b"data: "))["version"]
+                    return number
+            raise AssertionError("the stream ended")
+
+        before = version()
+        ledger.write(said("streamed").entries())
+        while version() <= before:
+            pass
+        lines.close()
+
+
+def test_it_stops_when_it_is_told(ledger: Ledger, tmp_path: Path) -> None:
+    with ledger.audit(tmp_path) as audit:
+        began = time.monotonic()
+        assert audit.terminate() == 0
+        assert time.monotonic() - began < 10
+        assert "stopped" in audit.log()
+        assert not list(audit.data_dir.glob("*-wal"))
