@@ -80,12 +80,7 @@ def _stated(
     tallied: Sequence[Tallied],
 ) -> list[Fault]:
     """What is a fault whatever the sums are."""
-    lost = accepting.cut(statements.lost(picture), picture.accepted)
-    attach(lost, axis)
-    named = {number for fault in lost for number in fault.windows}
-    for number, window in enumerate(windows):
-        if (window.lost_events or window.lost_bytes) and number not in named:
-            lost.append(_lost_in(number, window))
+    lost = _lost(picture, windows, axis)
     files = list(statements.of_files(picture))
     attach(files, axis)
     for fault in files:
@@ -107,6 +102,23 @@ def _stated(
     said = accepting.cut([*holes, *unproven], picture.accepted)
     attach(said, axis)
     return [*lost, *files, *said]
+
+
+def _lost(picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> list[Fault]:
+    """Each in the window in which it is counted: that of its statement, or of the events about it.
+    What is counted and has no name is a fault all the same."""
+    faults = list(statements.lost(picture))
+    attach(faults, axis)
+    counted = [number for number, each in enumerate(windows) if each.lost_events or each.lost_bytes]
+    named = {number for fault in faults for number in fault.windows}
+    away = [fault for fault in faults if not set(fault.windows).intersection(counted)]
+    for number in counted:
+        if number not in named and away:
+            for fault in away:
+                fault.windows.append(number)
+        elif number not in named:
+            faults.append(_lost_in(number, windows[number]))
+    return faults
 
 
 def _lost_in(number: int, window: Window) -> Fault:

@@ -1,0 +1,171 @@
+"""What looks like a fault and is none."""
+
+from dataclasses import replace
+
+from audit.picture import Hole, Lost, Span, Sums, TierKind
+from audit.reconciling.verdict import reconcile
+from audit.verdicts import Kind, State
+from tests.audit.reconciling.pictures import (
+    AGENT,
+    BROKER,
+    EVENTS,
+    HDFS,
+    HOUR,
+    MINUTE,
+    START,
+    agent,
+    claimed,
+    picture,
+    source,
+    window,
+    windows,
+)
+
+_NONE = Sums()
+
+
+def test_a_quiet_topic() -> None:
+    quiet = picture(windows=[], partitions=[])
+    assert reconcile(quiet).state is State.COMPLETE
+    now = START + 30 * MINUTE
+    live = replace(quiet, now=now, agents=[agent(until=now - 90_000)])
+    assert reconcile(live).state is State.COMPLETE
+    silent = replace(live, agents=[agent(until=now - 10 * MINUTE)])
+    assert [each.on for each in reconcile(silent).waits] == ["agent"]
+
+
+def test_a_topic_without_agents() -> None:
+    spoken = [window(each, agent=_NONE) for each in range(60)]
+    alone = picture(tiers=(BROKER, HDFS), windows=spoken, partitions=[claimed(agent=())], agents=[])
+    verdict = reconcile(alone)
+    assert (verdict.state, verdict.waits) == (State.COMPLETE, [])
+
+
+def test_other_producers() -> None:
+    more = Sums(15, 150, 12)
+    verdict = reconcile(
+        picture(
+            windows=windows(window(3, broker=more, hdfs=more)),
+            partitions=[claimed(agent=((0, 30), (35, 600)))],
+        )
+    )
+    assert verdict.state is State.COMPLETE
+    assert verdict.windows[3].unclaimed == 5
+
+
+def test_other_producers_where_no_broker_counts() -> None:
+    verdict = reconcile(
+        picture(
+            tiers=(AGENT, HDFS),
+            windows=windows(window(3, hdfs=Sums(15, 150, 12))),
+            partitions=[claimed(agent=((0, 30), (35, 600)))],
+        )
+    )
+    assert verdict.state is State.COMPLETE
+
+
+def test_a_load_once_a_night() -> None:
+    verdict = reconcile(
+        picture(
+            windows=[window(each, hdfs=_NONE) for each in range(60)],
+            partitions=[claimed(hdfs=())],
+            open=[Span(BROKER, 0, 0, 600, START, START + HOUR, 600)],
+        )
+    )
+    assert verdict.state is State.PENDING
+    assert not verdict.findings
+    assert {(each.missing, each.pending) for each in verdict.windows} == {(0, EVENTS)}
+    assert [each.words for each in verdict.waits] == [
+        "hdfs:/data has yet to load 600 offsets of 1 partition, from 2025-11-12 09:00:00 on"
+    ]
+
+
+def test_loads_before_brokers_have_counted() -> None:
+    verdict = reconcile(
+        picture(
+            windows=windows(window(59, broker=_NONE)),
+            partitions=[claimed(broker=((0, 590),))],
+            open=[Span(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
+        )
+    )
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    assert verdict.windows[59].waits == ["broker"]
+
+
+def test_brokers_that_began_to_count_later() -> None:
+    """The loader had read what was there before."""
+    early = [window(each, agent=_NONE, broker=_NONE) for each in range(10)]
+    verdict = reconcile(
+        picture(
+            tiers=(BROKER, HDFS),
+            windows=windows(*early),
+            partitions=[claimed(broker=((100, 600),))],
+        )
+    )
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_clocks_that_are_ahead() -> None:
+    """Events of a time that is yet to come: nothing is late, and nothing is missing yet."""
+    ahead = window(59, hdfs=_NONE)
+    spoilt = picture(windows=windows(ahead), now=START + 59 * MINUTE, agents=[agent()])
+    verdict = reconcile(spoilt)
+    assert verdict.findings == []
+    assert verdict.windows[59].state is State.PENDING
+
+
+def test_statements_that_come_out_of_order() -> None:
+    """The entry before the newest is under way: no fault within the grace, one afterwards."""
+    hole = Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + 2 * MINUTE)
+    spoilt = picture(
+        windows=windows(window(1, broker=_NONE)),
+        partitions=[claimed(broker=((0, 10), (20, 600)))],
+        open=[Span(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
+        holes=[hole],
+        now=START + 2 * MINUTE + 30_000,
+        to_time=START + 2 * MINUTE,
+    )
+    young = reconcile(spoilt)
+    assert (young.state, young.findings) == (State.PENDING, [])
+    old = reconcile(replace(spoilt, now=START + HOUR))
+    assert {each.kind for each in old.findings} == {Kind.UNPROVEN}
+
+
+def test_another_topic_s_missing_entry() -> None:
+    """A broker speaks of many topics: where everything is spoken of, no entry of it is missed."""
+    hole = Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + MINUTE)
+    assert reconcile(picture(holes=[hole])).state is State.COMPLETE
+
+
+def test_batches_that_reach_into_two_windows() -> None:
+    """The offsets of a partition are open, but this window has all its events."""
+    verdict = reconcile(
+        picture(
+            windows=windows(window(59, hdfs=_NONE)),
+            partitions=[claimed(hdfs=((0, 590),))],
+            open=[Span(BROKER, 0, 590, 600, START + 58 * MINUTE, START + HOUR, 10)],
+        )
+    )
+    assert [each.state for each in verdict.windows[58:]] == [State.COMPLETE, State.PENDING]
+
+
+def test_files_that_were_shipped_before_the_ledger_begins() -> None:
+    told = replace(source(landed=((0, 600),), shipped=((300, 600),)), finished_events=600)
+    assert reconcile(picture(sources=[told])).state is State.COMPLETE
+
+
+def test_faults_of_another_day() -> None:
+    """Sources are those of all times."""
+    lost = Lost("s1", 0, 0, 100, 1, 100, "truncated", START - HOUR)
+    told = replace(source(landed=((0, 600),)), lost=[lost])
+    assert reconcile(picture(sources=[told])).state is State.COMPLETE
+
+
+def test_what_is_lost_is_one_fault() -> None:
+    """Wherever it is counted, by when it was said or by the events about it."""
+    lost = Lost("s1", 0, 0, 100, 1, 100, "truncated", START + 40 * MINUTE)
+    told = replace(source(landed=((0, 600),)), lost=[lost])
+    spoilt = windows(replace(window(1), lost_events=1, lost_bytes=100))
+    verdict = reconcile(picture(sources=[told], windows=spoilt))
+    assert [each.kind for each in verdict.findings] == [Kind.LOST]
+    assert verdict.windows[1].state is State.MISSING
