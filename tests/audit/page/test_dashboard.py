@@ -101,8 +101,10 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, audit: AuditProcess, look: str = "light") -> Iterator[Page]:
-    """A page that has nothing to complain of when it is closed."""
+def opened(
+    browser: Browser, audit: AuditProcess, look: str = "light", *, expected: str = ""
+) -> Iterator[Page]:
+    """A page that has nothing to complain of when it is closed, but for what is expected."""
     scheme, width, height = LOOKS[look]
     context = browser.new_context(
         base_url=audit.url,
@@ -120,7 +122,7 @@ def opened(browser: Browser, audit: AuditProcess, look: str = "light") -> Iterat
     )
     yield page
     context.close()
-    assert complaints == []
+    assert [each for each in complaints if not expected or expected not in each] == []
 
 
 @pytest.fixture(scope="module")
@@ -298,16 +300,12 @@ def test_what_is_new_appears_by_itself(
 
 
 def test_a_page_without_its_service_says_so(browser: Browser, audit: AuditProcess) -> None:
-    with (
-        pytest.raises(AssertionError, match="ERR_CONNECTION_REFUSED"),
-        opened(browser, audit) as page,
-    ):
+    with opened(browser, audit, expected="Failed to load resource: net::ERR_") as page:
         page.goto("/")
         expect(page.get_by_role("link", name="clicks")).to_be_visible()
         audit.kill()
-        expect(page.locator("#notices")).to_contain_text(
-            "The audit does not answer.", timeout=15_000
-        )
+        notices = page.locator("#notices")
+        expect(notices).to_contain_text("The audit does not answer.", timeout=15_000)
         expect(page.get_by_role("link", name="clicks")).to_be_visible()
         audit.start()
-        expect(page.locator("#notices")).to_be_empty(timeout=15_000)
+        expect(notices).to_be_empty(timeout=15_000)

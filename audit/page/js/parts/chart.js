@@ -6,10 +6,11 @@ import { h, replace } from "../dom.js";
 import { count, short } from "../figures.js";
 import { plain } from "../names.js";
 import { tierName } from "../signs.js";
-import { clock, stretch } from "../times.js";
+import { clock, date, stretch } from "../times.js";
 import { columnsOf, eventsOf } from "./tiers.js";
 
 const HEIGHT = 220;
+const MARK = 7; // pixels
 
 export class Chart {
   #zoom;
@@ -56,7 +57,6 @@ export class Chart {
       ...this.#answer.tiers.map((_, index) =>
         this.#columns.map(({ cell }) => eventsOf(cell?.sums[index])),
       ),
-      this.#columns.map(({ cell }) => (cell?.missing ? cell.missing : null)),
     ];
   }
 
@@ -81,29 +81,25 @@ export class Chart {
         points: { show: false },
       };
     });
-    const missing = {
-      stroke: colour(this.#box, "--missing-fill"),
-      fill: colour(this.#box, "--missing-fill"),
-      paths: uPlot.paths.bars({ size: [0.9, 12, 2], align: 1 }),
-      points: { show: false },
-    };
+    const missing = colour(this.#box, "--missing-fill");
     this.#plot = new uPlot(
       {
         width: this.#box.clientWidth,
         height: HEIGHT,
         legend: { show: false },
-        cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+        cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         axes: [
-          { ...axis, values: (_, times) => times.map((time) => clock(time * 1000)), space: 70 },
+          { ...axis, values: (_, times) => times.map(tick), space: 70 },
           {
             ...axis,
             size: 52,
             values: (_, numbers) => numbers.map((each) => (each % 1 ? "" : short(each))),
           },
         ],
-        series: [{}, ...lines, missing],
+        series: [{}, ...lines],
         hooks: {
+          draw: [(plot) => this.#markMissing(plot, missing)],
           setCursor: [(plot) => this.#say(plot.cursor.idx)],
           setSelect: [(plot) => this.#selected(plot)],
         },
@@ -111,6 +107,19 @@ export class Chart {
       this.#data(),
       this.#box,
     );
+  }
+
+  /** Where something is missing, however little it is beside all that is there. */
+  #markMissing(plot, paint) {
+    const { top, height, left, width } = plot.bbox;
+    const mark = MARK * devicePixelRatio;
+    plot.ctx.fillStyle = paint;
+    for (const [index, { cell }] of this.#columns.entries()) {
+      if (!cell?.missing) continue;
+      const x = left + (width * index) / Math.max(1, this.#columns.length - 1);
+      const wide = Math.max(mark / 2, width / this.#columns.length);
+      plot.ctx.fillRect(Math.min(x, left + width - wide), top + height - mark, wide, mark);
+    }
   }
 
   #selected(plot) {
@@ -147,8 +156,8 @@ export class Chart {
           figure(number + 1),
         ),
       ),
-      known && this.#plot.data.at(-1)[index]
-        ? h("span", { class: "bad" }, `Missing ${count(this.#plot.data.at(-1)[index])}`)
+      known && this.#columns[index].cell?.missing
+        ? h("span", { class: "bad" }, `Missing ${count(this.#columns[index].cell.missing)}`)
         : null,
       known ? h("span", {}, stretch(this.#columns[index].start, this.#columns[index].end)) : null,
     );
@@ -158,6 +167,12 @@ export class Chart {
 /** Which of the four colours a tier has. */
 export function tierNumber(index) {
   return Math.min(index, 3) + 1;
+}
+
+/** Midnight by its date, any other time by its clock. */
+function tick(time) {
+  const said = clock(time * 1000);
+  return said === "00:00" ? date(time * 1000) : said;
 }
 
 function colour(element, property) {

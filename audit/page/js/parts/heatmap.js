@@ -72,7 +72,7 @@ export class HeatMap {
   }
 
   #verdictRow() {
-    const label = h("div", { class: "heat-label" }, "Verdict");
+    const label = h("div", { class: "heat-label", "aria-hidden": "true" }, "Verdict");
     return this.#row(0, label, "verdicts", ({ cell }) => {
       if (!cell) return ["", "", "nothing happened"];
       const state = `state-${cell.state}${cell.accepted ? " accepted" : ""}`;
@@ -91,7 +91,7 @@ export class HeatMap {
       const most = Math.max(1, ...this.#columns.map(({ cell }) => eventsOf(cell?.sums[index])));
       const label = h(
         "div",
-        { class: "heat-label" },
+        { class: "heat-label", "aria-hidden": "true" },
         tierName(tier.tier),
         tier.destination ? h("span", { class: "under" }, name(tier.destination)) : null,
       );

@@ -52,7 +52,7 @@ export function alerts(page) {
         "div",
         { class: "heading" },
         h("h1", {}, "Alerts"),
-        h("span", { class: "aside" }, "as they were told to the webhook"),
+        h("span", { class: "aside" }, "each raised once, and resolved once"),
       ),
       h("div", { class: "toolbar" }, states.node),
       h("section", { class: "card", "aria-label": "Alerts" }, list.node),
