@@ -106,7 +106,9 @@ class Fleet:
         topics = self._names().take(pa.array(lane // self.partitions))
         first_minute = seq == 0
         position = np.full(len(lane), seq * _EVENT_BYTES)
-        paths = ["/var/log/shop/a.log", "/var/log/shop/b.log"] if naming or first_minute else ["", ""]
+        paths = (
+            ["/var/log/shop/a.log", "/var/log/shop/b.log"] if naming or first_minute else ["", ""]
+        )
         runs = {
             "source": self._sources(minute),
             "path": paths * count,
@@ -270,9 +272,11 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
         lists = value or Lists(0, [])
         lengths = np.broadcast_to(np.asarray(lists.lengths), (count,))
         offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        items = column(type_.value_type, int(offsets[-1]), lists.items or None) \
-            if not isinstance(lists.items, (np.ndarray, pa.Array)) \
+        items = (
+            column(type_.value_type, int(offsets[-1]), lists.items or None)
+            if not isinstance(lists.items, (np.ndarray, pa.Array))
             else column(type_.value_type, int(offsets[-1]), lists.items)
+        )
         return pa.ListArray.from_arrays(pa.array(offsets), items, type=type_)
     if isinstance(value, (pa.Array, list, np.ndarray)):
         return pa.array(value, type_) if not isinstance(value, pa.Array) else value.cast(type_)

@@ -197,7 +197,7 @@ def _open(topic: Topic) -> list[Span]:
         )
         name = topic.tiers[tier]
         found += [Span(name, *row) for row in rows if row[2] > limits.get(row[0], 0)]
-    return found
+    return sorted(found)
 
 
 def _holes(topic: Topic) -> list[Hole]:

@@ -213,7 +213,7 @@ class Reading:
             return figures.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
     def flow(self, key: TopicKey, from_time: int, to_time: int) -> FlowRow:
-        """Of what agents said between these times."""
+        """Of lines, in the window of the events that they were read with."""
         with self._moment() as connection:
             return figures.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 

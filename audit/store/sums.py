@@ -166,7 +166,7 @@ def _add_loads(chunk: Chunk) -> None:
 
 
 def _add_lines(chunk: Chunk) -> None:
-    """In the window in which agents said it."""
+    """In the first window of the events that went with them, or that in which agents said it."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage]
     at = np.flatnonzero(entries.of_tier("agent")[entry])
@@ -178,7 +178,8 @@ def _add_lines(chunk: Chunk) -> None:
     lost = excepted.sum_of("lost", count)[at]
     unknown = excepted.unknown("lost", count)[at]
     lost_bytes = excepted.sum_of("lost", count, of_bytes=True)[at]
-    start, length = entries.window()[entry[at]], entries.window_millis[entry[at]]
+    start = _first_window(chunk)[runs.passage[at]]
+    length = entries.window_millis[entry[at]]
     topic = chunk.topic[runs.passage[at]]
     together = grouped(topic, start, length)
     lines, events = runs.lines[at], runs.events[at]

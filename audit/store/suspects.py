@@ -20,7 +20,8 @@ _SOURCES: Final = """
 SELECT sources.id, source, journal, hosts.text, paths.text, shipped, (
         SELECT events FROM finished WHERE finished.source = sources.source AND name = ?1)
     FROM sources LEFT JOIN journals ON journals.id = agent
-    LEFT JOIN names AS hosts ON hosts.id = host LEFT JOIN names AS paths ON paths.id = path
+    LEFT JOIN names AS hosts ON hosts.id = sources.host
+    LEFT JOIN names AS paths ON paths.id = sources.path
     WHERE sources.id IN (SELECT value FROM json_each(?2)) ORDER BY source
 """
 
@@ -107,42 +108,45 @@ def _spoken_of(
 
 
 def _missing(connection: sqlite3.Connection, topic: int) -> Stretches:
-    """That loaders, or brokers, have passed over."""
+    """That loaders or brokers have passed over, and those of damaged batches."""
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     ).fetchall()
-    gaps = _broker_gaps(connection, topic)
-    if gaps is not None:
+    found = stretches_of(rows)
+    odd = _broker_gaps(connection, topic).and_(_damaged(connection, topic)).united()
+    if len(odd.key):
         others = stretches_of(
             connection.execute(
                 "SELECT stretches FROM details WHERE topic = ? AND kind <> ?", (topic, MISSING)
             )
         )
-        inside = gaps.overlap(
-            Keyed(
-                others["partition"].astype(np.int64),
-                others["first"],
-                others["first"] + others["events"],
-            )
-        )
-        found = np.concatenate((stretches_of(rows), others[inside]))
-    else:
-        found = stretches_of(rows)
+        first = others["first"]
+        partition = others["partition"].astype(np.int64)
+        inside = odd.overlap(Keyed(partition, first, first + others["events"]))
+        found = np.concatenate((found, others[inside]))
     return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
 
 
-def _broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed | None:
-    """Offsets between those that brokers have spoken of; None if there are none, as usual."""
+def _broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed:
+    """Offsets between those that brokers have spoken of: none, as usual."""
     rows = connection.execute(
         "SELECT partition, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ? AND kind = ? AND length(intervals) > 16 ORDER BY partition",
         (topic, TierKind.BROKER),
     ).fetchall()
-    if not rows:
-        return None
     there = Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
     same = there.key[1:] == there.key[:-1]
     return Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+
+
+def _damaged(connection: sqlite3.Connection, topic: int) -> Keyed:
+    rows = connection.execute(
+        "SELECT partition, first, first + count FROM damaged JOIN topics USING (name)"
+        " WHERE topics.id = ? AND damaged.topic_id IN ('', topics.topic_id)",
+        (topic,),
+    ).fetchall()
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def _by_source(
