@@ -43,10 +43,28 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
     findings: dict[int, list[Finding]] = defaultdict(list)
     for finding in verdict.findings:
         if not finding.accepted and finding.from_time >= 0:
-            last = max(finding.from_time, finding.to_time - 1)
-            for hour in range(hour_of(finding.from_time), last + 1, HOUR):
+            for hour in _hours_of(finding, windows):
                 findings[hour].append(finding)
     return [_hour(verdict, each, windows[each], findings[each]) for each in hours]
+
+
+def _hours_of(finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]]) -> Sequence[int]:
+    """Those with a faulty window that it may be about. Of hours without any window, such as that of
+    a file that should not be there, the one that it is in."""
+    end = max(finding.to_time, finding.from_time + 1)
+    hours = range(hour_of(finding.from_time), end, HOUR)
+    if len(hours) == 1:
+        return hours
+    return [
+        hour
+        for hour in hours
+        if any(
+            each.state in _FAULTS
+            and each.start < end
+            and each.start + each.length > finding.from_time
+            for each in windows.get(hour, ())
+        )
+    ]
 
 
 def _hour(
@@ -57,10 +75,11 @@ def _hour(
 ) -> HourVerdict:
     pending = [each for each in windows if each.state is State.PENDING]
     waited = {on for each in pending for on in each.waits}
+    states = [each.state for each in windows] + [each.kind.state for each in findings]
     judged = JudgedHour(
         key=verdict.key,
         hour=hour,
-        state=worst([each.state for each in (*windows, *(e.kind for e in findings))]).value,
+        state=worst(states).value,
         events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
         missing=sum(each.missing for each in windows if not each.accepted),
         excess=sum(each.excess for each in windows if not each.accepted),

@@ -51,10 +51,9 @@ class Judging:
         self._sweep_at = 0.0
         self._begun = False
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether there are hours that were touched and not judged since."""
-        return bool(self._due) or not self._begun
+    def is_behind(self, clusters: Container[str]) -> bool:
+        """Whether there are hours of these that were touched and not judged since."""
+        return not self._begun or any(each.cluster in clusters for each in self._due)
 
     @property
     def open_hours(self) -> Iterable[HourVerdict]:

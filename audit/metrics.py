@@ -5,8 +5,8 @@ deleted and made again has one row for each, with its id, so that no two rows ar
 Counters begin at zero with each start, as Prometheus expects.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
@@ -20,9 +20,13 @@ from prometheus_client.registry import Collector
 from audit.errors import NotNow
 from audit.figures import TopicFigures
 from audit.service import Service, now_millis
+from audit.standing import ClusterStanding
 from audit.store.errors import StoreDamaged
 
 PREFIX: Final = "penstock_audit_"
+
+T = TypeVar("T")
+_Figure = tuple[str, str, Callable[[T], float]]
 
 _TOPIC: Final = ["cluster", "topic", "topic_id"]
 
@@ -63,7 +67,7 @@ class AuditMetrics:
             read = as_of.get(topic.key.cluster, 0)
             return max(0, read - topic.pending_since) / 1000 if topic.pending_since >= 0 else 0
 
-        for name, documentation, value in (
+        gauges: tuple[_Figure[TopicFigures], ...] = (
             (
                 "topic_missing_events",
                 "Events that an earlier tier has and a later one lacks.",
@@ -87,7 +91,8 @@ class AuditMetrics:
                 "4 changed.",
                 lambda each: each.severity,
             ),
-        ):
+        )
+        for name, documentation, value in gauges:
             family = _gauge(name, documentation, _TOPIC)
             for each in figures:
                 family.add_metric(each.key, value(each))
@@ -96,7 +101,7 @@ class AuditMetrics:
     def _ledgers(self) -> Iterator[Metric]:
         clusters = self._service.standing.clusters.items()
         now = now_millis()
-        for name, documentation, value in (
+        gauges: tuple[_Figure[ClusterStanding], ...] = (
             (
                 "cluster_reachable",
                 "1 while the ledger of the cluster can be read.",
@@ -110,14 +115,15 @@ class AuditMetrics:
             (
                 "ledger_age_seconds",
                 "Since the ledger had last been read to its end; -1 before that.",
-                lambda each: max(0, now - each.as_of) / 1000 if each.as_of else -1,
+                lambda each: max(0, now - each.as_of) / 1000 if each.read else -1,
             ),
-        ):
+        )
+        for name, documentation, value in gauges:
             family = _gauge(name, documentation, ["cluster"])
             for cluster, each in clusters:
                 family.add_metric([cluster], value(each))
             yield family
-        for name, documentation, count in (
+        counters: tuple[_Figure[ClusterStanding], ...] = (
             ("ledger_entries", "Entries folded.", lambda each: each.entries),
             ("ledger_repeated", "Entries that had been folded before.", lambda e: e.repeated),
             ("ledger_left_out", "Entries that could not be read.", lambda each: each.left_out),
@@ -126,7 +132,8 @@ class AuditMetrics:
                 "Times that entries were gone before they were read.",
                 lambda e: e.gaps,
             ),
-        ):
+        )
+        for name, documentation, count in counters:
             counter = CounterMetricFamily(PREFIX + name, documentation, labels=["cluster"])
             for cluster, each in clusters:
                 counter.add_metric([cluster], count(each))

@@ -27,10 +27,12 @@ from audit.http.server import HttpServer
 from audit.inventory import InventoryFile
 from audit.judging import Judging
 from audit.metrics import AuditMetrics
+from audit.picture import TierKind
 from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
 from audit.store.errors import StoreDamaged, StoreError
+from audit.store.reading import Reading
 from audit.store.store import Store
 from client.connection import SOFTWARE_VERSION
 from serving.listening import CannotListen
@@ -106,6 +108,8 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
         if webhook is not None:
             webhook.start()
             ends.callback(webhook.stop)
+        for name in config.all_clusters:
+            standing.note(name, as_of=_newest_entry(reading, name))
         followers = [
             Follower(
                 name,
@@ -124,6 +128,12 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
             ends.callback(each.ask_to_stop)
         ends.callback(rounds.end)
         rounds.run(told)
+
+
+def _newest_entry(reading: Reading, cluster: str) -> int:
+    """Up to when something is known of a cluster that may not be reachable just now."""
+    journals = (each for tier in TierKind for each in reading.journals(cluster, tier.value))
+    return max((each.last for each in journals), default=0)
 
 
 @contextmanager

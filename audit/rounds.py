@@ -140,9 +140,9 @@ class Rounds:
         )
 
     def _note_read(self, cluster: str, read: ReadTo) -> None:
-        first = not self._standing.clusters[cluster].as_of
+        first = not self._standing.clusters[cluster].read
         self._amid.discard(cluster)
-        self._standing.note(cluster, as_of=read.time, behind=0)
+        self._standing.note(cluster, read=True, as_of=read.time, behind=0)
         if first:
             log.info("ledger read to its end cluster=%s", cluster)
 
@@ -150,7 +150,7 @@ class Rounds:
         """Whether nothing is half read that goes on being read just now."""
         clusters = self._standing.clusters
         return all(
-            each.unreachable or (each.as_of and name not in self._amid)
+            each.unreachable or (each.read and name not in self._amid)
             for name, each in clusters.items()
         )
 
@@ -159,16 +159,16 @@ class Rounds:
         as_of = {
             name: each.as_of
             for name, each in self._standing.clusters.items()
-            if each.as_of and name not in self._amid
+            if each.read and name not in self._amid
         }
         changed = self._judging.judge(as_of, self._keep)
-        if self._judging.is_behind:
+        if self._judging.is_behind(as_of):
             return changed
         if not self._standing.read_since:
             self._standing.read_since = now
             changed = True
         if self._alerts_due.is_due():
-            changed |= self._alerting.judge(self._judging.open_hours, now)
+            changed |= self._alerting.judge(self._judging.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY

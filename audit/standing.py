@@ -16,7 +16,8 @@ from audit.cluster_state import BrokerFacts
 class ClusterStanding:
     """One cluster's ledger."""
 
-    as_of: int = 0  # when it had last been read to its end; 0: not yet
+    read: bool = False  # to its end, since the start
+    as_of: int = 0  # when it had last been read to its end; before, the time of the newest entry
     behind: int = -1  # entries that are still to be read; -1: not known
     unreachable: str = ""  # why it cannot be read just now
     entries: int = 0  # folded since the start
@@ -76,7 +77,7 @@ class Standing:
         for name, cluster in sorted(self.clusters.items()):
             if cluster.unreachable:
                 said.append(f"Cluster {name} cannot be read: {cluster.unreachable}")
-            elif not cluster.as_of:
+            elif not cluster.read:
                 said.append(f"The ledger of {name} is being read{_left(cluster.behind)}")
             if cluster.gaps:
                 said.append(f"Entries of {name} were deleted before they were read")
@@ -89,7 +90,7 @@ class Standing:
         reading = "; ".join(
             f"the ledger of {name} is being read{_left(each.behind)}"
             for name, each in sorted(self.clusters.items())
-            if not each.as_of and not each.unreachable
+            if not each.read and not each.unreachable
         )
         return reading or ("" if self.read_since else "what was read is being judged")
 

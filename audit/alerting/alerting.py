@@ -5,7 +5,7 @@ neither raises anything twice nor forgets to resolve it.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from audit.alerting.conditions import AlertKey, of_agents, of_hours
@@ -59,12 +59,16 @@ class Alerting:
         """How many were taken by whoever listens, and how many were not."""
         return self._taken, self._webhook.failed if self._webhook else 0
 
-    def judge(self, hours: Iterable[HourVerdict], now: int) -> bool:
-        """Whether anything was raised or resolved."""
-        as_of = {name: each.as_of for name, each in self._standing.clusters.items()}
+    def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
+        """Whether anything was raised or resolved. `as_of` is how far the ledgers have been read;
+        of a cluster that is not among them nothing is known, and what is raised stays."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late) | of_agents(self._silent(as_of))
         raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
+        unknown = self._standing.clusters.keys() - as_of.keys()
+        for key, each in raised.items():
+            if key.cluster in unknown or (unknown and not key.cluster):
+                conditions[key] = each.words
         decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
         for each in decided.changed:
@@ -125,10 +129,12 @@ class Alerting:
         resolved = self._reading.alerts("resolved", page=1, size=_PAGE).items
         yield from (each for each in resolved if not each.told_resolved)
 
-    def _silent(self, as_of: dict[str, int]) -> Iterator[AgentRow]:
+    def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
         """Never heard counts once the ledgers have been read for as long as silence takes."""
         for name, time in as_of.items():
             yield from self._agents("silent", time, name)
+        if as_of.keys() < self._standing.clusters.keys():
+            return
         began = self._standing.read_since
         if began and min(as_of.values()) - began >= self._config.alerts.silent * 1000:
             yield from self._agents("never", min(as_of.values()), "")

@@ -114,12 +114,11 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
 
 
 def _step(step: int | None, length: int, window: int) -> int:
-    """The smallest that is not too fine, if nobody says."""
+    """In whole windows; the smallest that is not too fine, if nobody says."""
     if step is None:
         least = -(-length // 1_500)
         return -(-least // window) * window
-    if step % window:
-        raise BadQuery(f"`step` must be a multiple of the windows' length, {window} milliseconds")
+    step = -(-step // window) * window
     if length // step > queries.MOST_CELLS:
         raise BadQuery(f"`step` is too fine: there would be more than {queries.MOST_CELLS} cells")
     return step
@@ -232,7 +231,7 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
     except Unknown as error:
         return _not_yet(str(error))
     standing = service.standing.clusters.get(key.cluster)
-    if standing is None or not standing.as_of:
+    if standing is None or not standing.read:
         return _not_yet(f"the audit, which is still reading the ledger of {key.cluster}")
     said = hour_gate(picture(service, key, query.hour, query.hour + HOUR))
     return answers.HourGate(

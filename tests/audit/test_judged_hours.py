@@ -85,9 +85,12 @@ def test_a_fault_without_a_window_counts() -> None:
     assert found.faults == {State.DUPLICATED: "duplicated here"}
 
 
-def test_a_fault_over_several_hours_is_in_each() -> None:
-    found = by_hour(verdict([], [finding(Kind.UNPROVEN, HOUR - 1, HOUR + 1)]), [0, HOUR, 2 * HOUR])
-    assert [each.judged.findings for each in found] == [1, 1, 0]
+def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
+    windows = [window(HOUR - 60_000), window(HOUR, State.MISSING), window(2 * HOUR, State.MISSING)]
+    finding_of_two = finding(Kind.UNPROVEN, HOUR - 1, HOUR + 1)
+    found = by_hour(verdict(windows, [finding_of_two]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.findings for each in found] == [0, 1, 0]
+    assert [each.judged.state for each in found] == ["complete", "missing", "missing"]
 
 
 def test_a_sum_that_nobody_names_is_a_fault() -> None:

@@ -28,8 +28,13 @@ def test_what_is_offered_is_told_once() -> None:
         assert webhook.offer([MESSAGE])
         wait_until(lambda: bool(listener.posts), within=10, what="told")
         sent: list[Message] = []
+
+        def is_known() -> bool:
+            sent.extend(webhook.sent())
+            return bool(sent)
+
         assert not webhook.offer([MESSAGE])  # first it is asked what was sent
-        wait_until(lambda: bool(sent.extend(webhook.sent()) or sent), within=10, what="known")
+        wait_until(is_known, within=10, what="known")
         assert sent == [MESSAGE]
         assert webhook.sent() == ()
         webhook.stop()
