@@ -87,14 +87,6 @@ def has(one: Intervals, number: int) -> bool:
     return at >= 0 and number < one[at][1]
 
 
-def touches(one: Intervals, first: int, after: int) -> bool:
-    """Whether anything from first on and before the other number lies in it."""
-    at = bisect_right(one, first, key=_first) - 1
-    if at >= 0 and one[at][1] > first:
-        return first < after
-    return at + 1 < len(one) and one[at + 1][0] < after
-
-
 def size(one: Intervals) -> int:
     """How many numbers lie in it."""
     return sum(after - first for first, after in one)
