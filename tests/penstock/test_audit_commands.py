@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
@@ -18,6 +19,7 @@ from client.consumer import Consumer
 from client.errors import Refused
 from client.offsets import Beginning
 from ledger.names import LEDGER_TOPIC, topic_id_text
+from penstock.commands.audit import command
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
@@ -263,9 +265,12 @@ def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: 
     ],
 )
 def test_wrong_usage(arguments: list[str], said: str) -> None:
-    ended = penstock("audit", *arguments)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
+    with (
+        pytest.raises(click.UsageError) as error,
+        command.make_context("audit", arguments) as audit,
+    ):
+        command.invoke(audit)
+    assert said in error.value.format_message()
 
 
 def test_a_cluster_without_a_ledger(running_registry: RegistryProcess) -> None:

@@ -4,11 +4,13 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
 from audit.http.answers import Problem, Report
 from audit.verdicts import State
+from penstock.commands.report import command
 from penstock.report_asking import exit_code, last_day, verdict
 from penstock.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from tests.audit_process import AuditProcess
@@ -91,7 +93,7 @@ def test_several_topics_of_a_cluster() -> None:
 )
 def test_the_time_that_it_is_about(given: list[str], begin: str, end: str) -> None:
     with answering(always(report(COMPLETE))) as audit:
-        assert penstock("report", *given, "--audit", audit.url).returncode == 0
+        assert run(*given, "--audit", audit.url) == 0
     times = [str(int(datetime.fromisoformat(each).timestamp() * 1000)) for each in (begin, end)]
     assert [audit.asked[0][1][key] for key in ("from", "to")] == times
 
@@ -99,8 +101,8 @@ def test_the_time_that_it_is_about(given: list[str], begin: str, end: str) -> No
 def test_what_is_still_to_come_is_not_asked_for() -> None:
     before = int(datetime.now(UTC).timestamp() * 1000)
     with answering(always(report(COMPLETE))) as audit:
-        penstock("report", "--day", "today", "--audit", audit.url)
-        penstock("report", "--from", "2026-11-01", "--audit", audit.url)
+        run("--day", "today", "--audit", audit.url)
+        run("--from", "2026-11-01", "--audit", audit.url)
     after = int(datetime.now(UTC).timestamp() * 1000)
     assert all(before <= int(query["to"]) <= after for _, query in audit.asked)
 
@@ -115,18 +117,27 @@ def test_a_page_beside_what_is_printed(tmp_path: Path) -> None:
     assert page.read_text().startswith("<!doctype html>")
 
 
+def run(*arguments: str) -> int:
+    """In this process: the exit code of a verdict."""
+    with command.make_context("report", list(arguments)) as context:
+        code = command.invoke(context)
+    assert isinstance(code, int)
+    return code
+
+
 def refused(*arguments: str) -> str:
-    """Neither of the verdicts' exit codes, and one line."""
-    ended = penstock("report", *arguments)
-    assert (ended.returncode, ended.stdout) == (4, "")
-    (line,) = ended.stderr.splitlines()
-    return line
+    """What is said where there is no verdict; the exit code is none of a verdict's."""
+    with pytest.raises(click.ClickException) as error:
+        run(*arguments)
+    assert error.value.exit_code == 4
+    return error.value.format_message()
 
 
 def test_no_audit_is_no_verdict() -> None:
     (port,) = free_ports(1)
-    line = refused("--audit", f"http://127.0.0.1:{port}")
-    assert line == f"penstock: no audit answers at http://127.0.0.1:{port}: connection refused"
+    said = f"no audit answers at http://127.0.0.1:{port}: connection refused"
+    ended = penstock("report", "--audit", f"http://127.0.0.1:{port}")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", f"penstock: {said}\n")
 
 
 @pytest.mark.parametrize(
