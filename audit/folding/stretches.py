@@ -30,25 +30,26 @@ Stretches = NDArray[np.void]
 
 
 def laid(
-    passages: Numbers,
+    passages: int,
     offsets: Offsets,
     runs: Runs,
+    *,
     chosen: NDArray[np.bool_],
     source: Numbers,
     partition: Numbers,
     from_time: Numbers,
     to_time: Numbers,
 ) -> tuple[Stretches, Numbers]:
-    """Of the chosen runs, with the passage of each. `source` is by run, the others by passage;
-    `passages` has one number for each passage, and is as long as there are passages."""
+    """Of the chosen runs, with the passage of each. `source` is by run, the others by passage,
+    of which there are so many."""
     if not len(offsets.first) or not chosen.any():
         return np.empty(0, STRETCH), np.empty(0, np.int64)
     # One axis for all events of the chunk: each passage has as much room on it as offsets.
     starts = np.cumsum(offsets.count) - offsets.count
-    base = np.full(len(passages), -1, np.int64)
+    base = np.full(passages, -1, np.int64)
     first_of, first_at, _ = groups(offsets.passage)
     base[first_of] = starts[first_at]
-    room = np.zeros(len(passages), np.int64)
+    room = np.zeros(passages, np.int64)
     np.add.at(room, offsets.passage, offsets.count)
 
     before = np.cumsum(runs.events) - runs.events

@@ -34,14 +34,14 @@ def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
     passages, runs = chunk.passages, chunk.runs
     agents = chunk.passages_of("agent")
     stretches, passage = laid(
-        np.arange(len(passages)),
+        len(passages),
         chunk.offsets,
         runs,
-        agents[runs.passage],
-        source,
-        passages.partition,
-        places.from_time,
-        places.to_time,
+        chosen=agents[runs.passage],
+        source=source,
+        partition=passages.partition,
+        from_time=places.from_time,
+        to_time=places.to_time,
     )
     said = chunk.entries.time[passages.entry[passage]]
     _add(chunk.connection, chunk.topic[passage], said, stretches)

@@ -44,9 +44,10 @@ def alerts(connection: sqlite3.Connection, state: str, page: int, size: int) -> 
         f"SELECT count(*) FROM alerts WHERE {where}"  # noqa: S608
     ).fetchall()
     rows = connection.execute(
-        "SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved"
+        "SELECT kind, cluster, topic, host, words,"  # noqa: S608
+        " raised, resolved, told_raised, told_resolved"
         f" FROM alerts WHERE {where} ORDER BY raised DESC, kind, cluster, topic, host"
         " LIMIT ? OFFSET ?",
         (size, offset(page, size)),
     )
-    return Paged([Alert(*row[:7], bool(row[7]), bool(row[8])) for row in rows], total)
+    return Paged([Alert._make((*row[:7], bool(row[7]), bool(row[8]))) for row in rows], total)

@@ -21,15 +21,15 @@ from audit.store.suspects import pairs_of
 def hosts(
     connection: sqlite3.Connection, topic: int, *, search: str, page: int, size: int
 ) -> Paged[HostRow]:
-    where, values = "", [topic]
+    where, values = "", list[int | str]([topic])
     if search:
         where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(search)]
     ((total,),) = connection.execute(
-        "SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?" + where,
+        f"SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?{where}",  # noqa: S608
         values,
     ).fetchall()
     rows = connection.execute(
-        "WITH suspects AS (SELECT host, count(*) AS files FROM sources"
+        "WITH suspects AS (SELECT host, count(*) AS files FROM sources"  # noqa: S608
         "  WHERE topic = ?1 AND suspect = 1 GROUP BY host)"
         " SELECT topic_hosts.host, text, coalesce(files, 0) FROM topic_hosts"
         " JOIN names ON names.id = topic_hosts.host"
@@ -44,7 +44,8 @@ def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, ba
     rows = connection.execute(
         "SELECT events, lost_bytes, filtered, dead, last,"
         " (SELECT min(events) FROM landed WHERE source = sources.id),"
-        " (SELECT journal FROM journals WHERE id = agent) FROM sources WHERE topic = ? AND host = ?",
+        " (SELECT journal FROM journals WHERE id = agent)"
+        " FROM sources WHERE topic = ? AND host = ?",
         (topic, number),
     ).fetchall()
     shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
@@ -92,7 +93,7 @@ def sources(
     page: int,
     size: int,
 ) -> Paged[SourceRow]:
-    where, values = "topic = ?", [topic]
+    where, values = "topic = ?", list[int | str]([topic])
     if host:
         where += " AND host = (SELECT id FROM names WHERE text = ?)"
         values.append(host)
@@ -107,8 +108,9 @@ def sources(
         values,
     ).fetchall()
     rows = connection.execute(
-        "SELECT id, source, (SELECT text FROM names WHERE id = path),"
-        " (SELECT journal FROM journals WHERE id = agent), (SELECT text FROM names WHERE id = host),"
+        "SELECT id, source, (SELECT text FROM names WHERE id = path),"  # noqa: S608
+        " (SELECT journal FROM journals WHERE id = agent),"
+        " (SELECT text FROM names WHERE id = host),"
         " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
         f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
         f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
@@ -122,7 +124,8 @@ def sources(
 def _source(
     row: tuple[Any, ...], landed: Intervals | None, lost: list[tuple[int, int]]
 ) -> SourceRow:
-    _, source, path, agent, host, packed, position, finished, *rest = row
+    _, source, path, agent, host, packed, position, finished, *more = row
+    lost_bytes, filtered, dead, last, suspect = more
     shipped = pairs_of(packed)
     return SourceRow(
         source,
@@ -135,8 +138,11 @@ def _source(
         lost,
         position,
         bool(finished),
-        *rest[:-1],
-        bool(rest[-1]),
+        lost_bytes,
+        filtered,
+        dead,
+        last,
+        bool(suspect),
     )
 
 

@@ -28,7 +28,8 @@ _SORTS: Final[dict[str, Callable[[tuple[Any, ...]], Any]]] = {
 _ROWS: Final = f"""
 SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), heard,
     coalesce((SELECT min({UNTIL}) FROM agent_topics WHERE agent_topics.journal = agents.journal
-        AND (last_named >= named_seq OR heard - agent_topics.last_time < {LEFT_MILLIS})), 0), lag_bytes, version
+        AND (last_named >= named_seq OR heard - agent_topics.last_time < {LEFT_MILLIS})), 0),
+    lag_bytes, version
     FROM agents JOIN journals ON journals.id = agents.journal
     LEFT JOIN names ON names.id = agents.host WHERE heard >= ?
 """  # noqa: S608
@@ -47,7 +48,7 @@ def agents(
     page: int,
     size: int,
 ) -> Agents:
-    where, values = "", [now - expected_millis]
+    where, values = "", list[int | str]([now - expected_millis])
     if cluster:
         where, values = " AND agents.cluster = ?", [*values, cluster]
     if search:

@@ -16,7 +16,8 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask, groups
 from audit.store.numbers import AllNumbers
 
-_QUAD = 32  # bytes: first, end, and when they were written
+_MOST_SEQ: Final = 1 << 62
+_QUAD: Final = 32  # bytes: first, end, and when they were written
 
 _KEEP: Final = """
 UPDATE journals SET end_seq = ?, last_time = ?, entries = ?, seen = ? WHERE id = ?
@@ -48,11 +49,15 @@ def take(
     ids, added = numbers.journals.given(named, cluster)
     journal = np.array(ids, np.int64)[entries.journal.codes] if ids else entries.journal.codes
     has_name = np.array([bool(text) for text in entries.journal.values], np.bool_)
-    good = (entries.seq >= 0) & (has_name[entries.journal.codes] if ids else True)
+    good = (
+        (entries.seq >= 0)
+        & (entries.seq < _MOST_SEQ)
+        & (has_name[entries.journal.codes] if ids else True)
+    )
     before, times = _before(connection, sorted(set(ids) - set(added)))
     new = good & ~_inside(before, journal, entries.seq)
     new &= _once(journal, entries.seq, new)
-    _keep(connection, numbers, entries, journal, new, before, times)
+    _keep(connection, numbers, entries, journal, new=new, before=before, times=times)
     return Seen(journal, new)
 
 
@@ -98,6 +103,7 @@ def _keep(
     numbers: AllNumbers,
     entries: Entries,
     journal: Numbers,
+    *,
     new: Mask,
     before: Keyed,
     times: Numbers,
@@ -131,8 +137,8 @@ def _keep(
     connection.executemany(
         _KEEP, zip(*(each.tolist() for each in columns), packed, ids.tolist(), strict=True)
     )
-    columns = (ids, quads[begin, 0], quads[begin, 2], after - begin - 1)
-    connection.executemany(_BEGIN, zip(*(each.tolist() for each in columns), strict=True))
+    begun = (ids, quads[begin, 0], quads[begin, 2], after - begin - 1)
+    connection.executemany(_BEGIN, zip(*(each.tolist() for each in begun), strict=True))
     newest = _newest(entries, journal, at)
     hosts = np.array(numbers.names.of(entries.host.values), np.int64)
     connection.executemany(

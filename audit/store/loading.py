@@ -56,7 +56,7 @@ def loads(
         f" dead, partitions, rebuilt {_LOADS} ORDER BY time DESC, run DESC LIMIT ?4 OFFSET ?5",
         (*asked, size, offset(page, size)),
     )
-    return Paged([LoadRow(*row[:-1], bool(row[-1])) for row in rows], total)
+    return Paged([LoadRow._make((*row[:-1], bool(row[-1]))) for row in rows], total)
 
 
 def destinations(connection: sqlite3.Connection) -> list[str]:
@@ -68,6 +68,7 @@ def hours(
     connection: sqlite3.Connection,
     topic: int,
     name: int,
+    *,
     destination: str,
     from_time: int,
     to_time: int,
@@ -83,4 +84,4 @@ def hours(
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
     rows = connection.execute(_CONSUMERS, (cluster,))
-    return [ConsumerRow(*row[:-1], -1 if row[-1] is None else row[-1]) for row in rows]
+    return [ConsumerRow._make((*row[:-1], -1 if row[-1] is None else row[-1])) for row in rows]

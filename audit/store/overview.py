@@ -112,7 +112,12 @@ def topic_rows(
     hours = range(from_hour, to_hour, HOUR)
     found = [
         _row(
-            TopicKey(*key), judged[id_], counts.get(id_, {}), agents.get(name), last.get(id_), hours
+            TopicKey(*key),
+            judged[id_],
+            counts.get(id_, {}),
+            hours,
+            agents=agents.get(name, (0, 0)),
+            last=last.get(id_, -1),
         )
         for id_, *key, name in rows
     ]
@@ -142,19 +147,24 @@ def _row(
     key: TopicKey,
     judged: Sequence[tuple[Any, ...]],
     counts: dict[int, int],
-    agents: tuple[int, int] | None,
-    last: int | None,
     hours: range,
+    *,
+    agents: tuple[int, int],
+    last: int,
 ) -> TopicRow:
     states = {hour: state for hour, state, *_ in judged}
     waits = [each[7] for each in judged if each[7]]
+    missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
     return TopicRow(
         key,
         max(states.values(), key=severity, default=STATES[0]),
         sum(counts.get(hour, 0) for hour in hours),
-        *(sum(each[at] for each in judged) for at in (3, 4, 5, 6)),
-        *(agents or (0, 0)),
-        -1 if last is None else last,
+        missing,
+        excess,
+        pending,
+        findings,
+        *agents,
+        last,
         [counts.get(hour, 0) for hour in hours],
         [states.get(hour, "") for hour in hours],
         waits[-1] if waits else "",

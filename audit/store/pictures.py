@@ -1,8 +1,9 @@
 """What judges need to know of a topic, out of the tables. Within one read transaction.
 
-Where the ledger's own beginning is gone (its oldest entry is not the first of its journal), nobody
-knows what was said before: windows before that time are not shown, nor what landed of files whose
-shipping was spoken of then.
+Where the ledger's own beginning is gone (most of those who were heard first had written before),
+nobody knows what was said before: windows before that time are not shown, nor what landed of files
+whose shipping was spoken of then. Where it is there, a journal whose first entries are missing has
+a hole like any other.
 """
 
 import sqlite3
@@ -33,6 +34,7 @@ from audit.picture import (
 from audit.store.expected import expected_agents
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
+from audit.store.statements import HOUR
 from audit.store.suspects import pairs_of, suspects
 
 _ORDER: Final = list(TierKind)
@@ -47,6 +49,17 @@ _NOT_VOID: Final = """
 AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.tier = sums.tier
     AND voided.run > sums.run AND start >= from_time AND start < to_time)
 """
+
+
+# Of those who were heard first: how many there are, and how many had written before.
+_BEGIN: Final = """
+SELECT min(first_time), count(*), sum(first_seq > 0) FROM journals WHERE cluster = ?1
+    AND tier <> 'operator' AND first_time <= ?2 + (
+        SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
+"""
+_BEFORE: Final = 60_000  # that entries are apart
+_MOST_SEQ: Final = 1 << 62
+_TOGETHER: Final = 600_000  # milliseconds
 
 
 class Topic:
@@ -125,7 +138,7 @@ def picture(
         open=_open(topic),
         sources=suspects(connection, topic.id, topic.name, topic.tiers, begin) if names else (),
         agents=expected_agents(connection, key, topic.name, now, expected_millis),
-        holes=_holes(topic),
+        holes=_holes(topic, begin),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=_damaged(topic),
         accepted=_accepted(topic),
@@ -135,14 +148,10 @@ def picture(
 
 def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
     """From which time on everything that was said is known; 0 from the very beginning."""
-    rows = connection.execute(
-        "SELECT first_time, first_seq FROM journals WHERE cluster = ? AND first_time IS NOT NULL"
-        " ORDER BY first_time, first_seq LIMIT 1",
-        (cluster,),
-    ).fetchall()
-    if not rows or rows[0][1] == 0:
+    ((first, journals, begun),) = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
+    if first is None or 2 * begun <= journals:
         return 0
-    return int(rows[0][0]) + 3_600_000 - rows[0][0] % 3_600_000
+    return int(first) + HOUR - int(first) % HOUR
 
 
 def _place(tier: Tier) -> tuple[int, str]:
@@ -200,19 +209,22 @@ def _open(topic: Topic) -> list[Span]:
     return sorted(found)
 
 
-def _holes(topic: Topic) -> list[Hole]:
+def _holes(topic: Topic, begin: int) -> list[Hole]:
     rows = topic.connection.execute(
         "SELECT journals.id, journal, tier, text, seen FROM journals"
-        " LEFT JOIN names ON names.id = host WHERE cluster = ? AND holes > 0"
+        " LEFT JOIN names ON names.id = host WHERE cluster = ? AND (holes > 0 OR first_seq > ?)"
         " AND (tier = 'broker' OR EXISTS (SELECT 1 FROM journal_topics"
         "  WHERE name = ? AND journal_topics.journal = journals.id)) ORDER BY journal",
-        (topic.key.cluster, topic.name),
+        (topic.key.cluster, _MOST_SEQ if begin else 0, topic.name),
     ).fetchall()
     found = []
     for number, journal, tier, host, seen in rows:
         if tier not in set(TierKind):
             continue
         there, times = unpacked(np.array([number]), [seen])
+        first, at = int(there.first[0]), int(times[0, 0])
+        if first > 0 and not begin:
+            found.append(Hole(journal, TierKind(tier), host or "", 0, first, at - _BEFORE, at))
         found += [
             Hole(journal, TierKind(tier), host or "", seq, after - seq, from_time, to_time)
             for seq, after, from_time, to_time in zip(
@@ -232,7 +244,7 @@ def _file_faults(topic: Topic, from_time: int, to_time: int) -> list[FileFault]:
     rows = topic.connection.execute(
         "SELECT tier, faults FROM checked WHERE name = ? AND hour >= ? AND hour < ?"
         " AND length(faults) > 2 ORDER BY hour, tier",
-        (topic.name, from_time - from_time % 3_600_000, to_time),
+        (topic.name, from_time - from_time % HOUR, to_time),
     )
     return [
         FileFault(

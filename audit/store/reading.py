@@ -204,7 +204,14 @@ class Reading:
         """The newest first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
-            return loading.hours(connection, topic.id, topic.name, destination, from_time, to_time)
+            return loading.hours(
+                connection,
+                topic.id,
+                topic.name,
+                destination=destination,
+                from_time=from_time,
+                to_time=to_time,
+            )
 
     def delays(self, key: TopicKey, from_time: int, to_time: int) -> Delays:
         """Element 0 counts delays below a millisecond, element i those of 2^(i-1) up to 2^i."""

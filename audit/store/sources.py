@@ -6,7 +6,6 @@ not landed, or has landed and nobody has spoken of shipping it; or if some of it
 found out whenever one of the two changes, so that nobody must search for it.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np

@@ -29,6 +29,7 @@ CREATE TABLE journals (id INTEGER PRIMARY KEY, cluster TEXT, journal TEXT, tier 
     first_seq INT, first_time INT, end_seq INT, last_time INT, entries INT, holes INT, seen BLOB,
     UNIQUE (journal, cluster));
 CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
+CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;

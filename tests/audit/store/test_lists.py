@@ -1,0 +1,229 @@
+"""What the lists say of a small pipeline in which something is missing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from audit.config import Inventory
+from audit.picture import Damage, Interval, Tier, TierKind, TopicKey, TopicPicture
+from audit.store.reading import Reading
+from audit.store.rows import Alert, JudgedHour
+from audit.store.store import Store
+from ledger.reading import LedgerPositions
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    TOPIC_ID,
+    Json,
+    body,
+    entry,
+    excepted,
+    passage,
+    run,
+    window,
+)
+
+KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
+NOW = BEGIN + HOUR
+AGENT, BROKER, HDFS = Tier(TierKind.AGENT), Tier(TierKind.BROKER), Tier(TierKind.HDFS, ROOT)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def reading(store: Store) -> Iterator[Reading]:
+    opened = store.reading()
+    yield opened
+    opened.close()
+
+
+def shipped(seq: int, first: int, source_seq: int, minute: int, **more: object) -> Json:
+    runs = [
+        run(
+            "file",
+            source_seq,
+            10,
+            position=source_seq * 100,
+            end_position=source_seq * 100 + 1000,
+            **({"path": "/log/a", "excepted": [excepted("filtered", 2, 20)]} | more),
+        )
+    ]
+    windows = [window(BEGIN + minute * MINUTE, 10)]
+    said = passage(0, first, 10, windows, runs=runs, delays=[0] * 9 + [10])
+    beats = [{"until": BEGIN + minute * MINUTE, "topics": [TOPIC], "lag_bytes": 7}]
+    time = BEGIN + (minute + 1) * MINUTE
+    return entry("agent", "agent-1", seq, time, passages=[said], heartbeats=beats)
+
+
+def counted(seq: int, first: int, count: int, minute: int) -> Json:
+    said = passage(0, first, count, [window(BEGIN + minute * MINUTE, count)])
+    return entry("broker", "broker-1", seq, BEGIN + (minute + 1) * MINUTE + 1, passages=[said])
+
+
+def landed(run_: int, first: int, count: int, *runs: Interval, minute: int = 0) -> Json:
+    windows = [window(BEGIN + minute * MINUTE, sum(count for _, count in runs))]
+    mine = [run("file", seq, events) for seq, events in runs]
+    said = passage(0, first, count, windows, runs=mine)
+    time = BEGIN + 5 * MINUTE + run_
+    return entry("hdfs", "loader", run_, time, destination=ROOT, run=run_, passages=[said])
+
+
+def fold(store: Store, *entries: Json) -> None:
+    store.fold(CLUSTER, body(entries), LedgerPositions())
+
+
+def picture(reading: Reading) -> TopicPicture:
+    return reading.picture(KEY, BEGIN, NOW, NOW, expected_millis=30 * 24 * HOUR)
+
+
+def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading) -> None:
+    fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1), counted(0, 0, 20, 0))
+    assert picture(reading).tiers == (AGENT, BROKER)
+    assert picture(reading).sources == []
+    fold(store, landed(1, 0, 10, (0, 7)))
+    seen = picture(reading)
+    (source,) = seen.sources
+    assert (source.source, source.agent, source.host) == ("file", "agent-1", "host-of-agent-1")
+    assert source.path == "/log/a"
+    assert source.shipped == ((0, 20),)
+    assert source.landed == {HDFS: ((0, 7),)}
+    (stretch,) = source.stretches
+    assert stretch == ("file", 0, 0, 0, 10, 0, 1000, BEGIN, BEGIN + MINUTE)
+    assert [(span.tier, span.first, span.next_offset) for span in seen.open] == [(BROKER, 0, 20)]
+    (row,) = reading.sources(KEY).items
+    assert row.suspect is False  # what has landed has no hole: only stretches know that it is late
+    fold(store, landed(2, 10, 10, (10, 10), minute=1))
+    (row,) = reading.sources(KEY).items
+    assert (row.suspect, row.missing, row.missing_bytes) == (True, ((7, 10),), [(0, 1000)])
+    (host,) = reading.hosts(KEY).items
+    assert (host.host, host.missing, host.suspect) == ("host-of-agent-1", 3, 1)
+    assert picture(reading).open == []
+    fold(store, landed(3, 20, 0, (7, 3)))
+    assert picture(reading).sources == []
+    assert reading.hosts(KEY).items[0].suspect == 0
+
+
+def test_batches_that_brokers_have_not_counted(store: Store, reading: Reading) -> None:
+    fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1))
+    fold(store, counted(0, 0, 10, 0), counted(1, 20, 10, 2))
+    (source,) = picture(reading).sources
+    assert [stretch.first for stretch in source.stretches] == [10]
+
+
+def test_the_events_of_a_damaged_batch_have_names(store: Store, reading: Reading) -> None:
+    offsets = {"first": 5, "count": 1}
+    spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}
+    fold(store, shipped(0, 0, 0, 0), entry("hdfs", "loader", 0, NOW, damaged=[spoilt]))
+    seen = picture(reading)
+    assert seen.damaged == [Damage(0, 5, 1, "CRC")]
+    assert [stretch.first for stretch in seen.sources[0].stretches] == [0]
+
+
+def test_a_broker_that_counts_again_changes_nothing(store: Store, reading: Reading) -> None:
+    other = counted(0, 0, 10, 0)
+    other["header"] = other["header"] | {"source": "broker-2"}
+    fold(store, counted(0, 0, 10, 0), other)
+    fold(store, {**other, "header": other["header"] | {"source": "broker-3"}})
+    assert [window.sums[BROKER].events for window in picture(reading).windows] == [10]
+
+
+def test_what_a_rebuilt_hour_replaces_is_not_counted(store: Store, reading: Reading) -> None:
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": BEGIN, "to_time": BEGIN + HOUR}
+    anew = landed(2, 0, 10, (0, 4)) | {"rebuilt": [hour]}
+    fold(store, anew, landed(1, 0, 10, (0, 10)), shipped(0, 0, 0, 0), counted(0, 0, 10, 0))
+    assert [window.sums[HDFS].events for window in picture(reading).windows] == [4]
+    (row,) = reading.hours(KEY, ROOT, from_time=BEGIN, to_time=NOW)
+    assert row.rows == 4
+    assert [load.rebuilt for load in reading.loads().items] == [True, False]
+
+
+def test_lines_count_where_their_events_do(store: Store, reading: Reading) -> None:
+    fold(store, shipped(0, 0, 0, 3))
+    flow = reading.flow(KEY, BEGIN + 3 * MINUTE, BEGIN + 4 * MINUTE)
+    assert (flow.shipped, flow.filtered, flow.events) == (10, 2, 10)
+    assert reading.delays(KEY, BEGIN, NOW)[AGENT][-1] == 10
+
+
+def test_lost_lines_have_a_place(store: Store, reading: Reading) -> None:
+    gone = run("file", 10, 0, position=1000, end_position=1500)
+    gone["excepted"] = [excepted("lost", -1, 500, "truncated")]
+    bare = passage(-1, 0, 0, [], runs=[gone])
+    fold(store, shipped(0, 0, 0, 0), entry("agent", "agent-1", 1, NOW, passages=[bare]))
+    seen = reading.picture(KEY, BEGIN, NOW + HOUR, NOW, expected_millis=HOUR)
+    (source,) = seen.sources
+    assert source.lost == (("file", 10, 1000, 1500, -1, 500, "truncated", NOW),)
+    assert [window.lost_events for window in seen.windows] == [0, -1]
+
+
+def test_entries_that_are_missing_are_holes(store: Store, reading: Reading) -> None:
+    fold(store, shipped(0, 0, 0, 0), shipped(3, 10, 10, 2))
+    (hole,) = picture(reading).holes
+    assert hole[:5] == ("agent-1", "agent", "host-of-agent-1", 1, 2)
+    assert (hole.from_time, hole.to_time) == (BEGIN + MINUTE, BEGIN + 3 * MINUTE)
+    fold(store, shipped(1, 20, 20, 1), shipped(2, 30, 30, 1))
+    assert picture(reading).holes == []
+    fold(store, counted(1, 0, 10, 0), landed(0, 0, 0))
+    assert [(hole.journal, hole.seq, hole.count) for hole in picture(reading).holes] == [
+        ("broker-1", 0, 1)
+    ]
+
+
+def test_before_the_ledgers_own_beginning_nothing_is_known(store: Store, reading: Reading) -> None:
+    fold(store, shipped(5, 0, 0, 0), landed(1, 0, 10, (0, 10)), counted(0, 0, 10, 0))
+    assert picture(reading).windows == []
+    assert picture(reading).from_time == BEGIN + HOUR
+
+
+def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) -> None:
+    store.set_inventory([Inventory(host="host-of-agent-1"), Inventory(host="web-9")])
+    fold(store, shipped(0, 0, 0, 0))
+    assert [(agent.agent, agent.host) for agent in picture(reading).agents] == [
+        ("agent-1", "host-of-agent-1"),
+        ("", "web-9"),
+    ]
+    fleet = reading.agents(now=NOW, silent_millis=MINUTE, expected_millis=24 * HOUR)
+    assert [(row.host, row.state) for row in fleet.page.items] == [
+        ("web-9", "never"),
+        ("host-of-agent-1", "silent"),
+    ]
+    gone = {"host": "web-9", "agent": "", "since": BEGIN, "reason": "sold", "operator": ""}
+    fold(store, entry("operator", "operator-1", 0, NOW, retired=[gone]))
+    assert picture(reading).agents[1].required_until == BEGIN
+    fleet = reading.agents(now=NOW, silent_millis=HOUR, expected_millis=24 * HOUR, search="web")
+    assert [(row.state, row.reason) for row in fleet.page.items] == [("retired", "sold")]
+
+
+def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) -> None:
+    fold(store, shipped(0, 0, 0, 0))
+    assert reading.open_hours(KEY) == [BEGIN]
+    store.judged([JudgedHour(KEY, BEGIN, "missing", 10, 3, 0, 1, 1, "web-3")])
+    (row,) = reading.topic_rows(from_hour=BEGIN - HOUR, to_hour=NOW, search="CLI").items
+    assert (row.state, row.missing, row.waits) == ("missing", 3, "web-3")
+    assert (row.counts, row.states) == ([0, 10], ["", "missing"])
+    assert row.last_event == BEGIN
+    assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, search="%").total == 0
+    assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, state="complete").total == 0
+    assert reading.states(BEGIN) == {KEY: "missing"}
+    store.judged([JudgedHour(KEY, BEGIN, "complete")])
+    assert reading.open_hours(KEY) == []
+    with pytest.raises(ValueError, match="`sort`"):
+        reading.topic_rows(from_hour=BEGIN, to_hour=NOW, sort="color")
+
+
+def test_pages(store: Store, reading: Reading) -> None:
+    alerts = [Alert("late", CLUSTER, TOPIC, f"web-{each}", "words", each) for each in range(5)]
+    store.keep_alerts(alerts)
+    assert [row.raised for row in reading.alerts(page=2, size=2).items] == [2, 1]
+    store.keep_alerts([alerts[4]._replace(resolved=9)])
+    assert reading.alerts("raised").total == 4
+    assert [row.resolved for row in reading.alerts("resolved").items] == [9]
