@@ -152,8 +152,8 @@ def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     wait_until(lambda: state_of(audit, "holed") == "complete", within=20, what="accepted")
     (finding,) = audit.get("findings", answers.Findings, topic="holed").items
     assert finding.accepted == "known (me)"
-    metrics = audit.ask("/metrics").body.decode()
-    assert 'penstock_audit_topic_events{cluster="test",destination="",tier="agent"' in metrics
+    figure = b'penstock_audit_topic_events{cluster="test",destination="",tier="agent",topic="holed"'
+    wait_until(lambda: figure in audit.ask("/metrics").body, within=20, what="it is a figure")
 
 
 def alerts(audit: AuditProcess) -> dict[str, answers.AlertRow]:
@@ -205,8 +205,15 @@ def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Pat
         assert any("built anew" in e for e in audit.get("topics", answers.Topics).notices)
         for number, each in enumerate(whole, 1):
             assert said_now[each.topic]["missing"] == number
+        wait_until(lambda: alerts(audit).keys() >= said_now.keys(), within=20, what="raised")
     finally:
         audit.stop()
+    with AuditProcess(tmp_path / "alone", settings={"data_dir": str(audit.data_dir)}) as alone:
+        assert "Cluster test cannot be read" in notices(alone)[0]
+        for each in whole:
+            now, before = verdict(alone, each.topic), said_now[each.topic]
+            assert (now["state"], now["missing"]) == (before["state"], before["missing"])
+        assert {alerts(alone)[topic].resolved for topic in said_now} == {-1}
 
 
 def corrupt(path: Path) -> None:
@@ -243,11 +250,13 @@ def test_alerts_are_told_once_whatever_is_killed(ledger: Ledger, tmp_path: Path)
                 return [status for status, _, topic in listener.said if topic == "alarming"]
 
             wait_until(lambda: told() == ["raised"], within=20, what="raised")
-            wait_until(lambda: _posts(audit) >= 1, within=20, what="it is known to be told")
+            posts = len(listener.posts)
+            wait_until(lambda: _posts(audit) >= posts, within=20, what="it is known to be told")
             audit.restart()
             ledger.write([accept("alarming")])
             wait_until(lambda: told() == ["raised", "resolved"], within=20, what="resolved")
-            wait_until(lambda: _posts(audit) >= 1, within=20, what="it is known to be told")
+            posts = len(listener.posts) - posts
+            wait_until(lambda: _posts(audit) >= posts, within=20, what="it is known to be told")
             audit.restart()
             alert = alerts(audit)["alarming"]
             assert alert.resolved >= alert.raised
