@@ -5,7 +5,7 @@ to people: whoever prints it makes it printable.
 """
 
 import http.client
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -25,7 +25,7 @@ _SCHEMES: Final = {"http": http.client.HTTPConnection, "https": http.client.HTTP
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-Parameters = Mapping[str, str | int] | Sequence[tuple[str, str | int]]
+Parameters = Mapping[str, str | int]
 
 
 class AuditAddress(NamedTuple):
@@ -48,10 +48,8 @@ class AuditUrl(click.ParamType[AuditAddress]):
     name = "url"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> AuditAddress:
-        if isinstance(value, AuditAddress):
-            return value
         try:
             return audit_address(value)
         except ValueError as error:
@@ -86,7 +84,7 @@ def audit_address(url: str) -> AuditAddress:
 
 def ask(audit: AuditAddress, path: str, parameters: Parameters, kind: type[T]) -> T:
     """The answer; Failed if there is none of that kind."""
-    query = urlencode([each for each in _pairs(parameters) if each[1] != ""])
+    query = urlencode({name: value for name, value in parameters.items() if value != ""})
     status, body = _get(audit, f"{audit.path}/api/v1/{path}?{query}")
     if status != http.client.OK:
         raise Failed(f"the audit at {audit} answers {status}: {_why(body)}")
@@ -94,10 +92,6 @@ def ask(audit: AuditAddress, path: str, parameters: Parameters, kind: type[T]) -
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Failed(f"what answers at {audit} is no audit of this release: {error}") from None
-
-
-def _pairs(parameters: Parameters) -> list[tuple[str, str | int]]:
-    return list(parameters.items() if isinstance(parameters, Mapping) else parameters)
 
 
 def _get(audit: AuditAddress, target: str) -> tuple[int, bytes]:

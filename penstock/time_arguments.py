@@ -1,7 +1,7 @@
 """Times, days and hours, as commands take them. All are of UTC unless they say otherwise."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
@@ -23,9 +23,7 @@ class TimeType(click.ParamType[int]):
 
     name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             return time_millis(value)
         except ValueError:
