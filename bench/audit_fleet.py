@@ -21,7 +21,6 @@ DAY: Final = 86_400_000
 _TOPICS_EACH: Final = 2
 _EVENTS: Final = 50  # of an agent, in a topic, in a minute
 _EVENT_BYTES: Final = 120
-_MOST_RUNS: Final = 2_000
 _HDFS: Final = "hdfs://logs/events"
 _DELAYS: Final = (0, 0, 0, 0, 0, 0, 0, 5, 20, 20, 5)
 
@@ -53,9 +52,7 @@ class Fleet:
 
     def load(self, hour: int) -> pa.StructArray:
         """What the loader says of an hour's minutes, some time after its end."""
-        topics = np.arange(self.topics)
-        entries = [self._load(hour, topic) for topic in topics.tolist()]
-        return pa.concat_arrays(entries)
+        return pa.concat_arrays([self._load(hour, topic) for topic in range(self.topics)])
 
     @cached_property
     def _lane(self) -> Numbers:
@@ -138,7 +135,7 @@ class Fleet:
         }
         beats = {
             "until": end - MINUTE,
-            "topics": Lists(_TOPICS_EACH if naming else 0, topics if naming else []),
+            "topics": Lists(_TOPICS_EACH if naming else 0, topics),
             "lag_bytes": 0,
             "program_version": "0.1.0" if naming else "",
         }
@@ -269,19 +266,15 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(type_))
     if pa.types.is_list(type_):
-        lists = value or Lists(0, [])
+        lists = value or Lists(0, None)
         lengths = np.broadcast_to(np.asarray(lists.lengths), (count,))
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        items = (
-            column(type_.value_type, int(offsets[-1]), lists.items or None)
-            if not isinstance(lists.items, (np.ndarray, pa.Array))
-            else column(type_.value_type, int(offsets[-1]), lists.items)
-        )
-        return pa.ListArray.from_arrays(pa.array(offsets), items, type=type_)
-    if isinstance(value, (pa.Array, list, np.ndarray)):
-        return pa.array(value, type_) if not isinstance(value, pa.Array) else value.cast(type_)
-    if value is None:
-        return pa.nulls(count, type_) if count else pa.array([], type_)
+        ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        items = column(type_.value_type, int(ends[-1]), lists.items if ends[-1] else None)
+        return pa.ListArray.from_arrays(pa.array(ends), items, type=type_)
+    if isinstance(value, pa.Array):
+        return value.cast(type_)
+    if isinstance(value, list | np.ndarray):
+        return pa.array(value, type_)
     return pa.repeat(pa.scalar(value, type_), count)
 
 
