@@ -86,8 +86,10 @@ def command(
         raise click.UsageError("give --seqs or --bytes of this --source")
     if from_time is not None and to_time is not None and from_time >= to_time:
         raise click.UsageError("--from must be before --to")
-    if partition is None and source is None and host is None and from_time is None:
-        raise click.UsageError("say what is accepted: --partition, --source, --host or --from")
+    if all(each is None for each in (partition, source, host, from_time, to_time)):
+        raise click.UsageError(
+            "say what is accepted: --partition, --source, --host, --from or --to"
+        )
     if len(ledgers) > 1:
         names = ", ".join(each.cluster for each in ledgers)
         raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
