@@ -154,9 +154,9 @@ def _words(accepted: Mapping[str, Any]) -> Iterator[str]:
     if accepted["host"]:
         yield f"host {one_line(accepted['host'])}"
     if accepted["from_time"] is not None:
-        yield f"from {time_text(accepted['from_time'])} UTC"
+        yield f"windows from {time_text(accepted['from_time'])} UTC on"
     if accepted["to_time"] is not None:
-        yield f"before {time_text(accepted['to_time'])} UTC"
+        yield f"windows before {time_text(accepted['to_time'])} UTC"
 
 
 def _numbers(first: int, count: int) -> str:

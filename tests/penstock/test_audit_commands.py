@@ -209,7 +209,7 @@ def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
 
 def test_all_that_is_older_is_accepted(cluster: Cluster, new_topic: str) -> None:
     said = cluster.said("accept", new_topic, "--to", "2026-11-20T07", "--reason", "not counted yet")
-    assert "accepted is before 2026-11-20 07:00 UTC.\n" in said
+    assert "accepted is windows before 2026-11-20 07:00 UTC.\n" in said
     found = accepted(cluster)
     assert (found["from_time"], found["to_time"], found["partition"]) == (None, SEVEN, -1)
 
