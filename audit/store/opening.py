@@ -19,8 +19,8 @@ MARK: Final = "audit.open"
 _BESIDE: Final = ("", "-wal", "-shm")
 _CACHE_KB: Final = 65_536
 _READER_CACHE_KB: Final = 8_192
-_WAL_PAGES: Final = 4_000
-_MOST_WAL_BYTES: Final = 64 * 1024 * 1024
+_WAL_PAGES: Final = 12_000  # pages that change with every chunk are written back seldom
+_MOST_WAL_BYTES: Final = 128 * 1024 * 1024
 _DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
