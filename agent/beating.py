@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Set
 from typing import Final, NamedTuple
 
-from agent.config import DEAD_SUFFIX
 from agent.destinations import Destination, Destinations
 from agent.files.files import Files
 from agent.files.followed import Followed
@@ -17,6 +16,7 @@ from agent.heartbeats import Heartbeat
 from agent.intake import Intake
 from agent.runs import SourceId
 from agent.shipping.shipper import Shipper
+from ledger.names import DEAD_SUFFIX
 
 _EVERY: Final = 0.25
 _CATCHING_UP: Final = 10  # times as fast as time goes by

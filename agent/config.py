@@ -19,12 +19,10 @@ import msgspec
 from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from schemas.remote.urls import parse_urls
 from serving.exposure import check_exposed
 from serving.settings import check_not_negative, check_positive
-
-DEAD_SUFFIX: Final = ".dead"
-LEDGER_TOPIC: Final = "_audit"
 
 _LONGEST_TOPIC: Final = 249
 _MOST_INPUTS: Final = 1_000

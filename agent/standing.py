@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, AgentConfig, Input
+from agent.config import AgentConfig, Input
 from agent.feeds import Feed
 from agent.files.files import Files
 from agent.files.names import printable
@@ -36,6 +36,7 @@ from agent.status import (
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
+from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 _MOST_NAMED: Final = 100
 

@@ -140,7 +140,8 @@ class Agent:
     required_until: int | None = None  # retired: nothing is expected from then on
 
 
-class Hole(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Hole:
     """Entries of a journal that are missing, although later ones are there. `from_time` and
     `to_time` are of the entries around it."""
 
@@ -164,7 +165,8 @@ class FileFault(NamedTuple):
     found_rows: int
 
 
-class Damage(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Damage:
     """A batch that can be read and is not what was written."""
 
     partition: int

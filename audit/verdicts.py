@@ -78,8 +78,9 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the earlier
-    one has, less missing and pending, plus excess and unclaimed, is what the later one accounts for.
+    """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the
+    earlier one has, less missing and pending, plus excess and unclaimed, is what the later one
+    accounts for.
     With several steps these are their totals (audit/reconciling/steps.py has each)."""
 
     start: int

@@ -8,11 +8,12 @@ import msgspec
 
 from agent.checking.input_checks import InputCheck, check_inputs, check_ledger
 from agent.checking.topic_checks import TopicCheck, check_topics, topics_of
-from agent.config import LEDGER_TOPIC, AgentConfig, Input
+from agent.config import AgentConfig, Input
 from agent.inputs_directory import InputsDirectory
 from agent.status import Refusal
 from client.brokers import Brokers
 from client.errors import ClientError
+from ledger.names import LEDGER_TOPIC
 from penstock.agent_configuration import load_inputs, or_not_taken
 from penstock.output import print_table
 from penstock.whom_to_ask import Ask

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 from agent.batches.conversions import sized
 from agent.batches.framing import Frame
-from agent.config import DEAD_SUFFIX, Batches
+from agent.config import Batches
 from agent.runs import SourceId
+from ledger.names import DEAD_SUFFIX
 from schemas.envelope import MOST_ID
 from wire.batch import HEADER_SIZE
 

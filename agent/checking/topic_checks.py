@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, AgentConfig, Input
+from agent.config import AgentConfig, Input
 from client.admin import topic_configs
 from client.brokers import Brokers
+from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 _DAY_MILLIS = 86_400_000
 

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.config import DEAD_SUFFIX
 from agent.parcels import Cargo, Eventless, Outgoing
 from agent.runs import Run, WindowCount
 from agent.shipping import rebuilding
@@ -26,6 +25,7 @@ from agent.shipping.run_cutting import (
 )
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
+from ledger.names import DEAD_SUFFIX
 from wire.compression import Codec
 from wire.records import Record
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from agent.config import DEAD_SUFFIX, LEDGER_TOPIC, AgentConfig
+from agent.config import AgentConfig
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
 from agent.journal.state import State
@@ -31,6 +31,7 @@ from agent.shipping.replacing import Post, Workshop
 from agent.shipping.topics import Topics, Unusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
+from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 REQUEST_SECONDS: Final = 30.0
 _LONGEST_TURN: Final = 1.0

@@ -24,8 +24,8 @@ from client.fetcher import Batch
 from client.metadata import NO_LEADER, Topic
 from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
-from ledger.counting_counter import Counter
-from ledger.counting_journal import PartitionKey
+from ledger.counting.counter import Counter
+from ledger.counting.journal import PartitionKey
 from ledger.names import topic_id_text
 from schemas.errors import SchemaError
 from wire.messages import list_offsets

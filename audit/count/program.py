@@ -20,10 +20,10 @@ from audit.config import AuditConfig
 from audit.count.cluster import CLIENT_ID, ClusterCounter
 from audit.data_directory import held
 from audit.errors import AuditFailure
-from ledger.counting_counter import Counter
-from ledger.counting_entries import Speaker
-from ledger.counting_journal import CounterFileDamaged, CountingJournal
-from ledger.counting_publishing import LedgerWriter
+from ledger.counting.counter import Counter
+from ledger.counting.entries import Speaker
+from ledger.counting.journal import CounterFileDamaged, CountingJournal
+from ledger.counting.publishing import LedgerWriter
 
 log = logging.getLogger(__name__)
 

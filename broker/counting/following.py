@@ -14,8 +14,8 @@ from broker.counting.reading import Unreadable, batches
 from broker.counting.reports import Led, Looked, Report, Task
 from broker.storage import layout
 from client.errors import ClientError
-from ledger.counting_counter import Counter
-from ledger.counting_journal import PartitionKey, Place
+from ledger.counting.counter import Counter
+from ledger.counting.journal import PartitionKey, Place
 from schemas.errors import SchemaError
 
 _LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows

@@ -17,10 +17,10 @@ import msgspec
 from broker.counting.following import Following
 from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
 from client.addresses import parse_addresses
-from ledger.counting_counter import Counter
-from ledger.counting_entries import Speaker
-from ledger.counting_journal import CounterFileDamaged, CountingJournal
-from ledger.counting_publishing import LedgerWriter
+from ledger.counting.counter import Counter
+from ledger.counting.entries import Speaker
+from ledger.counting.journal import CounterFileDamaged, CountingJournal
+from ledger.counting.publishing import LedgerWriter
 
 JOURNAL: Final = "ledger-counter"  # in the data directory
 APP: Final = "penstock-broker"

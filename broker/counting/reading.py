@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from broker.storage import layout
 from broker.storage.batches import header_at, read_bytes, walk
 from broker.storage.files import OpenFile
-from ledger.counting_journal import Place
+from ledger.counting.journal import Place
 from wire.batch import BatchHeader
 
 _DIGITS: Final = 20

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agent.config import DEAD_SUFFIX, AgentConfig, Input
+from agent.config import AgentConfig, Input
 from agent.files.files import Files
 from agent.files.inputs import FileInput
 from agent.intake import Intake
@@ -27,6 +27,7 @@ from agent.status import Phase, Status
 from agent.topic_schemas.cache import write_cache
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema, dead_letters_of, wanted_for
+from ledger.names import DEAD_SUFFIX
 from schemas.envelope import Decoder
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse

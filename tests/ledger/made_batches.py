@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ledger.counting import PartitionCount
+from ledger.counting.batches import PartitionCount
 from schemas.envelope import Encoder
 from schemas.event_schemas import LOG_LINE, built_in
 from wire.batch import BatchHeader, read_header

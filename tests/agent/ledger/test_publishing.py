@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import LEDGER_TOPIC, Batches, Compression
+from agent.config import Batches, Compression
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
 from agent.shipping.placements import printed
+from ledger.names import LEDGER_TOPIC
 from tests.agent.shipping.agent_side import (
     WINDOW_MILLIS,
     AgentSide,

@@ -16,10 +16,10 @@ from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
 from client.delivery import TopicPartition
-from ledger.counting_counter import Counter
-from ledger.counting_entries import Speaker
-from ledger.counting_journal import CountingJournal
-from ledger.counting_publishing import LedgerWriter
+from ledger.counting.counter import Counter
+from ledger.counting.entries import Speaker
+from ledger.counting.journal import CountingJournal
+from ledger.counting.publishing import LedgerWriter
 from tests.apache_kafka import ApacheKafka
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.ledger.made_batches import NOON, WINDOW

@@ -9,10 +9,10 @@ import pytest
 
 from broker.counting.following import Following
 from broker.counting.reports import Led, Report, Task
-from ledger.counting import Json
-from ledger.counting_counter import Counter
-from ledger.counting_entries import Speaker
-from ledger.counting_journal import CountingJournal
+from ledger.counting.batches import Json
+from ledger.counting.counter import Counter
+from ledger.counting.entries import Speaker
+from ledger.counting.journal import CountingJournal
 from tests.broker.storage.compacted_log import Story, filled, flush
 from wire.records import Codec
 

@@ -8,7 +8,7 @@ import pytest
 from broker.counting.reading import Unreadable, batches
 from broker.storage import layout
 from broker.storage.log import Log
-from ledger.counting_journal import Place
+from ledger.counting.journal import Place
 from tests.broker.storage.compacted_log import Story, filled, flush, inline
 from wire.batch import headers
 from wire.records import Codec

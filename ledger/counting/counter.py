@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
-from ledger.counting import Counting, Json, PartitionCount
-from ledger.counting_entries import MOST_PASSAGES, Speaker, entries_of, is_full
-from ledger.counting_journal import CountingJournal, PartitionKey, Place
+from ledger.counting.batches import Counting, Json, PartitionCount
+from ledger.counting.entries import MOST_PASSAGES, Speaker, entries_of, is_full
+from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from wire.batch import BatchHeader, Buffer
 
 _NOWHERE: Final = (-1, -1)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.counting import Json
-from ledger.counting_counter import Counter
-from ledger.counting_entries import Speaker
-from ledger.counting_journal import CounterFileDamaged, CountingJournal, PartitionKey, Place
+from ledger.counting.batches import Json
+from ledger.counting.counter import Counter
+from ledger.counting.entries import Speaker
+from ledger.counting.journal import CounterFileDamaged, CountingJournal, PartitionKey, Place
 from tests.ledger.made_batches import NOON, WINDOW, foreign_batch, header_of
 
 KEY = PartitionKey("clicks", "id", 0)

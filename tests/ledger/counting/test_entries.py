@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.counting import PartitionCount, Spoilt, Sums
-from ledger.counting_entries import MOST_WINDOWS, Speaker, entries_of
+from ledger.counting.batches import PartitionCount, Spoilt, Sums
+from ledger.counting.entries import MOST_WINDOWS, Speaker, entries_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from tests.ledger.made_batches import NOON, WINDOW

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from ledger.counting import Json
+from ledger.counting.batches import Json
 
 _MAGIC: Final = b"penstock counter 1\n"
 _SUM_SIZE: Final = 4

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ledger.counting import Json, PartitionCount, Sums
+from ledger.counting.batches import Json, PartitionCount, Sums
 from ledger.names import VERSION
 
 MOST_BYTES: Final = 192 * 1024  # of an entry, about: below the 256 KiB that it may have

@@ -11,7 +11,7 @@ from typing import Final
 from client.addresses import Address
 from client.brokers import Brokers
 from client.producer import Producer
-from ledger.counting import Json
+from ledger.counting.batches import Json
 from ledger.names import LEDGER_TOPIC
 from ledger.publishing import partition_of, schema_id
 from schemas.envelope import Encoder

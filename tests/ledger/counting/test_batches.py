@@ -7,8 +7,8 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.counting import Counting, PartitionCount
-from ledger.counting_owners import is_agents_event
+from ledger.counting.batches import Counting, PartitionCount
+from ledger.counting.owners import is_agents_event
 from tests.ledger.made_batches import (
     NOON,
     SOURCE,

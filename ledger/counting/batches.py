@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
-from ledger.counting_owners import Owners
+from ledger.counting.owners import Owners
 from wire.batch import CONTROL, CRC_START, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader, Buffer
 from wire.errors import BatchError
 from wire.records import records

@@ -1,0 +1,218 @@
+"""The whole pipeline: a broker that counts, a registry, agents, loads, and an audit that is asked.
+
+Everything is a process of its own but the loads, which use the tests' Spark session. Events have
+times of an hour that is over, so that nobody need wait for a window to end.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pyspark.sql import SparkSession
+
+from audit.http.answers import AgentRow, Agents, Report, TopicReport
+from audit.verdicts import Finding, Kind
+from client import admin
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from loader.config import Completeness, LoaderConfig
+from loader.load import load
+from loader.outcomes import TableOutcome
+from loader.surroundings import Request
+from tests.agent_process import AgentProcess
+from tests.audit_process import AuditProcess
+from tests.broker_process import BrokerProcess
+from tests.loader.application import event_schema
+from tests.loader.loads import Listening
+from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
+
+HOUR: Final = 3_600_000
+LEDGER: Final = "_audit"
+WINDOW: Final = 5  # seconds
+AGENT: Final = {
+    "window": WINDOW,
+    "batches": {"linger": 0.02, "compression": "none", "bytes": 16 * 1024},
+    "limits": {"in_flight_bytes": 64 * 1024},
+    "hold_deleted": {"seconds": 0.3},
+}
+
+
+class Pipeline:
+    """`with Pipeline(directory, zookeeper, spark, topics) as pipeline`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: str,
+        spark: SparkSession,
+        topics: Sequence[str],
+        *,
+        inventory: str = "",
+    ) -> None:
+        self.directory = directory
+        self.topics = topics
+        self.root = directory / "root"
+        self.began = time.time_ns() // 1_000_000 // HOUR * HOUR - 3 * HOUR
+        self._spark = spark
+        self._ends = ExitStack()
+        settings = {
+            "ledger_interval": 0.3,
+            "window": WINDOW,
+            "intervals": {"checkpoint": 3600.0},
+        }
+        self.broker = BrokerProcess(directory / "broker", zookeeper=zookeeper, settings=settings)
+        self.registry = RegistryProcess(directory / "registry", brokers=self.broker.bootstrap)
+        with self.broker.config.open("a") as config:
+            config.write(f"registry: {self.registry.url}\n")
+        hosts = directory / "hosts"
+        hosts.write_text(inventory)
+        self.audit = AuditProcess(
+            directory / "audit",
+            brokers=self.broker.bootstrap,
+            registry=self.registry.url,
+            settings={
+                "inventory": str(hosts),
+                "window": WINDOW,
+                "grace": 2.0,
+                "alerts": {"silent": 3 * WINDOW},
+            },
+        )
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for each in (self.broker, self.registry, self.audit):
+                stack.enter_context(each)
+                if each is self.broker:
+                    self._create_topics()
+                if each is self.registry:
+                    self._register_schemas()
+            self._ends = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            for each in (self.broker, self.audit):
+                print(each.process.last_words(30))
+        self._ends.close()
+
+    def _create_topics(self) -> None:
+        with self.brokers() as brokers:
+            for topic in (*self.topics, LEDGER):
+                admin.create_topic(brokers, topic, partitions=1)
+
+    def _register_schemas(self) -> None:
+        schema = json.loads(event_schema([{"name": "message", "type": "string"}], "test.Line"))
+        for topic in self.topics:
+            assert self.registry.register(f"{topic}-value", schema).status == 200
+
+    def brokers(self) -> Brokers:
+        return Brokers(parse_addresses(self.broker.bootstrap), patience_seconds=30)
+
+    def agent(self, host: str, topics: Sequence[str]) -> AgentProcess:
+        """An agent that follows one file for each of these topics; killed at the end."""
+        logs = self.directory / host / "logs"
+        logs.mkdir(parents=True)
+        inputs = [
+            {
+                "paths": [str(self.path(host, topic))],
+                "topic": topic,
+                "format": "json",
+                "time": {"field": "ts", "format": "epoch_ms"},
+            }
+            for topic in topics
+        ]
+        return self._ends.enter_context(
+            AgentProcess(
+                self.directory / host,
+                brokers=self.broker.bootstrap,
+                registry=self.registry.url,
+                inputs=inputs,
+                settings=AGENT,
+            )
+        )
+
+    def path(self, host: str, topic: str) -> Path:
+        return self.directory / host / "logs" / f"{topic}.log"
+
+    def write(self, host: str, topic: str, numbers: range) -> bytes:
+        """A line for each of these, one a second of event time; what was written."""
+        lines = [
+            json.dumps({"ts": self.began + number * 1000, "message": f"{host} {number}"}) + "\n"
+            for number in numbers
+        ]
+        text = "".join(lines).encode()
+        with self.path(host, topic).open("ab") as file:
+            file.write(text)
+        return text
+
+    def load(self, request: Request | None = None) -> dict[str, TableOutcome]:
+        """What became of each table."""
+        config = LoaderConfig(
+            root=f"file://{self.root}",
+            topics=tuple(self.topics),
+            cluster="test",
+            brokers=(self.broker.bootstrap,),
+            registry=self.registry.url,
+            audit=self.audit.url,
+            window=WINDOW,
+            completeness=Completeness(deadline=100 * 365 * 86_400.0),
+        )
+        found = load(config, request or Request(), self._spark, Listening())
+        return {each.table: each for each in found}
+
+    # What the audit says
+
+    def report(self, *, until_now: bool = False) -> Report:
+        """Of the hour of the events, or from then on: agents say later what they have lost."""
+        to = time.time_ns() // 1_000_000 + 60_000 if until_now else self.began + HOUR
+        return self.audit.get("report", Report, from_=self.began, to=to, cluster="test")
+
+    def verdict(self, topic: str, *, until_now: bool = False) -> TopicReport:
+        found = [each for each in self.report(until_now=until_now).topics if each.topic == topic]
+        assert len(found) == 1, found
+        return found[0]
+
+    def agents(self) -> dict[str, AgentRow]:
+        """By host."""
+        return {each.host: each for each in self.audit.get("agents", Agents).items}
+
+    def wait_for(self, topic: str, state: str, *, within: float = 20) -> TopicReport:
+        """The verdict, once it is that."""
+        latest: list[TopicReport] = []
+
+        def there() -> bool:
+            found = [each for each in self.report().topics if each.topic == topic]
+            latest[:] = found
+            return bool(found) and found[0].state == state
+
+        try:
+            wait_until(there, within=within, what=f"{topic} to be {state}")
+        except TimeoutError as error:
+            raise AssertionError(f"{topic} is not {state}: {latest}") from error
+        return latest[0]
+
+    def wait_for_finding(self, topic: str, kind: Kind, *, within: float = 20) -> Finding:
+        """The only thing that is wrong with a topic, once something is."""
+        latest: list[TopicReport] = []
+
+        def there() -> bool:
+            latest[:] = [self.verdict(topic, until_now=True)]
+            return bool(latest[0].findings)
+
+        try:
+            wait_until(there, within=within, what=f"{kind} of {topic}")
+        except TimeoutError as error:
+            raise AssertionError(f"nothing is wrong with {topic}: {latest}") from error
+        (finding,) = latest[0].findings
+        assert finding.kind == kind, finding
+        return finding
