@@ -168,7 +168,8 @@ def test_lost_lines_have_a_place(store: Store, reading: Reading) -> None:
 def test_entries_that_are_missing_are_holes(store: Store, reading: Reading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(3, 10, 10, 2))
     (hole,) = picture(reading).holes
-    assert hole[:5] == ("agent-1", "agent", "host-of-agent-1", 1, 2)
+    assert (hole.journal, hole.tier, hole.host) == ("agent-1", "agent", "host-of-agent-1")
+    assert (hole.seq, hole.count) == (1, 2)
     assert (hole.from_time, hole.to_time) == (BEGIN + MINUTE, BEGIN + 3 * MINUTE)
     fold(store, shipped(1, 20, 20, 1), shipped(2, 30, 30, 1))
     assert picture(reading).holes == []
