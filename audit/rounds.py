@@ -188,7 +188,7 @@ class Rounds:
         self._standing.inventory = self._inventory.problem
         if hosts is None:
             return said
-        self._store.set_inventory(hosts)
+        self._store.set_inventory(hosts, now_millis())
         self._judging.sweep()
         return True
 

@@ -3,7 +3,7 @@
 As ledger/agents.py has it: a topic that an agent has not named again is waited for, but only for
 `LEFT_MILLIS` in which the agent was heard; a host that was retired is not expected to say anything
 of later times, until it is heard of again. A host of the inventory that names no topics and was
-never heard is expected to ship to any.
+never heard is expected to ship to any, from the time on at which it came into the inventory.
 """
 
 import sqlite3
@@ -24,12 +24,13 @@ SELECT journals.journal, coalesce(text, ''), {UNTIL}, heard FROM agent_topics
     ORDER BY journals.journal
 """  # noqa: S608
 _NEVER: Final = """
-SELECT host FROM inventory WHERE topic = ?1 AND host NOT IN (
+SELECT host, min(since) FROM (
+SELECT host, since FROM inventory WHERE topic = ?1 AND host NOT IN (
     SELECT text FROM agent_topics JOIN agents USING (journal) JOIN names ON names.id = agents.host
     WHERE agent_topics.name = ?2)
-UNION SELECT host FROM inventory WHERE topic = '' AND host NOT IN (
+UNION SELECT host, since FROM inventory WHERE topic = '' AND host NOT IN (
     SELECT text FROM agents JOIN names ON names.id = agents.host)
-ORDER BY host
+) GROUP BY host ORDER BY host
 """
 
 
@@ -43,8 +44,8 @@ def expected_agents(
         for agent, host, until, heard in rows
     ]
     found += [
-        Agent("", host, 0, 0, retired.until(host, "", 0))
-        for (host,) in connection.execute(_NEVER, (key.topic, name))
+        Agent("", host, since, 0, retired.until(host, "", 0))
+        for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
     return found
 

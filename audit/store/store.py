@@ -98,13 +98,17 @@ class Store:
             self._connection.execute("PRAGMA incremental_vacuum(10000)").fetchall()
         return gone
 
-    def set_inventory(self, hosts: Sequence[Inventory]) -> None:
-        """Who is expected to ship, in place of those who were before."""
+    def set_inventory(self, hosts: Sequence[Inventory], now: int) -> None:
+        """Who is expected to ship, in place of those who were before: those who are new, from now
+        on."""
+        wanted = [(each.host, topic) for each in hosts for topic in each.topics or ("",)]
         with self._transaction() as connection:
+            query = "SELECT host, topic, since FROM inventory"
+            known = {(host, topic): since for host, topic, since in connection.execute(query)}
             connection.execute("DELETE FROM inventory")
             connection.executemany(
-                "INSERT OR IGNORE INTO inventory VALUES (?, ?)",
-                [(each.host, topic) for each in hosts for topic in each.topics or ("",)],
+                "INSERT OR IGNORE INTO inventory VALUES (?, ?, ?)",
+                [(*each, known.get(each, now)) for each in wanted],
             )
 
     def judged(self, hours: Sequence[JudgedHour]) -> None:

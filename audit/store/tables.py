@@ -42,7 +42,7 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
-CREATE TABLE inventory (host TEXT, topic TEXT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
+CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
 CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
     operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
 

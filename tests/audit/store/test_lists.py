@@ -186,12 +186,17 @@ def test_before_the_ledgers_own_beginning_nothing_is_known(store: Store, reading
 
 
 def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) -> None:
-    store.set_inventory([Inventory(host="host-of-agent-1"), Inventory(host="web-9")])
+    store.set_inventory([Inventory(host="host-of-agent-1"), Inventory(host="web-9")], BEGIN)
     fold(store, shipped(0, 0, 0, 0))
     assert [(agent.agent, agent.host) for agent in picture(reading).agents] == [
         ("agent-1", "host-of-agent-1"),
         ("", "web-9"),
     ]
+    # Whoever stands there already was expected before.
+    store.set_inventory([Inventory(host="web-9"), Inventory(host="web-8")], BEGIN + HOUR)
+    awaited = {agent.host: agent.until for agent in picture(reading).agents}
+    assert (awaited["web-9"], awaited["web-8"]) == (BEGIN, BEGIN + HOUR)
+    store.set_inventory([Inventory(host="web-9")], NOW)
     fleet = reading.agents(now=NOW, silent_millis=MINUTE, expected_millis=24 * HOUR)
     assert [(row.host, row.state) for row in fleet.page.items] == [
         ("web-9", "never"),
