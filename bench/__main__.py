@@ -12,16 +12,18 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from bench import machine, report
+from bench.audits import audits
 from bench.brokers import APACHE_KAFKA, KINDS, PENSTOCK, version
 from bench.loaders import SPARK, loaders
 from bench.measurement import NotMeasured
-from bench.profile import FULL, QUICK, Results, ServerKind
+from bench.profile import FULL, QUICK, Results, Scale, ServerKind
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.registry_servers import Registry, elsewhere, penstock, running
 from bench.requests import AnswerError
@@ -81,6 +83,21 @@ def _loaders(directory: Path, wanted: tuple[str, ...], stack: contextlib.ExitSta
     return stack.enter_context(loaders(directory, peer))
 
 
+def _audits(
+    profile: str,
+    directory: Path,
+    scale: Scale,
+    wanted: tuple[str, ...],
+    stack: contextlib.ExitStack,
+) -> Kinds:
+    """Ours, and what each profile compares it with unless only ours is wanted."""
+    try:
+        return stack.enter_context(audits(profile, directory, scale, beside=not wanted))
+    except NotMeasured as missing:
+        print(f"{profile}: {missing}", file=sys.stderr)
+        return {}
+
+
 def _other(url: str | None, pid: int | None) -> Registry | None:
     if url is None:
         if pid is not None:
@@ -118,6 +135,9 @@ def _list_profiles() -> None:
 )
 @click.option("--beside-pid", type=int, help="Its process: for processor time and memory.")
 @click.option("--case", "cases", multiple=True, help="Only cases with this in their names.")
+@click.option(
+    "--kept-hours", type=click.IntRange(2, 168), help="Of a fleet in an audit's database; 24."
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all samples.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the tables for a page.")
 @click.option(
@@ -136,6 +156,7 @@ def main(  # noqa: PLR0917 -- one for each option
     beside: str | None,
     beside_pid: int | None,
     cases: tuple[str, ...],
+    kept_hours: int | None,
     json_file: Path | None,
     markdown: Path | None,
     directory: Path,
@@ -145,6 +166,7 @@ def main(  # noqa: PLR0917 -- one for each option
     `registry` stands for the profiles of the registry: on Penstock, and on the one --beside.
     `agent` stands for those of the agent, with rsyslog in turns unless there is a --broker.
     `loader` is measured beside Spark's own Kafka source unless there is a --broker.
+    `audit` stands for those of the audit, in turns with what each of them is compared with.
     """
     if only_list:
         _list_profiles()
@@ -160,6 +182,9 @@ def main(  # noqa: PLR0917 -- one for each option
         Measured.BROKERS: _brokers(brokers) if of_brokers else {},
     }
     rounds = rounds or (1 if quick else 3)
+    scale = QUICK if quick else FULL
+    if kept_hours is not None:
+        scale = replace(scale, kept_hours=kept_hours)
     described = machine.description(directory)
     command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
@@ -174,6 +199,8 @@ def main(  # noqa: PLR0917 -- one for each option
                     servers = _agents(Path(work), brokers, stack)
                 elif what is Measured.LOADERS:
                     servers = _loaders(Path(work), brokers, stack)
+                elif what is Measured.AUDITS:
+                    servers = _audits(name, Path(work), scale, brokers, stack)
                 else:
                     servers = kinds[what]
                 if not servers:
@@ -184,7 +211,7 @@ def main(  # noqa: PLR0917 -- one for each option
                     results = measure(
                         PROFILES[name],
                         servers,
-                        QUICK if quick else FULL,
+                        scale,
                         rounds=rounds,
                         directory=Path(work),
                         files=files,

@@ -104,24 +104,29 @@ def measure(load: str, directory: Path, seconds: float) -> None:
         make, rate = LOADS[load]
         batches = itertools.cycle(make(random.Random(1)))
         with BatchProducer(brokers.addresses()) as producer:
-            warm = _sent(producer, batches, 1.0, 1.0)
-            wait_until(lambda: _entries(brokers) > 0, within=60, what="the first entry")
-            before, entries = _cpu(broker), _entries(brokers)
+            warm = send(producer, TOPIC, batches, seconds=1.0, rate=1.0)
+            wait_until(lambda: entries_written(brokers) > 0, within=60, what="the first entry")
+            before, entries = processor_time(broker), entries_written(brokers)
             begun = time.monotonic()
-            size, count = _sent(producer, batches, seconds, rate)
+            size, count = send(producer, TOPIC, batches, seconds=seconds, rate=rate)
             time.sleep(11)  # what came last is counted, too
-            took, after = time.monotonic() - begun, _cpu(broker)
+            took, after = time.monotonic() - begun, processor_time(broker)
         of_broker, of_child = (a - b for a, b in zip(after, before, strict=True))
         print(
             f"{load}: {size / 1e9:.2f} GB in {count:,} batches in {took:.0f} s "
             f"(after {warm[1]} to begin with); broker {of_broker:.2f} CPU-s, "
             f"counting {of_child:.2f} CPU-s: {of_child / of_broker:.2%} of the broker's, "
-            f"{of_child / took:.3%} of a core; {_entries(brokers) - entries} entries"
+            f"{of_child / took:.3%} of a core; {entries_written(brokers) - entries} entries"
         )
 
 
-def _sent(
-    producer: BatchProducer, batches: Iterator[bytes], seconds: float, rate: float | None
+def send(
+    producer: BatchProducer,
+    topic: str,
+    batches: Iterator[bytes],
+    *,
+    seconds: float,
+    rate: float | None,
 ) -> tuple[int, int]:
     """Bytes and batches within these seconds; `rate` is in MB a second."""
     begun = time.monotonic()
@@ -129,7 +134,7 @@ def _sent(
     while (now := time.monotonic() - begun) < seconds:
         if rate is None or size < now * rate * 1e6:
             data = next(batches)
-            batch = Batch(TopicPartition(TOPIC, count % PARTITIONS), data)
+            batch = Batch(TopicPartition(topic, count % PARTITIONS), data)
             if producer.submit(batch):
                 size, count = size + len(data), count + 1
                 continue
@@ -141,13 +146,13 @@ def _sent(
     return size, count
 
 
-def _entries(brokers: Brokers) -> int:
+def entries_written(brokers: Brokers) -> int:
     if LEDGER_TOPIC not in brokers.refresh(None).topics:
         return 0
     return sum(start_offsets(brokers, LEDGER_TOPIC, [0], End()).values())
 
 
-def _cpu(broker: BrokerProcess) -> tuple[float, float]:
+def processor_time(broker: BrokerProcess) -> tuple[float, float]:
     """Of the broker, and of its counting process, so far."""
     pid = broker.process.pid
     return _seconds_of(Path(f"/proc/{pid}")), _seconds_of(_child(pid))

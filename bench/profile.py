@@ -31,6 +31,13 @@ class Scale:
     lines: int  # of plain text in the files of a backlog; of JSON, a third
     files: int  # that are idle, or grow slowly
     rows: int  # that are loaded
+    agents: int  # of the fleet whose ledger is audited
+    agents_topics: int  # that they write to, in all
+    told_minutes: int  # of that fleet, as entries in `_audit`
+    kept_hours: int  # of that fleet, in the database whose pages are asked for
+    questions: int  # to each of these pages
+    ledger_seconds: float  # of a load on whoever keeps a ledger
+    ledger_interval: float  # between his entries
     warm_up: bool  # a round that is not counted
 
     def for_warming_up(self) -> "Scale":
@@ -41,6 +48,8 @@ class Scale:
             latency_seconds=min(self.latency_seconds, 3.0),
             lines=self.lines // 10,
             rows=self.rows // 10,
+            told_minutes=max(1, self.told_minutes // 60),
+            ledger_seconds=min(self.ledger_seconds, 3.0),
         )
 
 
@@ -58,6 +67,13 @@ FULL = Scale(
     lines=3_000_000,
     files=1_000,
     rows=10_000_000,
+    agents=10_000,
+    agents_topics=100,
+    told_minutes=180,
+    kept_hours=24,
+    questions=50,
+    ledger_seconds=40.0,
+    ledger_interval=10.0,
     warm_up=True,
 )
 QUICK = Scale(
@@ -74,6 +90,13 @@ QUICK = Scale(
     lines=30_000,
     files=50,
     rows=100_000,
+    agents=100,
+    agents_topics=10,
+    told_minutes=60,
+    kept_hours=2,
+    questions=3,
+    ledger_seconds=2.0,
+    ledger_interval=0.5,
     warm_up=False,
 )
 

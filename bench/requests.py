@@ -89,15 +89,22 @@ class ProduceRequests:
         return 0
 
 
+def produce_request(
+    topic: str, partition: int, batch: bytes, acks: int, correlation: int = 0
+) -> bytes:
+    """One of Produce v7."""
+    partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
+    body = struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic) + partitions
+    return _frame(_PRODUCE, 7, correlation, body)
+
+
 def produce_requests(
     topic: str, partition: int, batch: bytes, messages: int, acks: int, *, at_least: int = 1
 ) -> ProduceRequests:
     """A cycle of Produce v7 requests, at least 256 KiB long and `at_least` requests."""
-    partitions = struct.pack(">iii", 1, partition, len(batch)) + batch
-    body = struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic) + partitions
-    size = len(_frame(_PRODUCE, 7, 0, body))
+    size = len(produce_request(topic, partition, batch, acks))
     count = max(at_least, 2**18 // size, 1)
-    cycle = b"".join(_frame(_PRODUCE, 7, correlation, body) for correlation in range(count))
+    cycle = b"".join(produce_request(topic, partition, batch, acks, each) for each in range(count))
     before_error = 4 + 4 + 4 + len(_string(topic)) + 4 + 4
     return ProduceRequests(
         cycle=cycle,

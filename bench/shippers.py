@@ -69,6 +69,7 @@ class Shipper:
     name: str
     site: Site
     directory: Path
+    settings: Mapping[str, object]  # of the agent
     process: ServerProcess | None = None
     runs: int = 0
 
@@ -152,7 +153,7 @@ def _started(
         brokers=site.broker.bootstrap,
         registry=site.registry.url,
         inputs=[{**source, **typed}],
-        settings=_DEFAULTS,
+        settings={**_DEFAULTS, **shipper.settings},
         environment={"PYTHONPATH": str(without_hypothesis(home))},
         wrapper=site.wrapper,
     )
@@ -165,6 +166,21 @@ def _started(
 def shippers(directory: Path, *, beside: bool) -> Iterator[Mapping[str, ServerKind]]:
     """By their names, with what they ship to started; rsyslog if it is wanted and there."""
     names = [PENSTOCK, RSYSLOG] if beside else [PENSTOCK]
+    with _started_site(directory) as site:
+        yield {name: _kind(name, site, {}) for name in names}
+
+
+@contextlib.contextmanager
+def agents(
+    directory: Path, settings: Mapping[str, Mapping[str, object]]
+) -> Iterator[Mapping[str, ServerKind]]:
+    """Ours only, with what is set otherwise by name."""
+    with _started_site(directory) as site:
+        yield {name: _kind(name, site, each) for name, each in settings.items()}
+
+
+@contextlib.contextmanager
+def _started_site(directory: Path) -> Iterator[Site]:
     with (
         _own_core() as wrapper,
         tempfile.TemporaryDirectory(dir=directory) as home,
@@ -176,12 +192,11 @@ def shippers(directory: Path, *, beside: bool) -> Iterator[Mapping[str, ServerKi
         )
         with registry:
             wait_until(lambda: registry.is_writer, within=_PATIENCE, what="it is writer")
-            site = Site(broker, registry, wrapper)
-            yield {name: _kind(name, site) for name in names}
+            yield Site(broker, registry, wrapper)
 
 
-def _kind(name: str, site: Site) -> ServerKind:
-    return lambda directory: contextlib.nullcontext(Shipper(name, site, directory))
+def _kind(name: str, site: Site, settings: Mapping[str, object]) -> ServerKind:
+    return lambda directory: contextlib.nullcontext(Shipper(name, site, directory, settings))
 
 
 @contextlib.contextmanager

@@ -70,6 +70,12 @@ def create(port: int, topics: Mapping[str, int], config: Mapping[str, str] | Non
         time.sleep(0.01)
 
 
+def delete(port: int, name: str) -> None:
+    admin = _admin(port)
+    for deleted in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
+        deleted.result(_PATIENCE)
+
+
 @contextlib.contextmanager
 def topic(
     port: int, *, partitions: int = 1, config: Mapping[str, str] | None = None
@@ -80,6 +86,4 @@ def topic(
     try:
         yield name
     finally:
-        admin = _admin(port)
-        for deleted in admin.delete_topics([name], operation_timeout=_PATIENCE).values():
-            deleted.result(_PATIENCE)
+        delete(port, name)

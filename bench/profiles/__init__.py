@@ -7,6 +7,8 @@ from bench.profiles import (
     agent_backlog,
     agent_latency,
     agent_steady,
+    audit,
+    audit_overhead,
     connections,
     consume,
     durability,
@@ -23,6 +25,7 @@ from bench.profiles import (
 _OF_REGISTRIES = (registry_startup.PROFILE, registry_reads.PROFILE, registry_writes.PROFILE)
 _OF_AGENTS = (agent_backlog.PROFILE, agent_steady.PROFILE, agent_latency.PROFILE)
 _OF_LOADERS = (loader.PROFILE,)
+_OF_AUDITS = (*audit.PROFILES, *audit_overhead.PROFILES)
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -37,6 +40,7 @@ PROFILES: dict[str, Profile] = {
         *_OF_REGISTRIES,
         *_OF_AGENTS,
         *_OF_LOADERS,
+        *_OF_AUDITS,
     )
 }
 
@@ -48,6 +52,7 @@ class Measured(Enum):
     REGISTRIES = auto()
     AGENTS = auto()
     LOADERS = auto()
+    AUDITS = auto()
 
 
 def measured_by(name: str) -> Measured:
@@ -56,6 +61,8 @@ def measured_by(name: str) -> Measured:
         return Measured.REGISTRIES
     if profile in _OF_AGENTS:
         return Measured.AGENTS
+    if profile in _OF_AUDITS:
+        return Measured.AUDITS
     return Measured.LOADERS if profile in _OF_LOADERS else Measured.BROKERS
 
 

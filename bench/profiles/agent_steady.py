@@ -20,7 +20,7 @@ _BATCHES = Figure("batches/s", 1)
 _LINES_EACH = Figure("lines a batch", 1, more_is_better=True)
 
 
-def _steadily(place: Place, *, line: Line, files: int, json: bool = False) -> Sample:
+def steadily(place: Place, *, line: Line, files: int, json: bool = False) -> Sample:
     """After a while that is not counted."""
     scale = place.scale
     with shipping(shipper_of(place), json=json) as running:
@@ -88,17 +88,17 @@ PROFILE = Profile(
     (
         Case(
             "plain, one file",
-            partial(_steadily, line=plain_line, files=1),
+            partial(steadily, line=plain_line, files=1),
             (Goal(CORES, at_most=0.25, ahead=True), _SMALL),
         ),
         Case(
             "plain, 100 files",
-            partial(_steadily, line=plain_line, files=100),
+            partial(steadily, line=plain_line, files=100),
             (Goal(CORES, at_most=0.25, ahead=True), _SMALL),
         ),
         Case(
             "JSON, one file",
-            partial(_steadily, line=json_line, files=1, json=True),
+            partial(steadily, line=json_line, files=1, json=True),
             (_SMALL,),
         ),
         Case("1,000 idle files", _idle, (Goal(CORES, at_most=0.01),)),

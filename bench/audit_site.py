@@ -1,0 +1,68 @@
+"""A cluster for the ledger of a fleet, and audits that read it."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.audit_fleet import HOUR, Fleet
+from bench.brokers import penstock_cluster
+from bench.ledger_entries import PARTITIONS, LedgerOfFleet
+from bench.plain_python import without_hypothesis
+from bench.profile import Scale
+from bench.topics import create, delete, is_served
+from ledger.names import LEDGER_TOPIC
+from ledger.publishing import schema_id
+from schemas.registry_client import RegistryClient
+from tests.audit_process import AuditProcess
+from tests.broker_process import BrokerProcess
+from tests.registry_process import RegistryProcess
+
+
+def fleet_of(scale: Scale, hours: int) -> Fleet:
+    """Of so many hours until the one that goes on now: an audit lets go of what is old."""
+    begin = (int(time.time() * 1000) // HOUR - hours) * HOUR
+    return Fleet(begin, agents=scale.agents, topics=scale.agents_topics)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSite:
+    """A broker and a registry, started."""
+
+    home: Path
+    broker: BrokerProcess
+    registry: RegistryProcess
+
+    def empty_ledger(self, fleet: Fleet, folder: Path) -> LedgerOfFleet:
+        """What the fleet will say there; what others said before is gone."""
+        if is_served(self.broker.port, {LEDGER_TOPIC: PARTITIONS}):
+            delete(self.broker.port, LEDGER_TOPIC)
+        create(self.broker.port, {LEDGER_TOPIC: PARTITIONS})
+        client = RegistryClient(self.registry.url)
+        try:
+            return LedgerOfFleet(fleet, schema_id(client), folder)
+        finally:
+            client.close()
+
+    @contextlib.contextmanager
+    def audit(self, fleet: Fleet, name: str) -> Iterator[AuditProcess]:
+        """Not started yet, and ended with the block."""
+        home = self.home / name
+        audit = AuditProcess(
+            home,
+            brokers=self.broker.bootstrap,
+            registry=self.registry.url,
+            settings={"cluster": fleet.cluster},
+        )
+        audit.process.environment["PYTHONPATH"] = str(without_hypothesis(home))
+        with audit.process:
+            yield audit
+
+
+@contextlib.contextmanager
+def audit_site(home: Path) -> Iterator[AuditSite]:
+    with penstock_cluster(home) as (address, broker):
+        registry = RegistryProcess(home / "registry", brokers=broker.bootstrap, zookeeper=address)
+        with registry:
+            yield AuditSite(home, broker, registry)

@@ -1,0 +1,109 @@
+"""What it costs whoever keeps the ledger: a broker and an agent, each beside one without it."""
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from bench.ledger_brokers import LedgerBroker, ledger_broker_of
+from bench.ledger_counting import LOADS, PARTITIONS, entries_written, processor_time, send
+from bench.log_lines import Line, json_line, plain_line
+from bench.measurement import CPU_PER_GB, Figure, Goal, Sample
+from bench.processes import Meter
+from bench.profile import Case, Place, Profile
+from bench.profiles.agent_steady import steadily
+from bench.shipping_figures import CPU_PER_MILLION
+from bench.topics import topic
+from client.batch_producer import BatchProducer
+from tests.server_process import wait_until
+
+COUNTING: Final = Figure("counting, % of the broker's", 2)
+_MB_PER_SECOND: Final = Figure("MB/s", 1, more_is_better=True)
+_BATCHES: Final = Figure("batches/s")
+_PEAK: Final = Figure("peak RSS, MB")
+_PATIENCE: Final = 60.0
+
+
+def _produce(place: Place, *, load: str) -> Sample:
+    """What came last is counted, too: all wait for it, whether they count or not."""
+    scale, keeper = place.scale, ledger_broker_of(place)
+    make, rate = LOADS[load]
+    batches = itertools.cycle(make(random.Random(1)))
+    with (
+        topic(keeper.server.port, partitions=PARTITIONS) as name,
+        BatchProducer(keeper.brokers.addresses()) as producer,
+    ):
+        _warm_up(keeper, producer, name, batches)
+        pid = keeper.server.process.pid
+        counting = _counting(keeper)
+        with Meter(pid) as meter:
+            began = time.perf_counter()
+            size, count = send(producer, name, batches, seconds=scale.ledger_seconds, rate=rate)
+            seconds = time.perf_counter() - began
+            time.sleep(scale.ledger_interval * 1.1)
+        counting = _counting(keeper) - counting
+        share = counting / (meter.broker_cpu - counting) * 100
+        return {
+            CPU_PER_GB: meter.broker_cpu / size * 1e9,
+            **({COUNTING: share} if keeper.keeps_ledger else {}),
+            _MB_PER_SECOND: size / seconds / 1e6,
+            _BATCHES: count / seconds,
+            _PEAK: meter.peak_bytes / 1e6,
+        }
+
+
+def _warm_up(
+    keeper: LedgerBroker, producer: BatchProducer, name: str, batches: Iterator[bytes]
+) -> None:
+    """Until there is an entry about the topic."""
+    before = entries_written(keeper.brokers)
+    send(producer, name, batches, seconds=1.0, rate=1.0)
+    if keeper.keeps_ledger:
+        wait_until(
+            lambda: entries_written(keeper.brokers) > before, within=_PATIENCE, what="an entry"
+        )
+
+
+def _counting(keeper: LedgerBroker) -> float:
+    return processor_time(keeper.server)[1] if keeper.keeps_ledger else 0.0
+
+
+BROKER: Final = Profile(
+    "audit-broker",
+    "a broker that counts what it takes for the ledger, and one that does not",
+    (
+        Case(
+            "batches of agents, 100 to 500 KB, 20 MB/s",
+            partial(_produce, load="agent"),
+            (Goal(COUNTING, at_most=1),),
+        ),
+        Case(
+            "the same, as fast as they are taken",
+            partial(_produce, load="agent-fast"),
+            (Goal(COUNTING, at_most=1),),
+        ),
+        Case("of 2 KB, as fast as they are taken", partial(_produce, load="agent-small")),
+    ),
+)
+
+
+def _ship(place: Place, *, line: Line, json: bool) -> Sample:
+    seconds = place.scale.ledger_seconds
+    longer = replace(place, scale=replace(place.scale, latency_seconds=seconds))
+    sample = steadily(longer, line=line, files=1, json=json)
+    return {CPU_PER_MILLION: sample[CPU_PER_MILLION], **sample}
+
+
+AGENT: Final = Profile(
+    "audit-agent",
+    "an agent that keeps the ledger, and one that does not: a file that grows by 100,000 lines/s",
+    (
+        Case("plain", partial(_ship, line=plain_line, json=False)),
+        Case("JSON", partial(_ship, line=json_line, json=True)),
+    ),
+)
+
+PROFILES: Final = (BROKER, AGENT)

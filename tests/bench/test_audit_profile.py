@@ -1,0 +1,67 @@
+"""The profiles of the audit: chosen by their name, and run from end to end with a small fleet."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from bench.audited import AUDITS
+from bench.ledger_folding import folders
+from bench.measurement import Figure
+from bench.profile import QUICK, ServerKind
+from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles.audit import (
+    DATABASE,
+    ENTRIES,
+    ENTRIES_PER_SECOND,
+    IN_STORE,
+    MEDIAN,
+    PEAK,
+    READY,
+    SEEN,
+    WEEK,
+)
+from bench.rounds import measure
+
+_TINY = replace(QUICK, agents=10, agents_topics=2, told_minutes=60, kept_hours=2, questions=1)
+
+Samples = Mapping[tuple[str, str], Mapping[Figure, float]]
+
+
+def _run(profile: str, kinds: Mapping[str, ServerKind], directory: Path, *only: str) -> Samples:
+    disk, files = directory / "disk", directory / "files"
+    disk.mkdir()
+    files.mkdir()
+    results = measure(
+        PROFILES[profile], kinds, _TINY, rounds=1, directory=disk, files=files, only=only
+    )
+    assert list(disk.iterdir()) == []
+    samples = {}
+    for where, outcome in results.outcomes.items():
+        assert outcome.failure is None, where
+        (samples[where],) = outcome.samples
+    return samples
+
+
+def test_one_name_stands_for_all_profiles_of_the_audit() -> None:
+    assert called("audit") == [name for name in PROFILES if measured_by(name) is Measured.AUDITS]
+    assert called("audit") == ["audit-folding", "audit-service", "audit-broker", "audit-agent"]
+
+
+def test_folding_is_measured_beside_row_by_row(tmp_path: Path) -> None:
+    ours, rows = _run("audit-folding", folders(beside=True), tmp_path).values()
+    assert ours[ENTRIES] == 60 * (10 + 3) + 2  # agents, brokers, and an entry for each topic
+    assert rows[ENTRIES] == 3 * (10 + 3)
+    assert ours[IN_STORE] > ours[ENTRIES_PER_SECOND] > 0
+
+
+def test_the_service_is_measured(tmp_path: Path) -> None:
+    cases = ("read anew", "kept hours", "topic, a day", "report of all", "a minute", "memory")
+    samples = _run("audit-service", AUDITS, tmp_path, *cases)
+    anew, kept, *pages, heard, memory = samples.values()
+    assert anew[ENTRIES] == 60 * (10 + 3) + 2
+    assert anew[READY] > 0
+    assert kept[DATABASE] > 0
+    assert kept[WEEK] > 0
+    assert [page[MEDIAN] > 0 for page in pages] == [True] * 3
+    assert heard[SEEN] > 0
+    assert memory[PEAK] > 1
