@@ -159,7 +159,11 @@ class AuditMetrics:
 
     def _self(self) -> Iterator[Metric]:
         service = self._service
-        yield _gauge("alerts", "Alerts that are raised.", value=service.alerts_raised)
+        yield _gauge(
+            "alerts",
+            "Alerts that are raised: with faults one for each kind, topic and hour.",
+            value=service.alerts_raised,
+        )
         posts = CounterMetricFamily(
             PREFIX + "webhook_posts", "Requests to the webhook.", labels=["outcome"]
         )

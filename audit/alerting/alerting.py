@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from audit.alerting.conditions import AlertKey, of_agents, of_hours
-from audit.alerting.deciding import decide, key_of
+from audit.alerting.deciding import MOST_RAISED, decide, key_of
 from audit.alerting.messages import MOST_AT_ONCE, untold
 from audit.alerting.webhook import Webhook
 from audit.config import AuditConfig
@@ -19,7 +19,7 @@ from audit.store.reading import Reading
 from audit.store.rows import AgentRow, Alert
 from audit.store.store import Store
 
-_MOST_UNTOLD: Final = 2_000
+_MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
 
@@ -48,6 +48,7 @@ class Alerting:
         self._after = {"missing": after, "duplicated": after, "changed": after}
         self._since: dict[AlertKey, int] = {}
         self._taken = 0
+        self._raised_before = 0
         self._alerts = {_identity(each): each for each in self._kept()}
 
     @property
@@ -71,6 +72,9 @@ class Alerting:
                 conditions[key] = each.words
         decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
+        if len(raised) >= MOST_RAISED > self._raised_before:
+            log.error("alerts are full, others wait until some are resolved alerts=%d", len(raised))
+        self._raised_before = len(raised)
         for each in decided.changed:
             happened = "raised" if each.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
@@ -82,6 +86,8 @@ class Alerting:
         if self._webhook is None:
             return
         self._note_told()
+        if self._webhook.is_busy:
+            return
         waiting = untold(self._alerts.values())
         if len(waiting) > _MOST_UNTOLD:
             dropped = [alert for alert, _ in waiting[: len(waiting) - _MOST_UNTOLD]]
@@ -98,7 +104,7 @@ class Alerting:
         told: dict[Identity, Alert] = {}
         sent = self._webhook.sent() if self._webhook else ()
         for message in sent:
-            key = AlertKey(message.kind, message.cluster, message.topic, message.host)
+            key = AlertKey(message.kind, message.cluster, message.topic, message.host, message.hour)
             identity = (key, message.raised)
             alert = told.get(identity) or self._alerts.get(identity)
             if alert is not None:
@@ -122,12 +128,12 @@ class Alerting:
 
     def _kept(self) -> Iterator[Alert]:
         """What a former run has raised, and what it has not told."""
-        page = 1
-        while (items := self._reading.alerts("raised", page=page, size=_PAGE).items) and page < 40:
-            yield from items
-            page += 1
-        resolved = self._reading.alerts("resolved", page=1, size=_PAGE).items
-        yield from (each for each in resolved if not each.told_resolved)
+        for state in ("raised", "untold"):
+            for page in range(1, MOST_RAISED // _PAGE + 1):
+                items = self._reading.alerts(state, page=page, size=_PAGE).items
+                yield from items
+                if len(items) < _PAGE:
+                    break
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
         """Never heard counts once the ledgers have been read for as long as silence takes."""

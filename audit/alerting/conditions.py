@@ -1,10 +1,10 @@
 """What is worth an alert just now, in words. Pure.
 
-One alert is about one kind of fault of one topic, however many windows have it, or about one host.
-It stands until nothing of its kind is left: a fault that stays has to be put right, or accepted.
+One alert is about one kind of fault in one hour of one topic, however many windows have it, about a
+topic that waits, or about one host. It stands until nothing of its kind is left there: a fault that
+stays has to be put right, or accepted, and meanwhile hides none of another hour.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -29,6 +29,7 @@ class AlertKey(NamedTuple):
     cluster: str
     topic: str
     host: str
+    hour: int = -1  # of event time, with a fault
 
 
 Conditions = Mapping[AlertKey, str]
@@ -38,21 +39,18 @@ def of_hours(
     hours: Iterable[HourVerdict], as_of: Mapping[str, int], late_millis: int
 ) -> dict[AlertKey, str]:
     """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read."""
-    faulty: dict[tuple[State, str, str], list[HourVerdict]] = defaultdict(list)
+    found: dict[AlertKey, str] = {}
     late: dict[TopicKey, HourVerdict] = {}
     for each in hours:
         key = each.judged.key
-        for state in each.faults:
-            faulty[state, key.cluster, key.topic].append(each)
+        for state, words in each.faults.items():
+            about = AlertKey(state.value, key.cluster, key.topic, "", each.judged.hour)
+            found.setdefault(about, _fault(about, words))
         overdue = as_of.get(key.cluster, 0) - late_millis
         if 0 <= each.pending_since <= overdue:
             oldest = late.get(key)
             if oldest is None or each.pending_since < oldest.pending_since:
                 late[key] = each
-    found = {
-        AlertKey(state.value, cluster, topic, ""): _fault(state, cluster, topic, several)
-        for (state, cluster, topic), several in faulty.items()
-    }
     for key, each in late.items():
         waits = each.judged.waits or "what is still to come"
         found[AlertKey(LATE, key.cluster, key.topic, "")] = _short(
@@ -67,12 +65,10 @@ def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, str]:
     return {AlertKey(SILENT, each.cluster, "", each.host): _short(_silence(each)) for each in rows}
 
 
-def _fault(state: State, cluster: str, topic: str, hours: list[HourVerdict]) -> str:
-    first = min(hours, key=lambda each: each.judged.hour)
-    more = f" and {len(hours) - 1} more" if len(hours) > 1 else ""
+def _fault(about: AlertKey, words: str) -> str:
     return _short(
-        f"{cluster}/{topic} has {state.value} events in the hour {_moment(first.judged.hour)}"
-        f"{more}: {first.faults[state]}"
+        f"{about.cluster}/{about.topic} has {about.kind} events in the hour {_moment(about.hour)}: "
+        f"{words}"
     )
 
 

@@ -1,15 +1,19 @@
 """Which alerts are raised, and which are resolved. Pure.
 
 A condition must stand for a while before it is raised, so that what puts itself right is not told.
-It is resolved as soon as it is gone. Since when a condition stands is not kept over a restart, but
+It is resolved as soon as it is gone. No more stand at a time than can be kept: others wait until
+there is room. Since when a condition stands is not kept over a restart, but
 what is raised is: nothing is raised twice, and what ended meanwhile is resolved.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from audit.alerting.conditions import AlertKey, Conditions
 from audit.store.rows import Alert
+
+MOST_RAISED: Final = 20_000  # a week of a hundred topics, each hour with one kind of fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +31,18 @@ def decide(
     *,
     now: int,
     after: Mapping[str, int],
+    most: int = MOST_RAISED,
 ) -> Decided:
     """`raised` are those that are not resolved; `after` says by kind how long to wait."""
+    room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
     for key, words in conditions.items():
         if key in raised:
             continue
         began = since.get(key, now)
-        if now - began >= after.get(key.kind, 0):
-            changed.append(Alert(*key, words=words, raised=now))
+        if now - began >= after.get(key.kind, 0) and len(changed) < room:
+            changed.append(_raised(key, words, now))
         else:
             waiting[key] = began
     changed += [
@@ -46,4 +52,9 @@ def decide(
 
 
 def key_of(alert: Alert) -> AlertKey:
-    return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host)
+    return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host, alert.hour)
+
+
+def _raised(key: AlertKey, words: str, now: int) -> Alert:
+    kind, cluster, topic, host, hour = key
+    return Alert(kind, cluster, topic, host, words, now, hour=hour)

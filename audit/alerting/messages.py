@@ -23,6 +23,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     topic: str
     host: str
+    hour: int = -1  # of event time, with a fault
     words: str
     raised: int
     resolved: int = -1
@@ -44,11 +45,26 @@ def untold(alerts: Iterable[Alert]) -> list[tuple[Alert, Message]]:
             found.append((each, _message(each, "raised")))
         if each.resolved >= 0 and not each.told_resolved:
             found.append((each, _message(each, "resolved")))
-    return sorted(found, key=lambda pair: max(pair[1].raised, pair[1].resolved))
+    return sorted(found, key=_order)
+
+
+def _order(pair: tuple[Alert, Message]) -> tuple[int, bool, int, str, str, str, str]:
+    """What happened at the same time by the hour that it is about."""
+    said = pair[1]
+    when = max(said.raised, said.resolved)
+    return (
+        when,
+        said.status == "resolved",
+        said.hour,
+        said.cluster,
+        said.topic,
+        said.kind,
+        said.host,
+    )
 
 
 def _message(alert: Alert, status: Literal["raised", "resolved"]) -> Message:
-    named = "\0".join((*alert[:4], str(alert.raised)))
+    named = "\0".join((*alert[:4], str(alert.hour), str(alert.raised)))
     return Message(
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:24],
         status=status,
@@ -56,6 +72,7 @@ def _message(alert: Alert, status: Literal["raised", "resolved"]) -> Message:
         cluster=alert.cluster,
         topic=alert.topic,
         host=alert.host,
+        hour=alert.hour,
         words=alert.words,
         raised=alert.raised,
         resolved=alert.resolved if status == "resolved" else -1,

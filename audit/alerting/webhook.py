@@ -59,6 +59,11 @@ class Webhook:
             self._guard.notify_all()
             return True
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way: nothing else is taken before that."""
+        return bool(self._messages)
+
     def sent(self) -> Sequence[Message]:
         """What has been taken since this was last asked."""
         with self._guard:

@@ -261,6 +261,7 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     raised: int
     resolved: int  # -1: it still holds
+    hour: int = -1  # of event time that it is about; -1 with late and silent
 
 
 class Alerts(msgspec.Struct, frozen=True, kw_only=True):

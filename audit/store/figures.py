@@ -2,10 +2,17 @@
 
 import sqlite3
 from collections import defaultdict
+from typing import Final
 
 from audit.picture import Tier
 from audit.store.paging import offset
 from audit.store.rows import Alert, Delays, FlowRow, Paged
+
+_ALERTS: Final = {
+    "raised": "resolved < 0",
+    "resolved": "resolved >= 0",
+    "untold": "resolved >= 0 AND NOT told_resolved",
+}
 
 
 def delays(
@@ -39,15 +46,17 @@ def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: in
 
 
 def alerts(connection: sqlite3.Connection, state: str, page: int, size: int) -> Paged[Alert]:
-    where = {"raised": "resolved < 0", "resolved": "resolved >= 0"}.get(state, "1")
+    where = _ALERTS.get(state, "1")
     ((total,),) = connection.execute(
         f"SELECT count(*) FROM alerts WHERE {where}"  # noqa: S608
     ).fetchall()
     rows = connection.execute(
         "SELECT kind, cluster, topic, host, words,"  # noqa: S608
-        " raised, resolved, told_raised, told_resolved"
-        f" FROM alerts WHERE {where} ORDER BY raised DESC, kind, cluster, topic, host"
+        " raised, resolved, told_raised, told_resolved, hour"
+        f" FROM alerts WHERE {where} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC"
         " LIMIT ? OFFSET ?",
         (size, offset(page, size)),
     )
-    return Paged([Alert._make((*row[:7], bool(row[7]), bool(row[8]))) for row in rows], total)
+    return Paged(
+        [Alert._make((*row[:7], bool(row[7]), bool(row[8]), row[9])) for row in rows], total
+    )

@@ -234,6 +234,7 @@ class Reading:
             return fleet.journals(connection, cluster, tier)
 
     def alerts(self, state: str = "", *, page: int = 1, size: int = 50) -> Paged[Alert]:
-        """The newest first; `raised` or `resolved` only, if that is asked for."""
+        """The newest first; `raised` or `resolved` only, if that is asked for, or `untold`: those
+        that are resolved, of which the webhook does not know."""
         with self._moment() as connection:
             return figures.alerts(connection, state, page, size)

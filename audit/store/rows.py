@@ -46,6 +46,7 @@ class Alert(NamedTuple):
     resolved: int = -1
     told_raised: bool = False  # the webhook has it
     told_resolved: bool = False
+    hour: int = -1  # of event time, with a fault
 
 
 class TopicRow(NamedTuple):

@@ -26,7 +26,7 @@ from ledger.reading import LedgerPositions
 
 _ALERT = """
 INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
-    told_resolved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_resolved, hour) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -124,8 +124,8 @@ class Store:
             )
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
-        """New ones, and known ones that have changed: kind, cluster, topic, host and when it was
-        raised say which one it is."""
+        """New ones, and known ones that have changed: kind, cluster, topic, host, hour and when it
+        was raised say which one it is."""
         with self._transaction() as connection:
             connection.executemany(_ALERT, alerts)
 

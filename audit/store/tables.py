@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -98,8 +98,8 @@ CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count I
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
     pending_windows INT, findings INT, waits TEXT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
-CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, raised INT, resolved INT,
-    words TEXT, told_raised INT, told_resolved INT,
-    PRIMARY KEY (kind, cluster, topic, host, raised)) WITHOUT ROWID;
+CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
+    resolved INT, words TEXT, told_raised INT, told_resolved INT,
+    PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
 """

@@ -12,7 +12,8 @@ from audit.store.rows import AgentRow, Alert, JudgedHour
 from audit.verdicts import State
 
 KEY = TopicKey("east", "clicks", "id")
-MISSING = AlertKey("missing", "east", "clicks", "")
+MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
+ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
 AFTER = {"missing": 120}
 
 
@@ -23,13 +24,32 @@ def hour(
     return HourVerdict(judged, faults or {}, pending_since=pending_since)
 
 
-def test_faults_of_several_hours_are_one_alert() -> None:
+def test_each_hour_with_a_fault_has_an_alert() -> None:
     hours = [hour(3, {State.MISSING: "later"}), hour(2, {State.MISSING: "web-1: gone"})]
-    (found,) = of_hours(hours, {"east": 0}, 0).items()
-    assert found == (
-        MISSING,
-        "east/clicks has missing events in the hour 1970-01-01T02:00Z and 1 more: web-1: gone",
-    )
+    assert of_hours(hours, {"east": 0}, 0) == {
+        MISSING: "east/clicks has missing events in the hour 1970-01-01T02:00Z: web-1: gone",
+        MISSING._replace(hour=3 * HOUR): (
+            "east/clicks has missing events in the hour 1970-01-01T03:00Z: later"
+        ),
+    }
+
+
+def test_a_fault_that_stays_hides_none_of_another_hour() -> None:
+    later = MISSING._replace(hour=9 * HOUR)
+    conditions = {MISSING: "words", later: "words"}
+    (alert,) = decide(conditions, {MISSING: ALERT}, {}, now=9_000, after={}).changed
+    assert alert == ALERT._replace(raised=9_000, hour=9 * HOUR)
+
+
+def test_no_more_are_raised_than_can_be_kept() -> None:
+    hours = {MISSING._replace(hour=each * HOUR): "words" for each in range(3, 9)}
+    first = decide(hours, {MISSING: ALERT}, {}, now=1, after={}, most=5)
+    new = [each.hour // HOUR for each in first.changed if each.resolved < 0]
+    assert new == [3, 4, 5, 6]  # one is still raised just now
+    raised = {key_of(each): each for each in first.changed if each.resolved < 0}
+    second = decide(hours, raised, first.since, now=2, after={}, most=5)
+    assert [each.hour // HOUR for each in second.changed] == [7]
+    assert set(second.since) == {MISSING._replace(hour=8 * HOUR)}
 
 
 def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
@@ -58,7 +78,7 @@ def test_a_fault_must_stand_before_it_is_raised() -> None:
     early = decide({MISSING: "words"}, {}, first.since, now=1_119, after=AFTER)
     assert early.changed == ()
     (alert,) = decide({MISSING: "words"}, {}, early.since, now=1_120, after=AFTER).changed
-    assert alert == Alert(*MISSING, words="words", raised=1_120)
+    assert alert == ALERT
 
 
 def test_what_puts_itself_right_was_never_there() -> None:
@@ -87,16 +107,20 @@ def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
 
 
 def test_what_is_to_be_told_is_told_in_its_order() -> None:
-    over = Alert(*MISSING, words="w", raised=5, resolved=9)
-    begun = Alert(*MISSING._replace(kind="late"), words="w", raised=7)
-    told = Alert(*MISSING._replace(kind="silent"), words="w", raised=1, told_raised=True)
-    messages = [message for _, message in untold([over, begun, told])]
-    assert [(each.status, each.kind) for each in messages] == [
-        ("raised", "missing"),
-        ("raised", "late"),
-        ("resolved", "missing"),
+    over = ALERT._replace(raised=5, resolved=9)
+    begun = ALERT._replace(kind="late", raised=7, hour=-1)
+    told = ALERT._replace(kind="silent", raised=1, told_raised=True)
+    later, sooner = (ALERT._replace(raised=7, hour=each * HOUR) for each in (8, 7))
+    messages = [message for _, message in untold([over, later, begun, sooner, told])]
+    assert [(each.status, each.kind, each.hour // HOUR) for each in messages] == [
+        ("raised", "missing", 2),
+        ("raised", "late", -1),
+        ("raised", "missing", 7),
+        ("raised", "missing", 8),
+        ("resolved", "missing", 2),
     ]
-    assert messages[0].id == messages[2].id != messages[1].id
+    assert messages[0].id == messages[4].id
+    assert len({each.id for each in messages}) == 4
 
 
 def test_names_from_outside_are_kept_as_they_are() -> None:

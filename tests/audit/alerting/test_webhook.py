@@ -51,6 +51,7 @@ def test_what_is_offered_is_told_once() -> None:
                 "cluster": "east",
                 "topic": "<b>",
                 "host": "",
+                "hour": -1,
                 "words": "w",
                 "raised": 5,
                 "resolved": -1,

@@ -233,3 +233,12 @@ def test_pages(store: Store, reading: Reading) -> None:
     store.keep_alerts([alerts[4]._replace(resolved=9)])
     assert reading.alerts("raised").total == 4
     assert [row.resolved for row in reading.alerts("resolved").items] == [9]
+
+
+def test_an_alert_is_about_an_hour(store: Store, reading: Reading) -> None:
+    hours = [Alert("missing", CLUSTER, TOPIC, "", "words", 5, hour=each * HOUR) for each in (1, 2)]
+    store.keep_alerts([*hours, hours[0]._replace(resolved=9)])
+    assert reading.alerts("raised").items == [hours[1]]
+    assert reading.alerts("untold").items == [hours[0]._replace(resolved=9)]
+    store.keep_alerts([hours[0]._replace(resolved=9, told_raised=True, told_resolved=True)])
+    assert reading.alerts("untold").total == 0

@@ -8,9 +8,10 @@ import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
 import { sign } from "../signs.js";
-import { ago, at } from "../times.js";
+import { ago, at, stretch } from "../times.js";
 
 const SIZE = 50;
+const HOUR = 3_600_000;
 const SIGNS = {
   missing: "missing",
   duplicated: "duplicated",
@@ -36,7 +37,7 @@ export function alerts(page) {
         return empty(
           "complete",
           page.params.state === "resolved" ? "Nothing was resolved" : "No alert is raised",
-          "Each fault is raised once, and resolved once.",
+          "Each kind of fault is raised once for an hour of a topic, and resolved once.",
         );
       }
       return [
@@ -68,6 +69,13 @@ export function alerts(page) {
   };
 }
 
+/** The topic, and the hour that it is about. */
+function place({ cluster, topic, hour }) {
+  return hour >= 0
+    ? { cluster, topic, from: hour, to: hour + HOUR }
+    : { cluster, topic };
+}
+
 const COLUMNS = [
   {
     title: "Kind",
@@ -93,11 +101,12 @@ const COLUMNS = [
     class: "lead",
     cell: (row) =>
       row.topic
-        ? h(
-            "a",
-            { href: link("topic", { cluster: row.cluster, topic: row.topic }), "data-row": true },
-            name(row.topic),
-          )
+        ? [
+            h("a", { href: link("topic", place(row)), "data-row": true }, name(row.topic)),
+            row.hour >= 0
+              ? h("span", { class: "under" }, stretch(row.hour, row.hour + HOUR))
+              : null,
+          ]
         : name(row.host),
   },
   { title: "What", class: "wide", cell: (row) => words(row.words) },

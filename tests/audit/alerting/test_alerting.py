@@ -1,0 +1,95 @@
+"""Very many at once: one outage over a hundred topics and a day."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from audit.alerting.alerting import Alerting
+from audit.alerting.messages import MOST_AT_ONCE
+from audit.alerting.webhook import Webhook
+from audit.config import Alerts, AuditConfig
+from audit.judged_hours import HOUR, HourVerdict
+from audit.picture import TopicKey
+from audit.standing import ClusterStanding, Standing
+from audit.store.reading import Reading
+from audit.store.rows import JudgedHour
+from audit.store.store import Store
+from audit.verdicts import State
+from tests.audit.alerting.listener import Listener
+from tests.server_process import wait_until
+
+TOPICS = 100
+HOURS = 24
+ALL = TOPICS * HOURS
+CONFIG = AuditConfig(data_dir="/d", alerts=Alerts(after=0, silent=1e9))
+OUTAGE = [
+    HourVerdict(JudgedHour(TopicKey("east", f"t{topic}", ""), hour * HOUR, "missing"), faults)
+    for topic in range(TOPICS)
+    for hour in range(HOURS)
+    for faults in [{State.MISSING: "web-1: gone"}]
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reading(store: Store) -> Iterator[Reading]:
+    with closing(store.reading()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as opened:
+        yield opened
+
+
+@pytest.fixture
+def webhook(listener: Listener) -> Iterator[Webhook]:
+    started = Webhook(listener.url)
+    started.start()
+    yield started
+    started.stop()
+
+
+def tell(told: Alerting, count: int) -> None:
+    """Until whoever listens has had so many, and the store knows."""
+
+    def had() -> bool:
+        told.tell()
+        return told.posts[0] * MOST_AT_ONCE >= count
+
+    wait_until(had, within=30, what=f"{count} are told")
+
+
+def test_an_outage_is_told_in_order_whatever_is_killed(
+    store: Store, reading: Reading, listener: Listener, webhook: Webhook
+) -> None:
+    standing = Standing({"east": ClusterStanding(read=True, as_of=5)})
+
+    def started() -> Alerting:
+        return Alerting(store, reading, CONFIG, standing, webhook)
+
+    first = started()
+    assert first.judge(OUTAGE, {"east": 5}, 1_000)
+    assert not first.judge(OUTAGE, {"east": 5}, 1_001)
+    tell(first, ALL)
+    second = started()
+    assert second.raised == ALL
+    assert not second.judge(OUTAGE, {"east": 5}, 1_002)
+    assert second.judge([], {"east": 5}, 1_003)
+    tell(started(), ALL)  # what is over
+    said = [each for post in listener.posts for each in post["alerts"]]
+    assert {len(post["alerts"]) for post in listener.posts} == {MOST_AT_ONCE}
+    begun, over = said[:ALL], said[ALL:]
+    for half, status in ((begun, "raised"), (over, "resolved")):
+        assert {each["status"] for each in half} == {status}
+        assert [each["hour"] // HOUR for each in half] == sorted(list(range(HOURS)) * TOPICS)
+    assert len({each["id"] for each in begun}) == ALL
+    assert [each["id"] for each in over] == [each["id"] for each in begun]
