@@ -7,7 +7,7 @@ import click
 
 # With thousands separated or not, so that they can be copied.
 _RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
-_MOST: Final = 2**63
+_MOST: Final = 2**62  # what the ledger can add up
 
 
 class NumberRange(NamedTuple):
@@ -32,7 +32,7 @@ class NumbersType(click.ParamType[NumberRange]):
         first, last = _numbers(value)
         found = NumberRange(first, (first if last is None else last) + 1)
         if not _is_range(found):
-            self.fail(f"{value!r} is no range like 4711-4722, nor a number")
+            self.fail(f"{value!r} is no range like 4711-4722, nor a number, below 2^62")
         return found
 
 
@@ -47,7 +47,7 @@ class BytesType(click.ParamType[NumberRange]):
         first, end = _numbers(value)
         found = NumberRange(first, -1 if end is None else end)
         if not _is_range(found):
-            self.fail(f"{value!r} is no range like 8192-9216")
+            self.fail(f"{value!r} is no range like 8192-9216, below 2^62")
         return found
 
 

@@ -59,6 +59,8 @@ SELECT min(first_time), count(*), sum(first_seq > 0) FROM journals WHERE cluster
 """
 _BEFORE: Final = 60_000  # that entries are apart
 _MOST_SEQ: Final = 1 << 62
+_MOST_NUMBER: Final = 1 << 62
+_NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
 _TOGETHER: Final = 600_000  # milliseconds
 
 
@@ -298,7 +300,7 @@ def _acceptance(said: dict[str, Any]) -> Acceptance:
     offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
     return Acceptance(
         said["partition"],
-        _united(offsets),
+        _united(offsets) or (_NONE if offsets else ()),
         {source: _united(each) for source, each in seqs.items()},
         {source: _united(each) for source, each in sizes.items()},
         said["host"],
@@ -310,6 +312,8 @@ def _acceptance(said: dict[str, Any]) -> Acceptance:
 
 
 def _united(intervals: Sequence[Interval]) -> Intervals:
-    columns = np.array(intervals, np.int64).reshape(-1, 2)
+    """As far as there can be such numbers: an operator may have written "to the end"."""
+    within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
+    columns = np.array([each for each in within if each[0] < each[1]], np.int64).reshape(-1, 2)
     found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
     return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))

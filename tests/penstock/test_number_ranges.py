@@ -26,16 +26,16 @@ def test_a_single_one() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "-", "5-4", "-5", "1-2-3", "a-b", "1e3", "0x10", "٣-٤", "9" * 5_000, f"0-{2**63}"],
+    ["", "-", "5-4", "-5", "1-2-3", "a-b", "1e3", "0x10", "٣-٤", "9" * 5_000, f"5-{2**63 - 1}"],
 )
 def test_no_range(text: str) -> None:
     with pytest.raises(click.BadParameter):
         NUMBERS.convert(text, None, None)
 
 
-@given(st.integers(0, 2**63 - 1), st.integers(0, 2**40))
+@given(st.integers(0, 2**62 - 1), st.integers(0, 2**40))
 def test_what_is_shown_can_be_typed(first: int, more: int) -> None:
-    last = min(first + more, 2**63 - 1)
+    last = min(first + more, 2**62 - 1)
     found = NUMBERS.convert(f"{first:,} to {last:,}", None, None)
     assert (found.first, found.end, found.size) == (first, last + 1, last + 1 - first)
 
@@ -47,4 +47,4 @@ def test_whatever_is_typed(text: str) -> None:
             found = kind.convert(text, None, None)
         except click.BadParameter:
             continue
-        assert 0 <= found.first < found.end <= 2**63
+        assert 0 <= found.first < found.end <= 2**62
