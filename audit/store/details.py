@@ -1,12 +1,14 @@
 """Agents' stretches: kept until all loaders have landed them, so that what is missing has a name.
 
 A stretch is open as long as a loader has not come to it; missing if one has read past it and has
-not landed it; landed if all loaders that are known have. Landed ones are kept a little longer: a
-loader may come that nobody knew of, and in which order entries came must not matter.
+not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
+loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
+knew of, and in which order entries came must not matter.
 
 Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
         added, or loaders have gone on: then they are looked at.
-Rule 2: where no loader ever was, stretches are kept for some hours.
+Rule 2: where no loader ever was, stretches are kept for some hours, and until brokers that count
+        have passed them (a day at most); uncounted ones as long as all else.
 """
 
 import sqlite3
@@ -17,17 +19,20 @@ import numpy as np
 
 from audit.folding.columns import Numbers
 from audit.folding.grouping import grouped
-from audit.folding.keyed import Keyed
+from audit.folding.keyed import Keyed, Mask
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
-from audit.store.offsets import Places
+from audit.store.offsets import Places, broker_gaps, counted_by
 
 OPEN: Final = 0
 MISSING: Final = 1
 LANDED: Final = 2
+UNCOUNTED: Final = 3
 
 KEPT_LANDED: Final = 600_000  # milliseconds
 KEPT_ALONE: Final = 3 * 3_600_000
+KEPT_WAITING: Final = 24 * 3_600_000
+_MINUTE: Final = 60_000
 
 
 def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
@@ -66,13 +71,47 @@ def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
         "  WHERE cluster = ?)",
         (LANDED, newest - KEPT_LANDED, cluster),
     )
-    connection.execute(
-        "DELETE FROM details WHERE kind = ? AND said < ? AND topic IN ("
-        " SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
+    alone = newest - KEPT_ALONE
+    alone -= alone % _MINUTE
+    topics = connection.execute(
+        "SELECT topics.id FROM topics JOIN topic_names ON topic_names.id = name WHERE cluster = ?"
         " AND NOT EXISTS (SELECT 1 FROM topic_tiers JOIN tiers ON tiers.id = tier"
-        "  WHERE topic = topics.id AND kind = 'hdfs'))",
-        (OPEN, newest - KEPT_ALONE, cluster),
+        "  WHERE topic = topics.id AND kind = 'hdfs')"
+        " AND EXISTS (SELECT 1 FROM details WHERE topic = topics.id AND kind = ? AND said < ?)",
+        (cluster, OPEN, alone),
+    ).fetchall()
+    for (topic,) in topics:
+        waited = max(counted_by(connection, topic, alone), newest - KEPT_WAITING)
+        _drop_alone(connection, topic, waited)
+
+
+def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
+    """All that brokers have spoken of as well."""
+    gaps = broker_gaps(connection, topic)
+    if len(gaps.key):
+        rows = connection.execute(
+            "SELECT said, stretches FROM details WHERE topic = ? AND kind = ? AND said < ?",
+            (topic, OPEN, before),
+        )
+        found = [(said, within(gaps, stretches_of([(packed,)]))) for said, packed in rows]
+        connection.executemany(
+            "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
+            [(topic, UNCOUNTED, said, inside.tobytes()) for said, inside in found if len(inside)],
+        )
+    connection.execute(
+        "DELETE FROM details WHERE topic = ? AND kind = ? AND said < ?", (topic, OPEN, before)
     )
+
+
+def within(offsets: Keyed, stretches: Stretches) -> Stretches:
+    """Those of which something lies at these offsets, by partition and united."""
+    return stretches[_inside(offsets, stretches)]
+
+
+def _inside(offsets: Keyed, stretches: Stretches) -> Mask:
+    first = stretches["first"]
+    partition = stretches["partition"].astype(np.int64)
+    return offsets.overlap(Keyed(partition, first, first + stretches["events"]))
 
 
 def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
@@ -136,7 +175,7 @@ def _sort(connection: sqlite3.Connection, topic: int, which: str) -> None:
     if (kind == before).all():
         return
     connection.executemany("DELETE FROM details WHERE id = ?", [(row[0],) for row in rows])
-    minute = said - said % 60_000
+    minute = said - said % _MINUTE
     together = grouped(kind, minute)
     data = stretches[together.order].tobytes()
     size = STRETCH.itemsize
@@ -177,7 +216,9 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
         open_ |= ~landed.cover(wanted)
     if not tiers:
         open_[:] = True
-    return np.where(missing, MISSING, np.where(open_, OPEN, LANDED)).astype(np.int64)
+    uncounted = _inside(broker_gaps(connection, topic), stretches)
+    kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, LANDED))
+    return np.where(missing, MISSING, kinds).astype(np.int64)
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:

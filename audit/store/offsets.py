@@ -155,6 +155,31 @@ def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
     return {tier: TierKind(kind) for tier, kind in rows}
 
 
+def broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed:
+    """By partition, united: offsets between those that brokers have spoken of: none, as usual."""
+    rows = connection.execute(
+        "SELECT partition, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? AND kind = ? AND length(intervals) > 16 ORDER BY partition",
+        (topic, TierKind.BROKER),
+    ).fetchall()
+    there = Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+    same = there.key[1:] == there.key[:-1]
+    return Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+
+
+def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
+    """Before which time (`most` at the latest) brokers that count this topic have spoken of all
+    that agents have."""
+    ((first,),) = connection.execute(
+        "SELECT min(from_time) FROM spans JOIN tiers ON tiers.id = spans.tier"
+        " JOIN claimed ON claimed.topic = spans.topic AND claimed.partition = spans.partition"
+        " JOIN tiers AS counting ON counting.id = claimed.tier WHERE spans.topic = ?"
+        " AND tiers.kind = ? AND counting.kind = ? AND next_offset > upto",
+        (topic, TierKind.AGENT, TierKind.BROKER),
+    ).fetchall()
+    return most if first is None else min(most, int(first))
+
+
 def _before(chunk: Chunk, names: list[tuple[int, int, int]]) -> Keyed:
     place = {name: at for at, name in enumerate(names)}
     topics = sorted({topic for topic, _, _ in names})

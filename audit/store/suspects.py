@@ -10,8 +10,9 @@ import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
-from audit.picture import Intervals, Lost, Source, Stretch, Tier, TierKind
-from audit.store.details import MISSING, stretches_of
+from audit.picture import Intervals, Lost, Source, Stretch, Tier
+from audit.store.details import MISSING, stretches_of, within
+from audit.store.offsets import broker_gaps
 
 MOST_SOURCES: Final = 2_000  # of one picture
 MOST_STRETCHES: Final = 20_000
@@ -113,30 +114,15 @@ def _missing(connection: sqlite3.Connection, topic: int) -> Stretches:
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     ).fetchall()
     found = stretches_of(rows)
-    odd = _broker_gaps(connection, topic).and_(_damaged(connection, topic)).united()
+    odd = broker_gaps(connection, topic).and_(_damaged(connection, topic)).united()
     if len(odd.key):
         others = stretches_of(
             connection.execute(
                 "SELECT stretches FROM details WHERE topic = ? AND kind <> ?", (topic, MISSING)
             )
         )
-        first = others["first"]
-        partition = others["partition"].astype(np.int64)
-        inside = odd.overlap(Keyed(partition, first, first + others["events"]))
-        found = np.concatenate((found, others[inside]))
+        found = np.concatenate((found, within(odd, others)))
     return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
-
-
-def _broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed:
-    """Offsets between those that brokers have spoken of: none, as usual."""
-    rows = connection.execute(
-        "SELECT partition, intervals FROM claimed JOIN tiers ON tiers.id = tier"
-        " WHERE topic = ? AND kind = ? AND length(intervals) > 16 ORDER BY partition",
-        (topic, TierKind.BROKER),
-    ).fetchall()
-    there = Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
-    same = there.key[1:] == there.key[:-1]
-    return Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
 
 
 def _damaged(connection: sqlite3.Connection, topic: int) -> Keyed:

@@ -70,7 +70,8 @@ CREATE TABLE claimed (topic INT, partition INT, tier INT, upto INT, intervals BL
 CREATE TABLE spans (topic INT, tier INT, partition INT, from_time INT, to_time INT, first INT,
     next_offset INT, events INT, said INT,
     PRIMARY KEY (topic, tier, partition, from_time)) WITHOUT ROWID;
--- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed.
+-- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
+-- offsets that brokers have spoken of.
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
 CREATE INDEX details_by_topic ON details (topic, kind, said);
 
