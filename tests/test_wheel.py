@@ -48,6 +48,9 @@ def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     assert metadata
     built_in = ("EventHeader", "LogLine", "DeadLetter", "Ledger")
     assert {f"penstock/programs/schemas/avro/{name}.avsc" for name in built_in} <= set(files)
+    page = {path.relative_to(ROOT) for path in (ROOT / "audit/page").rglob("*") if path.is_file()}
+    assert {f"penstock/programs/{path}" for path in page} <= set(files)
+    assert "penstock/programs/audit/page/vendor/uplot/LICENSE" in files
 
 
 @pytest.mark.slow
