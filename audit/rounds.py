@@ -20,6 +20,7 @@ from audit.following import Handed, ReadTo, Stopped
 from audit.inventory import InventoryFile
 from audit.judged_hours import DAY, HourVerdict
 from audit.judging import Judging
+from audit.leaving_out import folded
 from audit.service import Posts, Service, now_millis
 from audit.store.store import Store
 from ledger.reading import Chunk
@@ -123,7 +124,7 @@ class Rounds:
     def _fold(self, cluster: str, chunk: Chunk) -> None:
         self._amid.add(cluster)
         began = time.monotonic()
-        touched = self._store.fold(cluster, chunk.body, chunk.positions)
+        touched = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - began)
         self._judging.touch(touched.hours)
         if len(chunk.body.field("retired").flatten()):

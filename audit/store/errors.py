@@ -1,7 +1,8 @@
 """What can go wrong with the database.
 
 StoreError
-└── StoreDamaged      it is not as it was written: discard it, and build it anew from `_audit`
+├── StoreDamaged      it is not as it was written: discard it, and build it anew from `_audit`
+└── TooMuch           what it was given cannot be kept, whatever the state of the database
 """
 
 
@@ -11,3 +12,7 @@ class StoreError(Exception):
 
 class StoreDamaged(StoreError):
     """It can be thrown away, as all that is in it can be read from `_audit` again."""
+
+
+class TooMuch(StoreError):
+    """It was given something that is larger than any row can be, or of another kind."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from audit.store.errors import StoreDamaged, StoreError
+from audit.store.errors import StoreDamaged, StoreError, TooMuch
 from audit.store.tables import TABLES, VERSION
 
 FILE: Final = "audit.db"
@@ -22,6 +22,12 @@ _READER_CACHE_KB: Final = 8_192
 _WAL_PAGES: Final = 12_000  # pages that change with every chunk are written back seldom
 _MOST_WAL_BYTES: Final = 128 * 1024 * 1024
 _DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_TOO_MUCH: Final = {
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+}
 
 
 def open_for_writing(directory: Path) -> sqlite3.Connection:
@@ -80,6 +86,8 @@ def damage_said(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _DAMAGE:
             raise StoreDamaged(f"{path} is damaged ({error}): it must be built anew") from None
+        if code in _TOO_MUCH:
+            raise TooMuch(f"{path}: {error}") from error
         raise StoreError(f"{path}: {error}") from error
 
 
