@@ -103,6 +103,10 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("`window` must divide an hour, in whole seconds")
         check_positive(self, "retention", "expected", "poll")
         check_not_negative(self, "grace")
+        if self.alerts.silent < 2 * self.window:
+            raise ValueError(
+                "`alerts.silent` must be two windows at least: an idle agent is heard once a window"
+            )
 
     @property
     def all_clusters(self) -> dict[str, Cluster]:

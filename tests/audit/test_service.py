@@ -178,6 +178,23 @@ def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProc
     assert "nothing" in unknown.missing
 
 
+def test_a_topic_that_was_deleted_waits_for_nobody(ledger: Ledger, audit: AuditProcess) -> None:
+    ledger.write(said("former")._replace(topic_id="b" * 22, until=0).entries())
+
+    def row() -> answers.TopicRow:
+        return audit.get("topics", answers.Topics, search="former").items[0]
+
+    wait_until(lambda: state_of(audit, "former") == "complete", within=20, what="settled")
+    wait_until(lambda: row().deleted and not row().waits, within=20, what="deleted")
+    assert audit.get("topics", answers.Topics, search="former", state="pending").items == []
+    found = audit.get("topic", answers.TopicAnswer, topic="former", from_=BEGAN, step=WINDOW)
+    assert (found.deleted, found.state, found.waits) == (True, "complete", [])
+    assert {each.state for each in found.cells} == {"complete"}
+    report = audit.get("report", answers.Report, topic="former", from_=BEGAN, to=BEGAN + HOUR)
+    assert (report.state, report.topics[0].deleted) == ("complete", True)
+    assert "former" not in alerts(audit)  # it is late by now
+
+
 def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Path) -> None:
     whole = [said(f"killed-{number}", missing=(number, number * 2)) for number in range(1, 4)]
     entries = [entry for each in whole for entry in each.entries()]
@@ -273,7 +290,7 @@ def _posts(audit: AuditProcess) -> int:
 def test_a_host_that_never_reported(ledger: Ledger, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("- ghost\n")
-    with ledger.audit(tmp_path, inventory=str(hosts), alerts={"silent": 0.5}) as audit:
+    with ledger.audit(tmp_path, inventory=str(hosts), window=1, alerts={"silent": 2}) as audit:
         (agent,) = audit.get("agents", answers.Agents, search="ghost").items
         assert agent.state == "never"
 
