@@ -21,8 +21,8 @@ from agent.ledger.passages import (
 )
 from agent.parcels import Eventless
 from agent.runs import Run
+from ledger.names import VERSION
 
-VERSION: Final = 1
 MOST_RUNS: Final = 2_000  # in an entry
 _STATEMENT, _RUN, _WINDOW = 60, 120, 24  # bytes that they take, about
 

@@ -13,8 +13,7 @@ from agent.accounts import is_loss, joined
 from agent.journal.state import Finished, Shipped
 from agent.parcels import Eventless
 from agent.runs import Run
-
-NOWHERE = -1  # the partition of runs without offsets
+from ledger.names import NOWHERE
 
 Json = dict[str, Any]
 PathOf = Callable[[str], str]

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from agent.shipping.evidence import Evidence, says_absent
-from agent.shipping.placements import printed
 from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition
 from client.errors import ErrorCode, Refused, Unsupported
 from client.log_search import Searched, search
 from client.lookup import producer_states
+from ledger.names import topic_id_text
 from wire.messages.describe_producers import ProducerState
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def evidence_of(
     Raises a ClientError if nothing can be found out now.
     """
     topic = brokers.topic(target.topic)
-    topic_id, partitions = printed(topic.id), len(topic.partitions)
+    topic_id, partitions = topic_id_text(topic.id), len(topic.partitions)
     if target.partition >= partitions:
         return Evidence(topic_id, partitions, {}, {}, 0, 0)
     states = _states(brokers, target, batches)

@@ -4,10 +4,8 @@ A topic that gets more partitions later changes nothing for those who wrote to i
 new is for new agents. Only a topic that was deleted and made anew is chosen for again.
 """
 
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import sha256
-from uuid import UUID
 
 from client.delivery import TopicPartition
 
@@ -25,13 +23,6 @@ class Placement:
     def target(self) -> TopicPartition:
         """For whoever does not spread."""
         return TopicPartition(self.topic, self.partition)
-
-
-def printed(topic_id: UUID | None) -> str:
-    """As Kafka's tools print it; empty if there is none."""
-    if topic_id is None or not topic_id.int:
-        return ""
-    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:

@@ -16,7 +16,7 @@ from typing import Final
 
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
-from agent.shipping.placements import Placement, chosen, is_recreated, printed
+from agent.shipping.placements import Placement, chosen, is_recreated
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.rebuilding import TimeBounds
 from client.admin import Config, topic_configs
@@ -24,6 +24,7 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import ClientError
 from client.offsets import offsets_at
+from ledger.names import topic_id_text
 from wire.messages.list_offsets import LATEST
 
 REFRESH_SECONDS: Final = 60.0
@@ -217,7 +218,7 @@ def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
             "nothing can be sent there"
         )
     return Facts(
-        topic_id=printed(topic.id),
+        topic_id=topic_id_text(topic.id),
         partitions=len(topic.partitions),
         batch_bytes=batch_bytes,
         bounds=_bounds(configs),

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
+from ledger.names import VERSION
 from loader.config import LoaderConfig
 from loader.ledger.passages import Json, Statement, rebuilt, statements
 from loader.manifests import LedgerJournal, Manifest
 
 APP: Final = "penstock-loader"
-VERSION: Final = 1
 MOST_BYTES: Final = 256 * 1024  # of an entry, about
 _SECOND: Final = 1000
 

@@ -4,17 +4,16 @@ What one passage says of windows cannot be spread over entries. Where rows lie i
 an entry can hold, it speaks of longer ones.
 """
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from ledger.names import NOWHERE, topic_id_text
 from loader.manifests import Manifest, Passage
 from loader.reports import WindowCount
 from loader.tables import HOUR_MILLIS, Hour
 
-NOWHERE: Final = -1  # the partition of runs without offsets
 # An entry that was counted for a manifest is divided like that ever after.
 MOST_RUNS: Final = 2_000
 MOST_WINDOWS: Final = 8_000
@@ -149,5 +148,4 @@ def _weight(windows: Sequence[Json], runs: Sequence[Json]) -> int:
 
 def _topic_id(text: str) -> str:
     """As Kafka's tools print it."""
-    topic_id = UUID(text) if text else UUID(int=0)
-    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode() if topic_id.int else ""
+    return topic_id_text(UUID(text) if text else None)

@@ -9,8 +9,7 @@ import pytest
 from agent.config import Batches, Compression
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
-from agent.shipping.placements import printed
-from ledger.names import LEDGER_TOPIC
+from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.shipping.agent_side import (
     WINDOW_MILLIS,
     AgentSide,
@@ -203,7 +202,7 @@ def test_runs_wait_until_it_is_known_which_topic_they_are_about(tmp_path: Path) 
             for each in entry["passages"]
             if each["partition"] < 0
         )
-        assert passage["topic_id"] == printed(broker.topic_id)
+        assert passage["topic_id"] == topic_id_text(broker.topic_id)
 
 
 def ship_other(side: AgentSide) -> None:

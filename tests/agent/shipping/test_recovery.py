@@ -11,10 +11,10 @@ from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.parcels import Outgoing, Parcel
 from agent.runs import Progress, SourceId
-from agent.shipping.placements import printed
 from client.delivery import Batch, Stamped, TopicPartition
 from client.identity import Identity
 from client.stamping import stamped
+from ledger.names import topic_id_text
 from tests.agent.shipping.agent_side import (
     Source,
     agent_side,
@@ -47,7 +47,7 @@ class Before:
 
     @property
     def topic_id(self) -> str:
-        return printed(self.broker.topic_id)
+        return topic_id_text(self.broker.topic_id)
 
     def journalled(self, count: int = 1) -> list[Outgoing]:
         """Batches of two lines each."""
