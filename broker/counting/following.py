@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from broker.counting.reading import Unreadable, batches
+from broker.counting.reading import Unreadable, runs
 from broker.counting.reports import Led, Looked, Report, Task
 from broker.storage import layout
 from client.errors import ClientError
@@ -73,13 +73,13 @@ class Following:
         directory = Path(led.directory)
         self._counter.partition(key, place.next_offset, leader_epoch=led.leader_epoch, seen=seen)
         has_holes = led.compacts or (directory / layout.COMPACTED).exists()
-        for found in batches(directory, place, led.exposed):
-            self._counter.batch(
-                found.header,
-                found.read,
+        for run in runs(directory, place, led.exposed):
+            self._counter.run(
+                run.headers,
+                run.read,
                 gaps_are_empty=has_holes,
-                segment=found.segment,
-                byte=found.end,
+                segment=run.segment,
+                byte=run.byte,
             )
 
     def _gone(self, report: Report) -> list[PartitionKey]:

@@ -1,5 +1,8 @@
 """The batches of a log, read from its files behind the broker's back. Nothing is ever written.
 
+Batches are handed out by their headers, many at once: what is done for each is most of what the
+ledger costs. While the segment that was read last goes on, the directory is not even listed.
+
 The files may be replaced by compaction, and removed by retention, at any time. What is open stays
 readable as it was; a file that is not there any more ends the reading, which goes on after the
 broker's next report. Batches keep their offsets whatever happens, so the next offset is always
@@ -9,60 +12,131 @@ beginning, and is believed only if that very batch begins there.
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from broker.storage import layout
-from broker.storage.batches import header_at, read_bytes, walk
+from broker.storage.batches import header_at, read_bytes
 from broker.storage.files import OpenFile
+from ledger.counting.batches import RawHeader
 from ledger.counting.journal import Place
-from wire.batch import BatchHeader
+from wire.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
 _DIGITS: Final = 20
+_MOST: Final = 256  # headers in a run
+_AHEAD: Final = 1 << 16  # bytes read at once where batches are small
+_SMALL: Final = 6_000  # where it costs more to ask for the next header than to read a whole batch
 
 
 class Unreadable(Exception):
     """Where a batch should be there is none."""
 
 
-class Found(NamedTuple):
-    """A batch, how to read all of it, and where the next one begins."""
+class Run(NamedTuple):
+    """Batches that lie behind each other from this byte of the segment on."""
 
-    header: BatchHeader
-    read: Callable[[], bytes]
+    headers: list[RawHeader]
+    file: OpenFile
     segment: int
-    end: int
+    byte: int
+
+    def read(self, position: int, length: int) -> bytes:
+        return read_bytes(self.file, position, length)
 
 
-def batches(directory: Path, place: Place, exposed: int) -> Iterator[Found]:
+def runs(directory: Path, place: Place, exposed: int) -> Iterator[Run]:
     """From the batch that holds `place.next_offset`, or the next behind it, up to what is exposed.
 
     Raises OSError, and Unreadable if a segment ends in the middle.
     """
+    going_on = _going_on(directory, place)
+    if going_on is not None:
+        behind = yield from _segment(going_on, place, place.byte, exposed)
+        if behind is None:
+            return
+        place = behind
     bases = _bases(directory)
-    offset = place.next_offset
-    at = max(bisect_right(bases, offset) - 1, 0)
+    at = max(bisect_right(bases, place.next_offset) - 1, 0)
     for number, base in enumerate(bases[at:], at):
         file = OpenFile(layout.numbered(directory, base, layout.LOG))
-        size = os.fstat(file.fd).st_size
         following = bases[number + 1] if number + 1 < len(bases) else None
-        position = _begin(file, place, base, size, following)
-        for located in walk(file, position, size):
-            header = located.header
-            if header.base_offset >= exposed:
-                return
-            position = located.end
-            if header.next_offset <= offset:
-                continue
-            offset = header.next_offset
-            yield Found(header, _reads(file, located.position, header), base, located.end)
-        if offset >= exposed:
+        position = _begin(file, place, base, following)
+        behind = yield from _segment(file, place._replace(segment=base), position, exposed)
+        if behind is None:
             return
-        if position < size:
+        place = behind
+
+
+def _segment(
+    file: OpenFile, place: Place, position: int, exposed: int
+) -> Generator[Run, None, Place | None]:
+    """What is left of the segment from this byte on; where that leads, or None at the end."""
+    offset, segment = place.next_offset, place.segment
+    size = os.fstat(file.fd).st_size
+    while offset < exposed:
+        headers, behind, is_end = _headers(file.fd, position, size, exposed)
+        is_broken = not (headers or is_end)
+        while headers and _next_offset(headers[0]) <= offset:
+            position += headers.pop(0)[1] + LENGTH_PREFIX
+        if headers:
+            offset = _next_offset(headers[-1])
+            yield Run(headers, file, segment, position)
+        position = behind
+        if is_end:
+            return None
+        if position >= size:
+            return Place(offset, segment, position)
+        if is_broken:
             raise Unreadable(
                 f"{file.path}: no batch at byte {position}, where offset {offset} should be"
             )
+    return None
+
+
+def _next_offset(header: RawHeader) -> int:
+    return header[0] + header[6] + 1
+
+
+def _headers(
+    fd: int, position: int, size: int, exposed: int
+) -> tuple[list[RawHeader], int, bool]:
+    """Of batches from there on, as long as they are such; where the next one begins, and whether
+    it is not exposed."""
+    headers: list[RawHeader] = []
+    unpack, pread, found = HEADER.unpack_from, os.pread, headers.append
+    last = position - 1  # where a header may begin that lies in what was read
+    chunk, chunk_at, ahead = b"", position, HEADER_SIZE
+    for _ in range(_MOST):
+        if position > last:
+            chunk, chunk_at = pread(fd, ahead, position), position
+            last = position + len(chunk) - HEADER_SIZE
+            if position > last:
+                break
+        header: RawHeader = unpack(chunk, position - chunk_at)
+        base, length, _, magic, _, _, delta, _, _, _, _, _, _ = header
+        behind = position + length + LENGTH_PREFIX
+        if magic != MAGIC or behind > size or behind < position + HEADER_SIZE:
+            break
+        if base < 0 or delta < 0:
+            break
+        if base >= exposed:
+            return headers, position, True
+        found(header)
+        position = behind
+        ahead = _AHEAD if length < _SMALL else HEADER_SIZE
+    return headers, position, False
+
+
+def _going_on(directory: Path, place: Place) -> OpenFile | None:
+    """The segment in which the next batch lies, if the hint is right."""
+    if place.segment < 0 or place.byte < 0:
+        return None
+    try:
+        file = OpenFile(layout.numbered(directory, place.segment, layout.LOG))
+    except FileNotFoundError:
+        return None
+    return file if _is_there(file, place, os.fstat(file.fd).st_size) else None
 
 
 def _bases(directory: Path) -> list[int]:
@@ -73,15 +147,16 @@ def _bases(directory: Path) -> list[int]:
     )
 
 
-def _begin(file: OpenFile, place: Place, base: int, size: int, following: int | None) -> int:
+def _begin(file: OpenFile, place: Place, base: int, following: int | None) -> int:
     """Where in this segment to begin."""
+    size = os.fstat(file.fd).st_size
     if place.segment != base or not 0 <= place.byte <= size:
         return 0
     if place.byte == size:
         return size if following in (None, place.next_offset) else 0
+    return place.byte if _is_there(file, place, size) else 0
+
+
+def _is_there(file: OpenFile, place: Place, size: int) -> bool:
     header = header_at(file, place.byte, size)
-    return place.byte if header is not None and header.base_offset == place.next_offset else 0
-
-
-def _reads(file: OpenFile, position: int, header: BatchHeader) -> Callable[[], bytes]:
-    return lambda: read_bytes(file, position, header.size)
+    return header is not None and header.base_offset == place.next_offset

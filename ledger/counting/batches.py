@@ -4,7 +4,7 @@ Rule 1: every batch is counted whole, once, in ascending order. Offsets are clai
         beginning of a batch to its end.
 Rule 2: events count in the window of their own time. A header is enough for that if all of the
         batch lies in one window, and its maker is known to put the smallest time first
-        (ledger/counting_owners.py); other batches are opened.
+        (ledger/counting/owners.py); other batches are opened.
 Rule 3: bytes and CRC of a batch count in the window of its base timestamp.
 Rule 4: control batches, and what compaction has taken out of a batch or from before it, are
         offsets without event. Where the topic is not compacted, offsets that are not there are not
@@ -13,11 +13,16 @@ Rule 5: a batch that is not what was written (its CRC is wrong) is not claimed, 
         records cannot be read, although its bytes are right, came like that: its events count in
         the window of its base timestamp, by its header.
 
+Most batches are agents', follow on each other and lie in one window: such are counted many at a
+time, column by column of their headers, which costs a fifth of counting each for itself.
+
 So over a passage: the events of all windows and `no_events` are as many as the offsets.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, repeat
+from operator import add, ne
 from typing import Any, Final
 
 from crc32c import crc32c
@@ -28,6 +33,7 @@ from wire.errors import BatchError
 from wire.records import records
 
 Json = dict[str, Any]
+RawHeader = tuple[int, ...]  # the fields of a BatchHeader
 
 _PASSAGE, _STRETCH, _WINDOW, _DELAYS = 80, 16, 32, 200  # bytes that they take in an entry, about
 _LONGEST_DELAY: Final = 48  # doublings of a millisecond: 8,900 years
@@ -97,16 +103,23 @@ class PartitionCount:
         self.spoilt.append(Spoilt(first, count, reason))
         self.next_offset = max(self.next_offset, first + count)
 
-    def late(self, times: Iterable[int], events: int = 1) -> None:
+    def late(self, times: Sequence[int], events: Sequence[int]) -> None:
         """Events of these times, so many of each, were seen now."""
         if self.seen is None:
             return
+        least, most = self._delay(max(times)), self._delay(min(times))
         delays = self.delays
-        for time in times:
-            at = min(max(self.seen - time, 0).bit_length(), _LONGEST_DELAY)
-            if at >= len(delays):
-                delays.extend([0] * (at + 1 - len(delays)))
-            delays[at] += events
+        if most >= len(delays):
+            delays.extend([0] * (most + 1 - len(delays)))
+        if least == most:
+            delays[least] += sum(events)
+        else:
+            for time, count in zip(times, events, strict=True):
+                delays[self._delay(time)] += count
+
+    def _delay(self, time: int) -> int:
+        assert self.seen is not None
+        return min(max(self.seen - time, 0).bit_length(), _LONGEST_DELAY)
 
 
 class Counting:
@@ -154,7 +167,45 @@ class Counting:
             sums = self._sums(into, max_time)
         sums.events += events
         # Nobody has looked at each of them: they are about as old as the middle one.
-        into.late([(base_time + max_time) // 2], events)
+        into.late([(base_time + max_time) // 2], [events])
+
+    def count_by_headers(
+        self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
+    ) -> bool:
+        """All of these batches, in ascending order, if their headers are enough; or none of them."""
+        bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
+            *batches, strict=True
+        )
+        if not self._owners.are_agents(zip(ids, epochs, strict=True)) or min(counts) <= 0:
+            return False
+        if any(each & (CONTROL | LOG_APPEND_TIME) for each in set(attributes)):
+            return False
+        ends = list(map(add, bases, deltas))
+        if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
+            return False
+        length = self.window_millis
+        early, late = min(firsts), max(lasts)
+        is_one_window = early // length == late // length == min(lasts) // length
+        if not (is_one_window and max(firsts) // length == early // length):
+            windows = [time // length for time in firsts]
+            if windows != [time // length for time in lasts]:
+                return False
+            for at, each in enumerate(windows):
+                self._add(into, each * length, 1, counts[at], lengths[at], crcs[at])
+        else:
+            self._add(into, early, len(batches), sum(counts), sum(lengths), sum(crcs))
+        first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
+        into.claim(first, ends[-1] + 1, sum(counts))
+        into.late([(a + b) // 2 for a, b in zip(firsts, lasts, strict=True)], counts)
+        return True
+
+    def _add(
+        self, into: PartitionCount, time: int, batches: int, events: int, length: int, crc_sum: int
+    ) -> None:
+        sums = self._sums(into, time)
+        sums.events += events
+        sums.bytes += length + batches * LENGTH_PREFIX
+        sums.crc_sum += crc_sum
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:
         length = self.window_millis
@@ -164,7 +215,7 @@ class Counting:
         else:
             for time in times:
                 self._sums(into, time).events += 1
-        into.late(times)
+        into.late(times, [1] * len(times))
 
     def _sums(self, into: PartitionCount, time: int) -> Sums:
         time = max(time, _EARLIEST)

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
-from ledger.counting.batches import Counting, Json, PartitionCount
+from ledger.counting.batches import Counting, Json, PartitionCount, RawHeader
 from ledger.counting.entries import MOST_PASSAGES, Speaker, entries_of, is_full
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from wire.batch import BatchHeader, Buffer
+from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
 _NOWHERE: Final = (-1, -1)
 _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
@@ -87,11 +87,45 @@ class Counter:
         self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
         self.batches += 1
         self._at = segment, byte
+        self._has_grown(key, count)
+
+    def _has_grown(self, key: PartitionKey, count: PartitionCount) -> None:
         # Only more windows or stretches make an entry larger.
         size = len(count.windows) + len(count.stretches) + len(count.spoilt)
         if size != self._size or time.monotonic() > self._due:
             self._size = size
             self._commit_if_full(key, count)
+
+    def run(
+        self,
+        headers: Sequence[RawHeader],
+        read: Callable[[int, int], Buffer],
+        *,
+        gaps_are_empty: bool,
+        segment: int,
+        byte: int,
+    ) -> None:
+        """Batches that lie behind each other from this byte of that segment on; `read` is told a
+        byte and a length. Those that need more than their headers are found by halving."""
+        key, count = self._now()
+        sizes = [each[1] + LENGTH_PREFIX for each in headers]
+        behind = byte + sum(sizes)
+        if self.counting.count_by_headers(count, headers, gaps_are_empty=gaps_are_empty):
+            self.batches += len(headers)
+            self._at = segment, behind
+            self._has_grown(key, count)
+        elif len(headers) == 1:
+            self.batch(
+                BatchHeader._make(headers[0]),
+                lambda: read(byte, sizes[0]),
+                gaps_are_empty=gaps_are_empty,
+                segment=segment,
+                byte=behind,
+            )
+        else:
+            half = len(headers) // 2
+            for part, begin in ((headers[:half], byte), (headers[half:], byte + sum(sizes[:half]))):
+                self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
         """It is known that there is no event from where the partition stands up to `end`."""

@@ -11,6 +11,7 @@ remembered is bounded, and made anew after a start.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from wire.batch import LOG_APPEND_TIME, NO_PRODUCER, BatchHeader
@@ -38,6 +39,11 @@ class Owners:
             while len(self._are_agents) >= _MOST_PRODUCERS:
                 del self._are_agents[next(iter(self._are_agents))]
             self._are_agents[key] = is_agents_event(value, timestamp)
+
+    def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
+        """Whether all of these, by id and epoch, are known to be agents."""
+        known = self._are_agents
+        return all(known.get(each, False) for each in set(producers))
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header alone does not say in which windows the events lie."""
