@@ -5,6 +5,9 @@ complete is judged again now and then, as agents' promises move without touching
 young every few seconds, the rest less often. Judging takes half of the time at most, so that with a
 large fleet verdicts come later, and not at the cost of reading. One thread.
 
+A topic that cannot be judged, whatever the reason, keeps no other one waiting: it is said, and is
+tried again with the next sweep.
+
 Nothing of this is on disk but the last verdict of each hour. After a start all hours of a day, and
 those that were not complete, are judged first; until that is done, nothing is raised or resolved.
 """
@@ -12,13 +15,14 @@ those that were not complete, are judged first; until that is done, nothing is r
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from audit.config import AuditConfig
 from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
+from audit.store.errors import StoreError
 from audit.store.reading import Reading
 
 _AGAIN_S: Final = 3.0  # the hours that events come into
@@ -46,6 +50,7 @@ class Judging:
         self._due: dict[TopicKey, set[int]] = defaultdict(set)
         self._open: dict[tuple[TopicKey, int], HourVerdict] = {}
         self._said: dict[tuple[TopicKey, int], HourVerdict] = {}
+        self._failing: dict[TopicKey, set[int]] = {}  # hours that could not be judged
         self._at = 0.0  # monotonic: not before
         self._again_at = 0.0
         self._sweep_at = 0.0
@@ -65,6 +70,11 @@ class Judging:
         """The last verdicts, of the last day and of all that was judged since the start."""
         return self._said.values()
 
+    @property
+    def failing(self) -> Sequence[TopicKey]:
+        """Topics of which some hours could not be judged."""
+        return tuple(sorted(self._failing))
+
     def touch(self, hours: Iterable[tuple[TopicKey, int]]) -> None:
         for key, hour in hours:
             if not key.topic.startswith("_"):
@@ -74,6 +84,10 @@ class Judging:
         """What happened before is not kept any more."""
         self._open = {at: each for at, each in self._open.items() if at[1] + HOUR > time}
         self._said = {at: each for at, each in self._said.items() if at[1] + HOUR > time}
+        kept = {
+            key: {at for at in hours if at + HOUR > time} for key, hours in self._failing.items()
+        }
+        self._failing = {key: hours for key, hours in kept.items() if hours}
 
     def sweep(self) -> None:
         """All that is open is due."""
@@ -88,7 +102,7 @@ class Judging:
         self._note_due(started, max(as_of.values(), default=0))
         changed = False
         for key, hours in self._next(as_of):
-            if said := self._judged(key, hours, as_of[key.cluster]):
+            if said := self._tried(key, hours, as_of[key.cluster]):
                 keep(said)
                 changed = True
             if time.monotonic() - started > _MOST_SECONDS:
@@ -98,6 +112,8 @@ class Judging:
 
     def _note_due(self, at: float, now: int) -> None:
         if at >= self._sweep_at:
+            for key, hours in self._failing.items():
+                self._due[key] |= hours
             for key in self._reading.topics():
                 self.touch((key, hour) for hour in self._reading.open_hours(key))
             if not self._begun:
@@ -121,6 +137,24 @@ class Judging:
             if rest := waiting[len(hours) :]:
                 self._due[key] = set(rest)
             yield key, hours
+
+    def _tried(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
+        """Nothing where that fails, unless it is the database that fails."""
+        failing = self._failing.get(key, set())
+        try:
+            found = self._judged(key, hours, now)
+        except StoreError:
+            raise
+        except Exception:
+            if not failing:
+                log.exception("topic cannot be judged cluster=%s topic=%.200r", *key[:2])
+            self._failing[key] = failing.union(hours)
+            return []
+        if failing and not failing.difference(hours):
+            del self._failing[key]
+        elif failing:
+            failing.difference_update(hours)
+        return found
 
     def _judged(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
         between = (hours[0], hours[-1] + HOUR)

@@ -164,6 +164,9 @@ class Rounds:
         }
         changed = self._judging.judge(as_of, self._keep)
         if self._judging.is_behind(as_of):
+        if self._standing.unjudged != self._judging.failing:
+            self._standing.unjudged = self._judging.failing
+            changed = True
             return changed
         if not self._standing.read_since:
             self._standing.read_since = now

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from audit.cluster_state import BrokerFacts
+from audit.picture import TopicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Standing:
     rebuilt: str = ""  # what became of a database that was damaged
     inventory: str = ""  # what is wrong with the file
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
+    _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
     _listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def note(self, cluster: str, **changes: Any) -> None:
@@ -97,3 +100,7 @@ class Standing:
 
 def _left(behind: int) -> str:
     return f": {behind:,} entries are left" if behind > 0 else ""
+        if self.unjudged:
+            first, *rest = (f"{each.topic} of {each.cluster}" for each in self.unjudged)
+            more = f" and {len(rest):,} more" if rest else ""
+            said.append(f"{first}{more} cannot be judged: the audit's log says why")

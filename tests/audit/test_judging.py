@@ -1,0 +1,90 @@
+"""What is judged, and what cannot be."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from audit.config import AuditConfig
+from audit.judged_hours import HourVerdict
+from audit.judging import Judging
+from audit.picture import TopicKey
+from audit.standing import ClusterStanding, Standing
+from audit.store.opening import FILE
+from audit.store.store import Store
+from ledger.reading import LedgerPositions
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    TOPIC,
+    TOPIC_ID,
+    body,
+    entry,
+    passage,
+    window,
+)
+from tests.server_process import wait_until
+
+SPOILT, OTHER = TopicKey(CLUSTER, TOPIC, TOPIC_ID), TopicKey(CLUSTER, "views", TOPIC_ID)
+AS_OF = {CLUSTER: BEGIN + HOUR}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store.open(tmp_path)
+    shipped = passage(0, 0, 10, [window(BEGIN, 10)])
+    said = [
+        entry(
+            "agent", "a", 0, BEGIN + MINUTE, passages=[shipped, shipped | {"topic": OTHER.topic}]
+        ),
+        entry("operator", "o", 0, BEGIN, accepted=[{"topic": TOPIC, "partition": 0}]),
+    ]
+    opened.fold(CLUSTER, body(said), LedgerPositions())
+    yield opened
+    opened.close()
+
+
+def accept(store: Store, statement: bytes) -> None:
+    """Something that nobody foresaw stands in the table, or no more."""
+    with closing(sqlite3.connect(store.directory / FILE)) as connection:
+        connection.execute("UPDATE accepted SET statement = ?", (statement,))
+        connection.commit()
+
+
+def statement(store: Store) -> bytes:
+    with closing(sqlite3.connect(store.directory / FILE)) as connection:
+        ((found,),) = connection.execute("SELECT statement FROM accepted").fetchall()
+    return bytes(found)
+
+
+def test_a_topic_that_cannot_be_judged_keeps_no_other_waiting(store: Store) -> None:
+    good = statement(store)
+    accept(store, b"{")
+    said: list[HourVerdict] = []
+    with closing(store.reading()) as reading:
+        judging = Judging(reading, AuditConfig(data_dir=str(store.directory)))
+        until(lambda: _judged(judging, said) == {OTHER} and judging.failing == (SPOILT,))
+        accept(store, good)
+        judging.sweep()
+        until(lambda: _judged(judging, said) == {OTHER, SPOILT})
+        assert not judging.failing
+
+
+def until(condition: Callable[[], bool]) -> None:
+    wait_until(condition, within=20, what="it is judged")
+
+
+def _judged(judging: Judging, said: list[HourVerdict]) -> set[TopicKey]:
+    judging.judge(AS_OF, said.extend)
+    return {each.judged.key for each in said}
+
+
+def test_it_is_said() -> None:
+    standing = Standing({CLUSTER: ClusterStanding(read=True)})
+    standing.unjudged = (SPOILT, OTHER)
+    (notice,) = standing.notices()
+    assert notice == "clicks of local and 1 more cannot be judged: the audit's log says why"
