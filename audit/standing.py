@@ -38,9 +38,8 @@ class Standing:
     read_since: int = 0  # when all ledgers that can be reached had been read; 0: not yet
     rebuilt: str = ""  # what became of a database that was damaged
     inventory: str = ""  # what is wrong with the file
-    _guard: threading.Lock = field(default_factory=threading.Lock)
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
-    _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
+    _guard: threading.Lock = field(default_factory=threading.Lock)
     _listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def note(self, cluster: str, **changes: Any) -> None:
@@ -86,6 +85,10 @@ class Standing:
                 said.append(f"Entries of {name} were deleted before they were read")
             if cluster.left_out:
                 said.append(f"{cluster.left_out:,} entries of {name} could not be read")
+        if self.unjudged:
+            first, *rest = (f"{each.topic} of {each.cluster}" for each in self.unjudged)
+            more = f" and {len(rest):,} more" if rest else ""
+            said.append(f"{first}{more} cannot be judged: the audit's log says why")
         return said
 
     def why_not_ready(self) -> str:
@@ -100,7 +103,3 @@ class Standing:
 
 def _left(behind: int) -> str:
     return f": {behind:,} entries are left" if behind > 0 else ""
-        if self.unjudged:
-            first, *rest = (f"{each.topic} of {each.cluster}" for each in self.unjudged)
-            more = f" and {len(rest):,} more" if rest else ""
-            said.append(f"{first}{more} cannot be judged: the audit's log says why")
