@@ -114,9 +114,9 @@ class Follower:
                     self._take(chunk)
                     if self._stopping.is_set():
                         return
+                self._look(brokers, began)
                 self._hand_over(self._name, ReadTo(began))
                 self._note_reached()
-                self._look(brokers)
                 self._stopping.wait(self._poll)
 
     def _take(self, chunk: Chunk) -> None:
@@ -129,12 +129,17 @@ class Follower:
         self._hand_over(self._name, chunk)
         self._positions = chunk.positions
 
-    def _look(self, brokers: Brokers) -> None:
-        if time.monotonic() < self._look_at:
+    def _look(self, brokers: Brokers, began: int) -> None:
+        if time.monotonic() < self._look_at and not self._standing.has_new(self._name):
             return
         self._look_at = time.monotonic() + _LOOK_S
         state: BrokerState = brokers_of(brokers.refresh(None))
-        self._standing.note(self._name, brokers=state.brokers, topic_ids=state.topic_ids)
+        before = self._standing.clusters[self._name].topic_ids
+        self._standing.note(
+            self._name, brokers=state.brokers, topic_ids=state.topic_ids, looked=began
+        )
+        if state.topic_ids != before:
+            self._standing.changed()
 
     def _note_outage(self, why: str) -> None:
         if self._failed_since is None:

@@ -127,6 +127,7 @@ class Rounds:
         touched = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - began)
         self._judging.touch(touched.hours)
+        self._standing.speak_of({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judging.sweep()  # somebody is not waited for any more, whatever the topic
         self._folded |= touched.entries > 0
@@ -163,10 +164,10 @@ class Rounds:
             if each.read and name not in self._amid
         }
         changed = self._judging.judge(as_of, self._keep)
-        if self._judging.is_behind(as_of):
         if self._standing.unjudged != self._judging.failing:
             self._standing.unjudged = self._judging.failing
             changed = True
+        if self._judging.is_behind(as_of):
             return changed
         if not self._standing.read_since:
             self._standing.read_since = now
@@ -176,7 +177,9 @@ class Rounds:
             self._service.alerts_raised = self._alerting.raised
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
-            self._service.figures = figures_of(self._judging.said, since=since)
+            self._service.figures = figures_of(
+                self._judging.said, since=since, is_deleted=self._standing.is_deleted
+            )
         self._alerting.tell()
         self._service.posts = Posts(*self._alerting.posts)
         return changed

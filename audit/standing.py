@@ -5,7 +5,7 @@ Each change has a number, by which a page notices that there is something new.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ class ClusterStanding:
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)  # of the topics that are there
+    looked: int = 0  # everything read up to then had been read before these were asked for
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Standing:
     rebuilt: str = ""  # what became of a database that was damaged
     inventory: str = ""  # what is wrong with the file
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
+    _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _listeners: list[Callable[[], None]] = field(default_factory=list)
 
@@ -46,6 +48,34 @@ class Standing:
         """Something else holds for a cluster."""
         with self._guard:
             self.clusters[cluster] = replace(self.clusters[cluster], **changes)
+
+    def speak_of(self, topics: Iterable[TopicKey]) -> None:
+        """Entries name these: who is not known yet may be new, until it is looked again."""
+        for key in topics:
+            cluster = self.clusters[key.cluster]
+            if key.topic_id and cluster.topic_ids.get(key.topic) != key.topic_id:
+                self._spoken_of.setdefault(key, cluster.as_of if cluster.read else 0)
+
+    def has_new(self, name: str) -> bool:
+        """Whether topics were spoken of that may have come since the cluster was asked for them."""
+        return any(key.cluster == name and self._is_new(key) for key in list(self._spoken_of))
+
+    def may_be_gone(self, key: TopicKey) -> bool:
+        """Whether it was deleted, or may have been: nobody has looked yet."""
+        return self._is_new(key) or self.is_deleted(key)
+
+    def is_deleted(self, key: TopicKey) -> bool:
+        """Whether the cluster does not have that topic any more, as far as is known."""
+        cluster = self.clusters.get(key.cluster)
+        if cluster is None or not key.topic_id or not cluster.topic_ids:
+            return False
+        there = cluster.topic_ids.get(key.topic)
+        if there in {"", key.topic_id}:  # without ids nobody can tell
+            return False
+        return not self._is_new(key)
+
+    def _is_new(self, key: TopicKey) -> bool:
+        return self._spoken_of.get(key, -1) >= self.clusters[key.cluster].looked
 
     def changed(self) -> None:
         """What is answered is no more what it was."""

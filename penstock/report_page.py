@@ -26,6 +26,7 @@ from penstock.report_words import (
     size,
     span,
     tier_name,
+    topic_name,
 )
 from penstock.time_arguments import time_text
 
@@ -80,7 +81,7 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
     cluster = ("cluster",) if seen.clusters else ()
     yield _heading(("verdict", *cluster, "topic"), (*seen.places, *seen.sums))
     for number, (topic, events, sums) in enumerate(seen.lines):
-        link = f'<a href="#topic-{number}">{_text(topic.topic)}</a>'
+        link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
         yield "<tr>"
         yield f"<td>{_state(topic.state)}</td>"
         if seen.clusters:
@@ -97,7 +98,7 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
 def _topic(number: int, topic: TopicReport) -> Iterator[str]:
     yield f'<section id="topic-{number}">'
     cluster = f' <span class="soft">{_text(topic.cluster)}</span>'
-    yield f"<header><h2>{_text(topic.topic)}{cluster}</h2>{_state(topic.state)}</header>"
+    yield f"<header><h2>{_text(topic_name(topic))}{cluster}</h2>{_state(topic.state)}</header>"
     if topic.flow.read:
         yield f"<p>{_text(flow(topic))}</p>"
     if topic.tiers:

@@ -25,6 +25,7 @@ from penstock.report_words import (
     left_out,
     span,
     tier_name,
+    topic_name,
 )
 
 _COLOURS: Final = {
@@ -68,7 +69,7 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
         {
             "verdict": f"{MARKS[topic.state]} {topic.state.value}",
             "cluster": topic.cluster,
-            "topic": topic.topic,
+            "topic": topic_name(topic),
             **dict(zip(seen.places, events, strict=True)),
             **dict(zip(seen.sums, sums, strict=True)),
         }
@@ -81,7 +82,7 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
 def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
     print()
     where = f" (cluster {one_line(topic.cluster)})" if cluster else ""
-    _print(one_line(topic.topic), "", where, bold=True)
+    _print(one_line(topic_name(topic)), "", where, bold=True)
     if topic.flow.read:
         print(flow(topic))
     if topic.tiers:

@@ -64,6 +64,10 @@ def headline(report: Report) -> str:
     return f"{asked}; the ledger is read up to {time_text(report.as_of // 1000 * 1000)}"
 
 
+def topic_name(topic: TopicReport) -> str:
+    return f"{topic.topic} (deleted)" if topic.deleted else topic.topic
+
+
 def flow(topic: TopicReport) -> str:
     """The sum of what was read, which comes out even."""
     lines = topic.flow

@@ -64,7 +64,8 @@ class Alerting:
         """Whether anything was raised or resolved. `as_of` is how far the ledgers have been read;
         of a cluster that is not among them nothing is known, and what is raised stays."""
         late = int(self._config.alerts.late * 1000)
-        conditions = of_hours(hours, as_of, late) | of_agents(self._silent(as_of))
+        conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
+        conditions |= of_agents(self._silent(as_of))
         raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():

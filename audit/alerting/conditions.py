@@ -5,7 +5,7 @@ topic that waits, or about one host. It stands until nothing of its kind is left
 stays has to be put right, or accepted, and meanwhile hides none of another hour.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -36,9 +36,14 @@ Conditions = Mapping[AlertKey, str]
 
 
 def of_hours(
-    hours: Iterable[HourVerdict], as_of: Mapping[str, int], late_millis: int
+    hours: Iterable[HourVerdict],
+    as_of: Mapping[str, int],
+    late_millis: int,
+    *,
+    is_gone: Callable[[TopicKey], bool],
 ) -> dict[AlertKey, str]:
-    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read."""
+    """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read. A
+    topic that was deleted waits for nobody."""
     found: dict[AlertKey, str] = {}
     late: dict[TopicKey, HourVerdict] = {}
     for each in hours:
@@ -47,7 +52,7 @@ def of_hours(
             about = AlertKey(state.value, key.cluster, key.topic, "", each.judged.hour)
             found.setdefault(about, _fault(about, words))
         overdue = as_of.get(key.cluster, 0) - late_millis
-        if 0 <= each.pending_since <= overdue:
+        if 0 <= each.pending_since <= overdue and not is_gone(key):
             oldest = late.get(key)
             if oldest is None or each.pending_since < oldest.pending_since:
                 late[key] = each

@@ -36,6 +36,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     counts: list[int]
     states: list[State]
     waits: str  # for what, in words; empty if for nothing
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
 
 
 class Topics(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     findings_total: int
     waits: list[Wait]  # the first hundred
     waits_total: int
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,6 +290,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[Wait]
     waits_total: int
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

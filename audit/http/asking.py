@@ -4,6 +4,7 @@ a list is wanted."""
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from audit.deleted import settled
 from audit.errors import BadQuery, Unknown
 from audit.http.answers import Page
 from audit.http.queries import Paged
@@ -57,7 +58,8 @@ def picture(service: Service, key: TopicKey, from_time: int, to_time: int) -> To
 
 def verdict(service: Service, key: TopicKey, from_time: int, to_time: int) -> TopicVerdict:
     def make() -> TopicVerdict:
-        return reconcile(picture(service, key, from_time, to_time))
+        said = reconcile(picture(service, key, from_time, to_time))
+        return settled(said) if service.standing.is_deleted(key) else said
 
     if to_time - from_time > _MOST_KEPT_MILLIS:
         return make()

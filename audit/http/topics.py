@@ -34,18 +34,21 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
     standing = service.standing
     to_hour = hour_of(now) + HOUR
     from_hour = to_hour - query.hours * HOUR
+    keys = service.reading.topics()
+    deleted = frozenset(each for each in keys if standing.is_deleted(each))
     found = service.reading.topic_rows(
         from_hour=from_hour,
         to_hour=to_hour,
         cluster=query.cluster,
         search=query.search,
         state=query.state or "",
+        deleted=deleted,
         sort=query.sort,
         page=query.page,
         size=query.size,
     )
-    states = service.reading.states(from_hour)
-    by_state = Counter(states.get(key) or State.COMPLETE for key in service.reading.topics())
+    states = service.reading.states(from_hour, deleted)
+    by_state = Counter(states.get(key) or State.COMPLETE for key in keys)
     return answers.Topics(
         now=now,
         as_of=standing.as_of,
@@ -76,6 +79,7 @@ def _row(row: TopicRow, from_hour: int) -> answers.TopicRow:
         counts=list(row.counts),
         states=[_state(each) for each in row.states],
         waits=row.waits,
+        deleted=row.deleted,
     )
 
 
@@ -110,6 +114,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         findings_total=len(judged.findings),
         waits=judged.waits[:_FEW],
         waits_total=len(judged.waits),
+        deleted=service.standing.is_deleted(key),
     )
 
 
@@ -220,6 +225,7 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         findings_total=len(judged.findings),
         waits=judged.waits[:_FEW],
         waits_total=len(judged.waits),
+        deleted=service.standing.is_deleted(key),
     )
 
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final
 
 from audit.picture import TopicKey
@@ -61,13 +61,28 @@ def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[in
     return found
 
 
-def states(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, str]:
-    worst: dict[int, str] = {}
+def states(
+    connection: sqlite3.Connection, from_hour: int, deleted: Container[TopicKey]
+) -> dict[TopicKey, str]:
+    said: dict[int, set[str]] = defaultdict(set)
     for topic, state in connection.execute(
         "SELECT DISTINCT topic, state FROM judged WHERE hour >= ?", (from_hour,)
     ):
-        worst[topic] = max(worst.get(topic, STATES[0]), state, key=severity)
-    return {TopicKey(*row[1:4]): worst.get(row[0], STATES[0]) for row in connection.execute(KEYS)}
+        said[topic].add(state)
+    keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
+    return {
+        key: max(
+            (_settled(each) if key in deleted else each for each in said[number]),
+            key=severity,
+            default=STATES[0],
+        )
+        for number, key in keys.items()
+    }
+
+
+def _settled(state: str) -> str:
+    """What a topic that was deleted waits for is not waited for."""
+    return STATES[0] if state == "pending" else state
 
 
 def severity(state: str) -> int:
@@ -92,6 +107,7 @@ def topic_rows(
     cluster: str,
     search: str,
     state: str,
+    deleted: Container[TopicKey],
     sort: str,
     page: int,
     size: int,
@@ -118,6 +134,7 @@ def topic_rows(
             hours,
             agents=agents.get(name, (0, 0)),
             last=last.get(id_, -1),
+            deleted=TopicKey(*key) in deleted,
         )
         for id_, *key, name in rows
     ]
@@ -151,9 +168,11 @@ def _row(
     *,
     agents: tuple[int, int],
     last: int,
+    deleted: bool,
 ) -> TopicRow:
-    states = {hour: state for hour, state, *_ in judged}
-    waits = [each[7] for each in judged if each[7]]
+    """Of one that was deleted nothing is waited for."""
+    states = {hour: _settled(state) if deleted else state for hour, state, *_ in judged}
+    waits = [each[7] for each in judged if each[7] and not deleted]
     missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
     return TopicRow(
         key,
@@ -161,13 +180,14 @@ def _row(
         sum(counts.get(hour, 0) for hour in hours),
         missing,
         excess,
-        pending,
+        0 if deleted else pending,
         findings,
         *agents,
         last,
         [counts.get(hour, 0) for hour in hours],
         [states.get(hour, "") for hour in hours],
         waits[-1] if waits else "",
+        deleted,
     )
 
 

@@ -7,7 +7,7 @@ front of it: the other way round. Pages are numbered from 1.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from audit.picture import TopicKey, TopicPicture
@@ -97,10 +97,10 @@ class Reading:
         with self._moment() as connection:
             return overview.hour_counts(connection, from_hour)
 
-    def states(self, from_hour: int) -> dict[TopicKey, str]:
-        """The worst of each topic's hours."""
+    def states(self, from_hour: int, deleted: Container[TopicKey] = ()) -> dict[TopicKey, str]:
+        """The worst of each topic's hours; those that were deleted wait for nobody."""
         with self._moment() as connection:
-            return overview.states(connection, from_hour)
+            return overview.states(connection, from_hour, deleted)
 
     def topic_rows(
         self,
@@ -110,11 +110,13 @@ class Reading:
         cluster: str = "",
         search: str = "",
         state: str = "",
+        deleted: Container[TopicKey] = (),
         sort: str = "state",
         page: int = 1,
         size: int = 50,
     ) -> Paged[TopicRow]:
-        """Sorted by state, topic, events, missing, excess or agents."""
+        """Sorted by state, topic, events, missing, excess or agents; those that were deleted wait
+        for nobody."""
         with self._moment() as connection:
             return overview.topic_rows(
                 connection,
@@ -123,6 +125,7 @@ class Reading:
                 cluster=cluster,
                 search=search,
                 state=state,
+                deleted=deleted,
                 sort=sort,
                 page=page,
                 size=size,

@@ -66,6 +66,7 @@ class TopicRow(NamedTuple):
     counts: Sequence[int]
     states: Sequence[str]
     waits: str
+    deleted: bool = False
 
 
 class HostRow(NamedTuple):

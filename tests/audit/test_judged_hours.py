@@ -101,8 +101,15 @@ def test_a_sum_that_nobody_names_is_a_fault() -> None:
 def test_figures_add_hours_up() -> None:
     windows = [window(0, State.MISSING, missing=2), window(HOUR), window(2 * HOUR, State.PENDING)]
     hours = by_hour(verdict(windows), [0, HOUR, 2 * HOUR])
-    (figures,) = figures_of(hours, since=HOUR)
+    (figures,) = figures_of(hours, since=HOUR, is_deleted=lambda key: False)
     assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}
     assert (figures.missing, figures.pending_windows) == (2, 1)
     assert figures.pending_since == 2 * HOUR + 60_000
     assert figures.severity == State.MISSING.severity
+
+
+def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:
+    hours = by_hour(verdict([window(0), window(HOUR, State.PENDING)]), [0, HOUR])
+    (figures,) = figures_of(hours, since=0, is_deleted=lambda key: key == KEY)
+    assert (figures.pending_windows, figures.pending_since, figures.severity) == (0, -1, 0)
+    assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.alerting.conditions import LATE, SILENT, AlertKey, of_agents, of_hours
+from audit.alerting import conditions
+from audit.alerting.conditions import LATE, SILENT, AlertKey, of_agents
 from audit.alerting.deciding import decide, key_of
 from audit.alerting.messages import untold
 from audit.judged_hours import HOUR, HourVerdict
@@ -22,6 +23,12 @@ def hour(
 ) -> HourVerdict:
     judged = JudgedHour(key=KEY, hour=at * HOUR, state=State.MISSING, waits=waits)
     return HourVerdict(judged, faults or {}, pending_since=pending_since)
+
+
+def of_hours(
+    hours: list[HourVerdict], as_of: dict[str, int], late: int, *deleted: TopicKey
+) -> dict[AlertKey, str]:
+    return conditions.of_hours(hours, as_of, late, is_gone=deleted.__contains__)
 
 
 def test_each_hour_with_a_fault_has_an_alert() -> None:
@@ -58,6 +65,11 @@ def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
     (key,) = of_hours(waiting, {"east": 1_500}, 1_000)
     assert key == AlertKey(LATE, "east", "clicks", "")
     assert "web-3" in of_hours(waiting, {"east": 9_999}, 1_000)[key]
+
+
+def test_a_topic_that_was_deleted_waits_for_nobody() -> None:
+    hours = [hour(2, {State.MISSING: "gone"}, pending_since=500)]
+    assert set(of_hours(hours, {"east": 9_999}, 1_000, KEY)) == {MISSING}
 
 
 def test_time_stands_still_for_a_cluster_that_is_not_read() -> None:

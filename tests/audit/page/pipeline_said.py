@@ -26,6 +26,7 @@ class Said(NamedTuple):
     events: int = 1_000
     missing: tuple[int, int] = (0, 0)
     until: int = 0  # of the agent's heartbeat
+    topic_id: str = ""
 
     def entries(self) -> list[Entry]:
         journal = self.topic
@@ -63,7 +64,7 @@ class Said(NamedTuple):
     def _passage(self, events: Sequence[int]) -> Entry:
         return {
             "topic": self.topic,
-            "topic_id": "",
+            "topic_id": self.topic_id,
             "partition": 0,
             "leader_epoch": 0,
             "offsets": [{"first": first, "count": count} for first, count in _stretches(events)],

@@ -220,6 +220,17 @@ def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) 
     assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, search="%").total == 0
     assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, state="complete").total == 0
     assert reading.states(BEGIN) == {KEY: "missing"}
+    store.judged([JudgedHour(KEY, BEGIN, "pending", 10, 0, 0, 4, 0, "web-3")])
+    assert reading.states(BEGIN) == {KEY: "pending"}
+    assert reading.states(BEGIN, {KEY}) == {KEY: "complete"}
+    (row,) = reading.topic_rows(from_hour=BEGIN, to_hour=NOW, deleted={KEY}).items
+    assert (row.state, row.states, row.waits, row.pending_windows) == (
+        "complete",
+        ["complete"],
+        "",
+        0,
+    )
+    assert (row.deleted, row.events) == (True, 10)
     store.judged([JudgedHour(KEY, BEGIN, "complete")])
     assert reading.open_hours(KEY) == []
     with pytest.raises(ValueError, match="`sort`"):

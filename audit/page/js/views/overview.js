@@ -3,7 +3,7 @@
 import { ask } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { count, counted, short } from "../figures.js";
-import { name, words } from "../names.js";
+import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
@@ -121,11 +121,14 @@ function columns(several) {
           {
             href: link("topic", { cluster: row.cluster, topic: row.topic }),
             "data-row": true,
-            "data-focus": `topic-${row.cluster}/${row.topic}`,
+            "data-focus": `topic-${row.cluster}/${row.topic}${row.deleted ? row.topic_id : ""}`,
           },
           name(row.topic),
         ),
         several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
+        row.deleted
+          ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted")
+          : null,
       ],
     },
     {

@@ -109,6 +109,7 @@ function about(answer) {
     answer.topic_id
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
+    answer.deleted ? " · deleted: it waits for nobody" : null,
     former > 0
       ? h(
           "span",

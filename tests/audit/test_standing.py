@@ -1,0 +1,43 @@
+"""Which topics are known to be there no more."""
+
+from audit.picture import TopicKey
+from audit.standing import ClusterStanding, Standing
+
+OLD = TopicKey("east", "clicks", "old")
+NEW = TopicKey("east", "clicks", "new")
+GONE = TopicKey("east", "gone", "g")
+
+
+def standing(looked: int, **topics: str) -> Standing:
+    return Standing({"east": ClusterStanding(topic_ids=topics, looked=looked)})
+
+
+def test_what_was_deleted_or_made_anew_is_there_no_more() -> None:
+    known = standing(5, clicks="new")
+    assert [known.is_deleted(each) for each in (OLD, NEW, GONE)] == [True, False, True]
+
+
+def test_before_anybody_has_looked_nothing_is_known() -> None:
+    assert not standing(0).is_deleted(OLD)
+    assert not Standing({}).is_deleted(OLD)
+
+
+def test_without_ids_nobody_can_tell() -> None:
+    assert not standing(5, clicks="").is_deleted(OLD)
+    assert not standing(5, clicks="new").is_deleted(OLD._replace(topic_id=""))
+
+
+def test_what_is_spoken_of_first_may_be_new_until_somebody_looks() -> None:
+    known = standing(5, clicks="old")
+    known.note("east", as_of=5, read=True)
+    assert not known.has_new("east")
+    known.speak_of([OLD, NEW])
+    assert known.has_new("east")
+    assert (known.is_deleted(NEW), known.may_be_gone(NEW)) == (False, True)
+    known.note("east", topic_ids={"clicks": "new"}, looked=6, as_of=6)
+    assert not known.has_new("east")
+    assert (known.is_deleted(OLD), known.is_deleted(NEW)) == (True, False)
+    assert (known.may_be_gone(OLD), known.may_be_gone(NEW)) == (True, False)
+    known.speak_of([OLD])  # somebody is late with it
+    known.note("east", topic_ids={"clicks": "newer"}, looked=9)
+    assert known.is_deleted(NEW)
