@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from client.fetcher import Batch
+from client.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
-from ledger.frames import Frames, Gathered, NotTogether
+from ledger.frames import Frames, NotTogether
 from ledger.names import VERSION
 from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage
@@ -47,7 +48,7 @@ class LedgerEntries:
         self._columns: dict[int, ColumnsOfLedger | None] = {}  # by schema
         self._schema_of: dict[int, int] = {}  # by producer: what it wrote with last
         self._usual = -1
-        self._gathered: list[Gathered] = []
+        self._gathered: list[PlainBatch] = []
         self._bytes = 0
 
     def add(self, batch: Batch) -> pa.StructArray | None:
@@ -55,6 +56,12 @@ class LedgerEntries:
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
+        return self.take() if self._bytes >= GATHERED_BYTES else None
+
+    def add_all(self, plain: PlainBatches) -> pa.StructArray | None:
+        """As `add` of each."""
+        self._gathered += plain.batches
+        self._bytes += plain.size
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
@@ -78,15 +85,17 @@ class LedgerEntries:
         bodies = [self._known(body) for body in found if len(body)]
         return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
 
-    def _by_schema(self, batches: list[Gathered]) -> Mapping[int, list[Gathered]]:
+    def _by_schema(self, batches: list[PlainBatch]) -> Mapping[int, list[PlainBatch]]:
         """As far as it can be guessed: a producer goes on with the schema that it had."""
-        found: defaultdict[int, list[Gathered]] = defaultdict(list)
+        if not self._schema_of:
+            return {self._usual: batches}
+        found: defaultdict[int, list[PlainBatch]] = defaultdict(list)
         for batch in batches:
             found[self._schema_of.get(batch[0], self._usual)].append(batch)
         return found
 
     def _together(
-        self, columns: ColumnsOfLedger | None, batches: Sequence[Gathered]
+        self, columns: ColumnsOfLedger | None, batches: Sequence[PlainBatch]
     ) -> list[pa.StructArray]:
         """If not all of them together, then what is good of them in halves."""
         if columns is None or len(batches) <= _FEW:
@@ -106,7 +115,7 @@ class LedgerEntries:
             self._columns[schema_id] = ColumnsOfLedger.of(schema, schema_id)
         return self._columns[schema_id]
 
-    def _one_by_one(self, batch: Gathered) -> Iterator[Mapping[str, Any]]:
+    def _one_by_one(self, batch: PlainBatch) -> Iterator[Mapping[str, Any]]:
         producer, _, count, data = batch
         try:
             found = [record.value or b"" for record in records(data)]
@@ -132,7 +141,7 @@ class LedgerEntries:
         return body.filter(known) if later else body
 
 
-def _schema_of_first(batches: Iterable[Gathered]) -> int:
+def _schema_of_first(batches: Iterable[PlainBatch]) -> int:
     """Of the first that has one; -1 if none has."""
     for *_, data in batches:
         try:

@@ -9,7 +9,7 @@ there (`check_records`): else NotTogether, and somebody reads them one by one.
 Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -17,15 +17,12 @@ import cramjam
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from client.plain_batches import PlainBatch
 from wire.batch import HEADER_SIZE
 from wire.compression import Codec
 
 _RATIO: Final = 16  # what unpacks to more is not looked at together
 _SLACK: Final = 1024 * 1024
-
-# A batch that waits to be read: its producer, codec, number of records, and all of its bytes. Plain
-# tuples, as there are many of them: Python's garbage collector does not look at those again.
-Gathered = tuple[int, int, int, bytes]
 
 
 class NotTogether(Exception):
@@ -40,17 +37,16 @@ class Frames:
     data: bytes | memoryview
 
     @classmethod
-    def of(cls, batches: Iterable[Gathered]) -> Self:
-        packed: dict[int, list[bytes]] = {}
-        count = 0
-        for _, codec, records, data in batches:
-            packed.setdefault(codec, []).append(data[HEADER_SIZE:])
-            count += records
-        plain = packed.pop(Codec.NONE, [])
-        frames = b"".join(packed.pop(Codec.ZSTD, []))
-        if packed:
+    def of(cls, batches: Sequence[PlainBatch]) -> Self:
+        codecs = {codec for _, codec, _, _ in batches}
+        if not codecs <= {Codec.NONE, Codec.ZSTD}:
             raise NotTogether
-        return cls(count, b"".join([_unpacked(frames), *plain]) if plain else _unpacked(frames))
+        data: bytes | memoryview = b""
+        for codec in codecs:
+            packed = b"".join([batch[HEADER_SIZE:] for _, its, _, batch in batches if its == codec])
+            unpacked = packed if codec == Codec.NONE else _unpacked(packed)
+            data = b"".join((data, unpacked)) if data else unpacked
+        return cls(sum([count for _, _, count, _ in batches]), data)
 
     def as_array(self) -> bytes:
         """As Avro has an array: how many, all of them, and no more."""

@@ -30,6 +30,7 @@ from client.fetcher import Batch
 from client.metadata import Topic
 from client.offsets import offsets_at
 from client.partition_reader import PartitionReader
+from client.plain_batches import PlainBatches
 from ledger.columns import no_entries
 from ledger.entries import LedgerEntries, Lookup
 from ledger.names import LEDGER_TOPIC
@@ -40,7 +41,7 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 
 # Its batches are small, and so many at once that Python's garbage collector has work with them.
 _FETCH_BYTES: Final = 1024 * 1024
-_TURN_BYTES: Final = 1024 * 1024
+_TURN_BYTES: Final = 768 * 1024  # one answer
 _NOT_BEGUN: Final = -(2**63)
 
 CHUNK_BYTES: Final = 48 * 1024 * 1024  # about 100,000 small entries
@@ -137,8 +138,11 @@ class LedgerReader:
     ) -> Iterator[pa.StructArray]:
         """With each, `offsets` are behind it. The last one is handed out even if it is empty."""
         bodies: list[pa.StructArray] = []
-        for batch in self._by_time(topic_id, offsets, ends):
-            body = self._entries.add(batch)
+        for each in self._by_time(topic_id, offsets, ends):
+            if isinstance(each, PlainBatches):
+                body = self._entries.add_all(each)
+            else:
+                body = self._entries.add(each)
             if body is None:
                 continue
             bodies.append(body)
@@ -150,28 +154,33 @@ class LedgerReader:
 
     def _by_time(
         self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
-    ) -> Iterator[Batch]:
+    ) -> Iterator[PlainBatches | Batch]:
         """Turn by turn, with the partition that is furthest back. What most of its last batches say
         is when it is: a few hosts have clocks that are wrong."""
         with ExitStack() as stack:
-            turns: list[tuple[int, int, Iterator[Batch]]] = []
+            turns: list[tuple[int, int, Iterator[PlainBatches | Batch]]] = []
             for partition, end in ends.items():
                 mine = closing(self._batches(topic_id, partition, offsets, end))
                 turns.append((_NOT_BEGUN, partition, stack.enter_context(mine)))
             while turns:
                 _, partition, batches = heappop(turns)
-                times, size = [], 0
-                for batch in batches:
-                    yield batch
-                    times.append(batch.header.max_timestamp)
-                    size += len(batch.data)
+                times: list[int] = []
+                size = 0
+                for each in batches:
+                    yield each
+                    if isinstance(each, PlainBatches):
+                        times += each.times
+                        size += each.size
+                    else:
+                        times.append(each.header.max_timestamp)
+                        size += each.header.size
                     if size >= _TURN_BYTES:
                         heappush(turns, (median_low(times), partition, batches))
                         break
 
     def _batches(
         self, topic_id: str, partition: int, offsets: dict[int, int], end: int
-    ) -> Generator[Batch, None, None]:
+    ) -> Generator[PlainBatches | Batch, None, None]:
         """With each, the partition's offset is behind it."""
         while offsets[partition] < end:
             reader = PartitionReader(
@@ -185,9 +194,9 @@ class LedgerReader:
                 fetch_bytes=_FETCH_BYTES,
             )
             try:
-                for batch in reader:
+                for each in reader.together():
                     offsets[partition] = reader.next_offset
-                    yield batch
+                    yield each
             except Corrupt as error:
                 if error.first < 0 or not error.count:
                     raise

@@ -33,7 +33,7 @@ _MAX_TIMESTAMP_AT = 35
 _HIGHEST_CODEC = 4  # none, gzip, snappy, lz4, zstd
 _CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
+TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 Buffer = bytes | bytearray | memoryview
@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        return bool(self.attributes & _TRANSACTIONAL)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:

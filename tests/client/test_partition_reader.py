@@ -15,11 +15,13 @@ from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
 from client.fetcher import Batch
 from client.partition_reader import PartitionReader
+from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.apache_kafka import ApacheKafka
 from tests.broker_process import BrokerProcess
 from tests.client.shipper import RECORDS, numbered_batch
 from tests.client.test_batch_producer import ship
+from wire.batch import read_header
 from wire.messages import delete_records
 from wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -48,6 +50,18 @@ def read(reader: PartitionReader) -> list[tuple[int, bytes]]:
     return [(each.header.base_offset, bytes(each.data[61:])) for each in reader]
 
 
+def read_together(reader: PartitionReader) -> list[tuple[int, bytes]]:
+    """As `read`, of what is handed out together or by itself."""
+    found = []
+    for each in reader.together():
+        if isinstance(each, PlainBatches):
+            assert each.next_offset == reader.next_offset
+            found += [(read_header(data).base_offset, data[61:]) for *_, data in each.batches]
+        else:
+            found.append((each.header.base_offset, bytes(each.data[61:])))
+    return found
+
+
 def first_values(reader: PartitionReader) -> list[bytes]:
     return [next(records(each.data)).value or b"" for each in reader]
 
@@ -71,6 +85,9 @@ def test_slices_have_every_batch_once(brokers: Brokers, new_topic: str, fetch_by
     for first, behind in pairwise(edges):
         reader = PartitionReader(brokers, new_topic, 0, first, behind, fetch_bytes=fetch_bytes)
         batches = read(reader)
+        again = PartitionReader(brokers, new_topic, 0, first, behind, fetch_bytes=fetch_bytes)
+        assert read_together(again) == batches
+        assert again.next_offset == reader.next_offset
         assert all(first <= offset < behind for offset, _ in batches)
         assert behind <= reader.next_offset < behind + RECORDS
         found += batches
@@ -94,6 +111,8 @@ def test_a_batch_that_a_slice_begins_in_is_handed_out_if_it_is_wanted(
     reader = PartitionReader(brokers, new_topic, 0, middle, 12, from_within=True)
     assert contents(read(reader)) == wanted[1:]
     assert contents(read(PartitionReader(brokers, new_topic, 0, middle, 12))) == wanted[2:]
+    reader = PartitionReader(brokers, new_topic, 0, middle, 12, from_within=True)
+    assert contents(read_together(reader)) == wanted[1:]
 
 
 def test_a_batch_is_good_until_the_next_but_one(brokers: Brokers, new_topic: str) -> None:
@@ -212,6 +231,11 @@ def test_only_what_is_committed(running_kafka: ApacheKafka, new_topic: str) -> N
                 b"the end",
             ]
             assert reader.next_offset == 9
+            found, together = (
+                how(PartitionReader(brokers, new_topic, 0, 0, 9, fetch_bytes=fetch_bytes))
+                for how in (read, read_together)
+            )
+            assert found == together
             # From the middle of a transaction that was aborted.
             assert first_values(PartitionReader(brokers, new_topic, 0, 2, 4)) == [b"plain"]
             assert first_values(PartitionReader(brokers, new_topic, 0, 3, 5)) == []

@@ -55,7 +55,7 @@ def in_some_order(entries: list[Any]) -> list[str]:
 def together(batches: list[Batch], schema: AvroSchema = SCHEMAS[7], schema_id: int = 7) -> Any:
     columns = ColumnsOfLedger.of(schema, schema_id)
     assert columns is not None
-    return columns.read(Frames.of(map(gathered, batches))).to_pylist()
+    return columns.read(Frames.of([gathered(each) for each in batches])).to_pylist()
 
 
 def gathered(batch: Batch) -> tuple[int, int, int, bytes]:
