@@ -1,14 +1,18 @@
 """What is older than the audit keeps: gone, a piece at a time. Within a transaction.
 
-Windows, lines, hours, delays and loads go by their own time; files by when they were last spoken
-of, with all that is known of them; agents and journals when they were not heard for as long as
-agents are expected, or windows kept.
+Windows, lines, hours, delays and loads go by their own time, or, if that has not come, by when they
+were first seen here; files by when they were last spoken of, with all that is known of them; agents
+and journals when they were not heard for as long as agents are expected, or windows kept. Topics
+and texts go when nothing speaks of them any more; of texts, so many are looked at each time.
 """
 
 import sqlite3
 from typing import Final
 
 AGENTS_KEPT: Final = 31 * 86_400_000
+_DAY: Final = 86_400_000
+_HOUR: Final = 3_600_000
+_SWEPT: Final = 50_000  # texts
 
 _BY_TIME: Final = (
     "DELETE FROM sums WHERE start < ?1 AND topic = ?2",
@@ -39,21 +43,63 @@ _UNHEARD: Final = (
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "DELETE FROM journals WHERE last_time < ?",
 )
+# An hour in the year 4000 does not say when it may go.
+_AHEAD: Final = """
+INSERT OR IGNORE INTO ahead SELECT ?1, hour, ?2 FROM (
+    SELECT hour FROM hours WHERE topic = ?1 AND hour > ?3
+    UNION SELECT hour FROM judged WHERE topic = ?1 AND hour > ?3
+    UNION SELECT start - start % 3600000 FROM flows WHERE topic = ?1 AND start > ?3)
+"""
+_OF_HOUR: Final = (
+    "DELETE FROM sums WHERE topic = ?1 AND start >= ?2 AND start < ?3",
+    "DELETE FROM flows WHERE topic = ?1 AND start >= ?2 AND start < ?3",
+    "DELETE FROM hours WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
+    "DELETE FROM delays WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
+    "DELETE FROM judged WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
+)
+_BY_TOPIC: Final = ("sums", "flows", "judged", "voided", "spans", "details", "sources", "loads")
+_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged")
+_UNSPOKEN: Final = " ".join(
+    (
+        "DELETE FROM topics WHERE last < ?",
+        *(f"AND NOT EXISTS (SELECT 1 FROM {each} WHERE topic = topics.id)" for each in _BY_TOPIC),  # noqa: S608
+        *(
+            f"AND NOT EXISTS (SELECT 1 FROM {each} WHERE {each}.name = topics.name)"  # noqa: S608
+            for each in _BY_NAME
+        ),
+    )
+)
+_OF_TOPICS: Final = (
+    "DELETE FROM claimed WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
+    "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
+)
+_NAMES: Final = """
+DELETE FROM names WHERE id > ?1 AND id <= ?1 + ?2
+AND NOT EXISTS (SELECT 1 FROM sources WHERE path = names.id)
+AND NOT EXISTS (SELECT 1 FROM topic_hosts WHERE host = names.id)
+AND id NOT IN (SELECT host FROM agents)
+AND id NOT IN (SELECT host FROM journals WHERE host IS NOT NULL)
+"""
 
 
 def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> int:
     """Returns how many rows are gone."""
     floor = now - retention_millis
-    hour = floor - floor % 3_600_000
+    hour = floor - floor % _HOUR
     gone = 0
     for (topic,) in connection.execute("SELECT id FROM topics").fetchall():
         for statement in _BY_TIME:
             gone += connection.execute(statement, (hour, topic)).rowcount
+        connection.execute(_AHEAD, (topic, now, now + _DAY))
+    gone += _expire_ahead(connection, now, hour)
     for statement in _OLD:
         gone += connection.execute(statement, (hour,)).rowcount
     gone += _expire_sources(connection, hour)
     for statement in _UNHEARD:
         gone += connection.execute(statement, (min(hour, now - AGENTS_KEPT),)).rowcount
+    gone += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
     return gone
 
@@ -72,3 +118,36 @@ def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
         " WHERE sources.topic = topic_hosts.topic AND sources.host = topic_hosts.host)"
     )
     return count
+
+
+def _expire_ahead(connection: sqlite3.Connection, now: int, before: int) -> int:
+    connection.execute("DELETE FROM ahead WHERE hour <= ?", (now + _DAY,))
+    rows = connection.execute("SELECT topic, hour FROM ahead WHERE since < ?", (before,)).fetchall()
+    gone = 0
+    for topic, hour in rows:
+        for statement in _OF_HOUR:
+            gone += connection.execute(statement, (topic, hour, hour + _HOUR)).rowcount
+    connection.execute("DELETE FROM ahead WHERE since < ?", (before,))
+    return gone
+
+
+def _expire_topics(connection: sqlite3.Connection, before: int) -> int:
+    gone = connection.execute(_UNSPOKEN, (before,)).rowcount
+    if gone:
+        for statement in _OF_TOPICS:
+            gone += connection.execute(statement).rowcount
+    return gone
+
+
+def _expire_names(connection: sqlite3.Connection) -> int:
+    """Those after where it stopped the last time; then from the beginning again."""
+    rows = connection.execute("SELECT value FROM meta WHERE name = 'names_swept'").fetchall()
+    swept = rows[0][0] if rows else 0
+    gone = connection.execute(_NAMES, (swept, _SWEPT)).rowcount
+    ((more,),) = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept + _SWEPT,)
+    ).fetchall()
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('names_swept', ?)", (swept + _SWEPT if more else 0,)
+    )
+    return gone

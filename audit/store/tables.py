@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -57,6 +57,8 @@ CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, f
     PRIMARY KEY (topic, start, length)) WITHOUT ROWID;
 CREATE TABLE hours (topic INT, hour INT, tier INT, events INT,
     PRIMARY KEY (topic, hour, tier)) WITHOUT ROWID;
+-- Hours that have not come, and since when they are known.
+CREATE TABLE ahead (topic INT, hour INT, since INT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
 CREATE TABLE delays (topic INT, hour INT, tier INT, doubling INT, events INT,
     PRIMARY KEY (topic, hour, tier, doubling)) WITHOUT ROWID;
 CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT, late INT,
@@ -81,7 +83,9 @@ CREATE TABLE sources (id INTEGER PRIMARY KEY, topic INT, source TEXT, agent INT 
     position INT DEFAULT -1, last INT DEFAULT -1, suspect INT DEFAULT 0, UNIQUE (source, topic));
 CREATE INDEX sources_by_topic ON sources (topic, suspect);
 CREATE INDEX sources_by_host ON sources (topic, host, suspect);
+CREATE INDEX sources_by_path ON sources (path);
 CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
+CREATE INDEX topic_hosts_by_host ON topic_hosts (host);
 CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
     PRIMARY KEY (source, tier)) WITHOUT ROWID;
 CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
