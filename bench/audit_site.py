@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from bench.audit_fleet import HOUR, Fleet
 from bench.brokers import penstock_cluster
@@ -18,6 +19,8 @@ from schemas.registry_client import RegistryClient
 from tests.audit_process import AuditProcess
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
+
+_POLL: Final = 0.5  # the default
 
 
 def fleet_of(scale: Scale, hours: int) -> Fleet:
@@ -53,7 +56,7 @@ class AuditSite:
             home,
             brokers=self.broker.bootstrap,
             registry=self.registry.url,
-            settings={"cluster": fleet.cluster},
+            settings={"cluster": fleet.cluster, "poll": _POLL},
         )
         audit.process.environment["PYTHONPATH"] = str(without_hypothesis(home))
         with audit.process:
