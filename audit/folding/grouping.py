@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 
 _MOST: Final = 1 << 62
+_DIGIT: Final = 16  # bits
+_MOST_DIGITS: Final = 1 << 48
 
 
 class Grouped(NamedTuple):
@@ -42,9 +44,9 @@ class Grouped(NamedTuple):
         return self.order[self.ends - 1]
 
 
-def _order(columns: Sequence[Numbers]) -> Numbers:
-    """Stable, by the first column, then the second and so on. As one sort, if all of them fit
-    into one number; as many as there are otherwise."""
+def in_order(*columns: Numbers) -> Numbers:
+    """The rows by the first column, then the second and so on; equal ones as they came. As one
+    sort, if all of them fit into one number; as many as there are otherwise."""
     if not len(columns[0]):
         return np.empty(0, np.int64)
     together, room = np.zeros(len(columns[0]), np.int64), 1
@@ -58,12 +60,22 @@ def _order(columns: Sequence[Numbers]) -> Numbers:
             together = together * width + (column - least)
     if (together[1:] >= together[:-1]).all():
         return np.arange(len(together))
-    return np.argsort(together, kind="stable")
+    return _by_digits(together) if room <= _MOST_DIGITS else np.argsort(together, kind="stable")
+
+
+def _by_digits(column: Numbers) -> Numbers:
+    """Of numbers from zero on, the order; numbers of two bytes are sorted several times faster."""
+    order = np.argsort(column.astype(np.uint16), kind="stable")
+    rest = column >> _DIGIT
+    while rest.any():
+        order = order[np.argsort(rest[order].astype(np.uint16), kind="stable")]
+        rest = rest >> _DIGIT
+    return order
 
 
 def grouped(*keys: Numbers, then: Sequence[Numbers] = ()) -> Grouped:
     """Rows that have the same in all of these columns; among them, in the order of `then`."""
-    order = _order((*keys, *then))
+    order = in_order(*keys, *then)
     count = len(order)
     sorted_keys = [key[order] for key in keys]
     if not count:

@@ -12,6 +12,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from audit.folding.grouping import in_order
+
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -49,7 +51,7 @@ class Keyed:
             return self.where(self.end > self.first).united()
         if not len(self.key):
             return self
-        order = np.lexsort((self.first, self.key))
+        order = in_order(self.key, self.first)
         key, first, end = self.key[order], self.first[order], self.end[order]
         upto = running_most(key, end)
         begins = np.ones(len(key), np.bool_)
@@ -79,7 +81,7 @@ class Keyed:
         value = np.concatenate((self.first, values))
         asked = np.zeros(len(key), np.bool_)
         asked[count:] = True
-        order = np.lexsort((asked, value, key))
+        order = in_order(key, value, asked.astype(np.int64))
         begun = np.cumsum(~asked[order]) - 1
         place = np.empty(len(key), np.int64)
         place[order] = begun

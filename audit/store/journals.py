@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from audit.folding.columns import Entries, Numbers
-from audit.folding.grouping import grouped
+from audit.folding.grouping import grouped, in_order
 from audit.folding.keyed import Keyed, Mask, groups
 from audit.store.numbers import AllNumbers
 
@@ -116,7 +116,7 @@ def _keep(
     end = np.concatenate((entries.seq[at] + 1, before.end))
     from_time = np.concatenate((entries.time[at], times[:, 0]))
     to_time = np.concatenate((entries.time[at], times[:, 1]))
-    order = np.lexsort((first, key))
+    order = in_order(key, first)
     key, first, end = key[order], first[order], end[order]
     begins = np.ones(len(key), np.bool_)
     begins[1:] = (key[1:] != key[:-1]) | (first[1:] != end[:-1])

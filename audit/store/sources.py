@@ -93,9 +93,9 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (str(ids.tolist()),),
     ).fetchall()
-    before = [row[1] for row in rows]
     new = Keyed(source[at], runs.seq[at], runs.seq[at] + runs.events[at])
-    shipped = Keyed.of_packed(ids, before).and_(new).united()
+    old = Keyed.of_packed(ids, [row[1] for row in rows])
+    shipped = old.and_(new).united()
     packed = _by_key(ids, shipped)
     last = entry[together.last()]
     excepted, count = runs.excepted, len(runs)
@@ -122,13 +122,7 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     )
     known = np.array([row[3:] for row in rows], np.int64)
     _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known)
-    simple = np.array(
-        [
-            len(old) == len(now) == 16 and old[:8] == now[:8] and not row[2]
-            for old, now, row in zip(before, packed, rows, strict=True)
-        ],
-        np.bool_,
-    )
+    simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(ids, old, shipped)
     return np.asarray(ids[~simple | (together.sums(lost) > 0)])
 
 
@@ -151,6 +145,18 @@ def _by_key(ids: Numbers, united: Keyed) -> list[bytes]:
         return packed
     known = dict(zip(keys.tolist(), packed, strict=True))
     return [known.get(each, b"") for each in ids.tolist()]
+
+
+def _goes_on(ids: Numbers, before: Keyed, now: Keyed) -> Mask:
+    """Whether it was one interval, and is one that begins where it did."""
+    begun = []
+    for each in (before, now):
+        first = np.full(len(ids), -1, np.int64)
+        keys, begins, ends = each.groups()
+        one = ends - begins == 1
+        first[np.searchsorted(ids, keys[one])] = each.first[begins[one]]
+        begun.append(first)
+    return np.asarray((begun[0] == begun[1]) & (begun[0] >= 0))
 
 
 def _events(ids: Numbers, united: Keyed) -> Numbers:

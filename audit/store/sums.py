@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import Numbers, counts, hours_of, numbers, parents
+from audit.folding.columns import Numbers, counts, hours_of, numbers
 from audit.folding.grouping import Grouped, grouped
 from audit.folding.keyed import Mask, groups
 from audit.store.chunks import Chunk
@@ -98,16 +98,17 @@ def _add_delays(chunk: Chunk, counted: Mask) -> None:
     lists = chunk.passages.struct.field("delays")
     if not pc.sum(pc.list_value_length(lists)).as_py():
         return
-    passage = parents(lists)
+    lengths = numbers(pc.list_value_length(lists))
+    begin = np.cumsum(lengths) - lengths
     events = counts(lists.flatten())
-    _, begin, end = groups(passage)
-    doubling = np.minimum(np.arange(len(passage)) - np.repeat(begin, end - begin), _DOUBLINGS - 1)
+    some = np.flatnonzero(events)
+    passage = np.repeat(np.arange(len(lengths)), lengths)[some]
+    some, passage = some[counted[passage]], passage[counted[passage]]
+    doubling = np.minimum(some - begin[passage], _DOUBLINGS - 1)
     tier = chunk.tier[chunk.passages.entry]
     together = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
-    group = together.numbered()
     table = np.zeros(len(together) * _DOUBLINGS, np.int64)
-    events[~counted[passage]] = 0
-    np.add.at(table, group[passage] * _DOUBLINGS + doubling, events)
+    np.add.at(table, together.numbered()[passage] * _DOUBLINGS + doubling, events[some])
     at = np.flatnonzero(table)
     rows = (*(key[at // _DOUBLINGS] for key in together.keys), at % _DOUBLINGS, table[at])
     chunk.connection.executemany(_DELAYS, zip(*(row.tolist() for row in rows), strict=True))
