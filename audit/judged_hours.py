@@ -1,7 +1,7 @@
 """A topic's verdict, hour by hour: what is kept of it, and what may be worth an alert. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,21 +41,23 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    for finding in verdict.findings:
-        if not finding.accepted and finding.from_time >= 0:
-            for hour in _hours_of(finding, windows):
-                findings[hour].append(finding)
+    for finding in open_findings(verdict):
+        for hour in _hours_of(finding, windows):
+            findings[hour].append(finding)
     return [_hour(verdict, each, windows[each], findings[each]) for each in hours]
 
 
+def open_findings(verdict: TopicVerdict) -> Iterator[Finding]:
+    """Those that nobody has accepted, and that have a time."""
+    return (each for each in verdict.findings if not each.accepted and each.from_time >= 0)
+
+
 def _hours_of(finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]]) -> Sequence[int]:
-    """Those with a faulty window that it may be about. Of hours without any window, such as that of
-    a file that should not be there, the one that it is in."""
+    """Those with a faulty window that it may be about. Where there is none, such as with a file
+    that should not be there, or a hole while nothing happened, the one that it begins in."""
     end = max(finding.to_time, finding.from_time + 1)
     hours = range(hour_of(finding.from_time), end, HOUR)
-    if len(hours) == 1:
-        return hours
-    return [
+    faulty = [
         hour
         for hour in hours
         if any(
@@ -65,6 +67,7 @@ def _hours_of(finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]]) 
             for each in windows.get(hour, ())
         )
     ]
+    return faulty if faulty and len(hours) > 1 else hours[:1]
 
 
 def _hour(

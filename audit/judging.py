@@ -19,16 +19,18 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Final
 
 from audit.config import AuditConfig
-from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of
+from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of, open_findings
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.store.errors import StoreError
 from audit.store.reading import Reading
+from audit.verdicts import TopicVerdict
 
 _AGAIN_S: Final = 3.0  # the hours that events come into
 _SWEEP_S: Final = 60.0  # all that is open
 _YOUNG: Final = 2 * HOUR
 _AT_ONCE: Final = 24  # hours of one picture
+_FARTHEST: Final = 2 * DAY  # that one reaches for a fault
 _MOST_SECONDS: Final = 0.5  # at a stretch: then whoever waits to be folded has a turn
 
 log = logging.getLogger(__name__)
@@ -114,8 +116,10 @@ class Judging:
         if at >= self._sweep_at:
             for key, hours in self._failing.items():
                 self._due[key] |= hours
+            kept = now - int(self._config.retention * 1000)
             for key in self._reading.topics():
                 self.touch((key, hour) for hour in self._reading.open_hours(key))
+                self.touch((key, hour) for hour in self._reading.hole_hours(key) if hour > kept)
             if not self._begun:
                 counted = self._reading.hour_counts(hour_of(now) - DAY)
                 self.touch((key, hour) for key, hours in counted.items() for hour in hours)
@@ -157,15 +161,25 @@ class Judging:
         return found
 
     def _judged(self, key: TopicKey, hours: list[int], now: int) -> list[HourVerdict]:
-        between = (hours[0], hours[-1] + HOUR)
-        verdict = reconcile(picture_of(self._reading, self._config, key, between, now))
-        found = by_hour(verdict, hours)
+        found = by_hour(self._verdict(key, hours, now), hours)
         for hour, each in zip(hours, found, strict=True):
             if each.is_open:
                 self._open[key, hour] = each
             else:
                 self._open.pop((key, hour), None)
         return [each for each in found if self._is_new(each)]
+
+    def _verdict(self, key: TopicKey, hours: list[int], now: int) -> TopicVerdict:
+        """Over all that faults which begin there may be about, as nobody knows before in which of
+        their hours they show."""
+        begin, end = hours[0], hours[-1] + HOUR
+        verdict = reconcile(picture_of(self._reading, self._config, key, (begin, end), now))
+        said = open_findings(verdict)
+        reach = max((each.to_time for each in said if each.from_time >= begin), default=end)
+        if reach <= end:
+            return verdict
+        between = (begin, min(hour_of(reach - 1), begin + _FARTHEST) + HOUR)
+        return reconcile(picture_of(self._reading, self._config, key, between, now))
 
     def _is_new(self, verdict: HourVerdict) -> bool:
         """Whether something else was said of that hour the last time."""

@@ -211,6 +211,11 @@ def _open(topic: Topic) -> list[Span]:
     return sorted(found)
 
 
+def hole_hours(topic: Topic) -> set[int]:
+    holes = _holes(topic, ledger_begin(topic.connection, topic.key.cluster))
+    return {each.from_time - each.from_time % HOUR for each in holes}
+
+
 def _holes(topic: Topic, begin: int) -> list[Hole]:
     rows = topic.connection.execute(
         "SELECT journals.id, journal, tier, text, seen FROM journals"

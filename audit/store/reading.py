@@ -92,6 +92,11 @@ class Reading:
         with self._moment() as connection:
             return overview.open_hours(connection, pictures.Topic(connection, key).id)
 
+    def hole_hours(self, key: TopicKey) -> set[int]:
+        """In which entries begin to be missing, whether anything else is known of them or not."""
+        with self._moment() as connection:
+            return pictures.hole_hours(pictures.Topic(connection, key))
+
     def hour_counts(self, from_hour: int) -> dict[TopicKey, dict[int, int]]:
         """Events by hour, as the first tier that counts has them."""
         with self._moment() as connection:

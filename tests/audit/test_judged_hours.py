@@ -93,6 +93,17 @@ def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
     assert [each.judged.state for each in found] == ["complete", "missing", "missing"]
 
 
+def test_a_fault_without_a_faulty_window_is_where_it_begins() -> None:
+    """An entry that is missing of a time in which nothing happened."""
+    hole = finding(Kind.UNPROVEN, HOUR + 1, 3 * HOUR - 1)
+    first, second, third = by_hour(
+        verdict([window(0), window(2 * HOUR)], [hole]), [0, HOUR, 2 * HOUR]
+    )
+    assert (first.faults, third.faults) == ({}, {})
+    assert (second.judged.state, second.judged.findings) == ("missing", 1)
+    assert second.faults == {State.MISSING: "unproven here"}
+
+
 def test_a_sum_that_nobody_names_is_a_fault() -> None:
     (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
     assert found.faults == {State.CHANGED: "the tiers do not agree"}

@@ -83,6 +83,42 @@ def _judged(judging: Judging, said: list[HourVerdict]) -> set[TopicKey]:
     return {each.judged.key for each in said}
 
 
+def test_an_entry_that_is_missing_of_quiet_hours_is_in_the_first(tmp_path: Path) -> None:
+    """Nothing happened in that hour, so that nobody has it judged but the finding itself."""
+    later = BEGIN + 3 * HOUR
+    windows = [(0, BEGIN), (10, later)]
+    events = [passage(0, first, 10, [window(start, 10)]) for first, start in windows]
+    agents = [
+        (0, BEGIN, events[:1]),
+        (1, BEGIN + HOUR, []),
+        (3, BEGIN + 2 * HOUR, []),
+        (4, later, events[1:]),
+    ]
+    said = [
+        entry("agent", "a", seq, time + MINUTE, passages=passages) for seq, time, passages in agents
+    ]
+    said.append(entry("broker", "b", 0, later + MINUTE, passages=events))
+    found: dict[int, HourVerdict] = {}
+    with (
+        closing(Store.open(tmp_path, grace_millis=0)) as store,
+        closing(store.reading()) as reading,
+    ):
+        store.fold(CLUSTER, body(said), LedgerPositions())
+        judging = Judging(reading, AuditConfig(data_dir=str(tmp_path)))
+
+        def judged() -> bool:
+            judging.judge(
+                {CLUSTER: later + HOUR},
+                lambda hours: found.update((each.judged.hour, each) for each in hours),
+            )
+            return not judging.is_behind({CLUSTER})
+
+        until(judged)
+    states = {hour: each.judged.state for hour, each in found.items()}
+    assert states == {BEGIN: "complete", BEGIN + HOUR: "missing", later: "complete"}
+    assert found[BEGIN + HOUR].judged.findings == 1
+
+
 def test_it_is_said() -> None:
     standing = Standing({CLUSTER: ClusterStanding(read=True)})
     standing.unjudged = (SPOILT, OTHER)
