@@ -67,20 +67,23 @@ class Entries:
     destination: Texts
     run: Numbers
     window_millis: Numbers
+    latest: int
 
     @classmethod
-    def of(cls, body: pa.StructArray) -> "Entries":
+    def of(cls, body: pa.StructArray, latest: int = MOST_TIME) -> "Entries":
+        """None was written after `latest`: whose clock is ahead has written then."""
         header = body.field("header")
         return cls(
             body,
             texts(header.field("source")),
             numbers(header.field("seq")),
-            np.clip(numbers(header.field("time")), 0, MOST_TIME),
+            np.clip(numbers(header.field("time")), 0, latest),
             texts(header.field("host")),
             texts(body.field("tier")),
             texts(body.field("destination")),
             np.maximum(numbers(body.field("run")), -1),
             np.clip(numbers(body.field("window_millis")), 1, 1 << 31),
+            latest,
         )
 
     def __len__(self) -> int:

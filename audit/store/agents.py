@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.folding.columns import MOST_TIME, Numbers, numbers, parents, texts
+from audit.folding.columns import Numbers, numbers, parents, texts
 from audit.folding.grouping import grouped
 from audit.folding.keyed import Mask
 from audit.store.chunks import Chunk
@@ -54,7 +54,7 @@ def keep(chunk: Chunk) -> None:
     at = np.flatnonzero(agent[entry])
     if len(at) < len(beats):
         beats, entry = beats.take(at), entry[at]
-    until = np.clip(numbers(beats.field("until")), 0, MOST_TIME)
+    until = np.clip(numbers(beats.field("until")), 0, entries.latest)
     named = numbers(pc.list_value_length(beats.field("topics"))) > 0
     _keep_agents(chunk, entry, numbers(beats.field("lag_bytes")))
     _keep_all(chunk, entry, until, ~named)

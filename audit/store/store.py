@@ -8,7 +8,8 @@ last chunks are read again.
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -30,6 +31,10 @@ INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolv
 """
 
 
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(slots=True)
 class Store:
     """Open in one process only, which the service's lock of the directory sees to."""
@@ -40,6 +45,7 @@ class Store:
     grace_millis: int
     _connection: sqlite3.Connection
     _numbers: AllNumbers
+    _clock: Callable[[], int]
 
     @classmethod
     def open(
@@ -49,11 +55,14 @@ class Store:
         window_millis: int = 60_000,
         retention_millis: int = 7 * 86_400_000,
         grace_millis: int = 60_000,
+        clock: Callable[[], int] = _now_millis,
     ) -> Self:
         """Raises StoreDamaged, StoreError."""
         connection = open_for_writing(directory)
         numbers = AllNumbers(connection)
-        return cls(directory, window_millis, retention_millis, grace_millis, connection, numbers)
+        return cls(
+            directory, window_millis, retention_millis, grace_millis, connection, numbers, clock
+        )
 
     @staticmethod
     def discard(directory: Path) -> Path | None:
@@ -81,7 +90,7 @@ class Store:
         """Entries of one cluster's `_audit` as `LEDGER_TYPE`. The same again changes nothing.
         Raises StoreDamaged, StoreError; then nothing of it was folded."""
         with self._transaction() as connection:
-            touched = folding.fold(connection, self._numbers, cluster, body)
+            touched = folding.fold(connection, self._numbers, cluster, body, self._clock())
             connection.execute(
                 "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
                 " ON CONFLICT DO UPDATE SET positions = excluded.positions",

@@ -25,6 +25,7 @@ from tests.audit.store.said import (
 )
 
 KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
+DAY = 24 * HOUR
 SIZE = 10  # events of an entry
 
 
@@ -84,4 +85,31 @@ def test_what_brokers_lack_keeps_its_name_though_it_was_loaded(store: Store) -> 
     loaded = [said("hdfs", at, BEGIN, destination=ROOT, run=at) for at in range(3)]
     fold(store, *loaded)
     fold(store, said("agent", 3, BEGIN + HOUR), said("broker", 3, BEGIN + HOUR))
+    assert firsts(store) == [10]
+
+
+def test_a_clock_that_is_ahead_makes_nothing_old(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, clock=lambda: BEGIN + HOUR)
+    ahead = BEGIN + 1000 * DAY
+    beat = {"until": ahead, "topics": ["other"]}
+    fold(store, entry("agent", "agent-2", 0, ahead, heartbeats=[beat]))
+    fold(store, *(said("agent", at, BEGIN) for at in range(3)))
+    fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
+    assert firsts(store) == [10]
+    reading = store.reading()
+    seen = reading.agents(now=BEGIN + 2 * HOUR, silent_millis=HOUR // 2, expected_millis=DAY)
+    (agent,) = (each for each in seen.page.items if each.agent == "agent-2")
+    assert (agent.heard, agent.state) == (BEGIN + HOUR, "silent")
+    other = TopicKey(CLUSTER, "other", "")
+    picture = reading.picture(other, BEGIN, ahead, BEGIN + 2 * HOUR, expected_millis=DAY)
+    assert [each.until for each in picture.agents] == [BEGIN + HOUR]
+    reading.close()
+    store.close()
+
+
+def test_nor_does_it_when_it_is_read_later(store: Store) -> None:
+    beat = {"until": BEGIN, "topics": ["other"]}
+    ahead = entry("agent", "agent-2", 0, BEGIN + 30 * DAY, heartbeats=[beat])
+    fold(store, *(said("agent", at, BEGIN) for at in range(3)), ahead)
+    fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
     assert firsts(store) == [10]
