@@ -99,13 +99,14 @@ class ClusterCounter:
         found = []
         for at in changed:
             key = keys[at]
+            topic = topics[at.topic]
             first = max(self._next(key), starts[at])
-            if first > ends[at] and key.topic_id:
-                self._counter.go_back(key, ends[at])
-                continue
-            first = first if first <= ends[at] else starts[at]
+            if first > ends[at]:
+                first = ends[at] if key.topic_id else starts[at]
+                epoch = topic.partitions[key.partition].leader_epoch
+                self._counter.go_back(key, first, leader_epoch=epoch)
             if first < ends[at]:
-                found.append(_Stretch(key, topics[at.topic], first, ends[at]))
+                found.append(_Stretch(key, topic, first, ends[at]))
         self._follow(set(keys.values()))
         return found
 

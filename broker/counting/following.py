@@ -62,7 +62,7 @@ class Following:
         self._looked[key] = now
         place = self._counter.place(key) or Place(led.start)
         if place.next_offset > led.exposed:
-            self._counter.go_back(key, led.exposed)
+            self._counter.go_back(key, led.exposed, leader_epoch=led.leader_epoch)
             return
         if place.next_offset < led.start:
             place = Place(led.start)

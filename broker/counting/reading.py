@@ -98,9 +98,7 @@ def _next_offset(header: RawHeader) -> int:
     return header[0] + header[6] + 1
 
 
-def _headers(
-    fd: int, position: int, size: int, exposed: int
-) -> tuple[list[RawHeader], int, bool]:
+def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawHeader], int, bool]:
     """Of batches from there on, as long as they are such; where the next one begins, and whether
     it is not exposed."""
     headers: list[RawHeader] = []

@@ -19,7 +19,7 @@ time, column by column of their headers, which costs a fifth of counting each fo
 So over a passage: the events of all windows and `no_events` are as many as the offsets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 from operator import add, ne
@@ -48,6 +48,12 @@ class Sums:
     events: int = 0
     bytes: int = 0
     crc_sum: int = 0
+
+    def add(self, batches: int, events: int, lengths: int, crc_sum: int) -> None:
+        """So many batches, whose headers have these lengths."""
+        self.events += events
+        self.bytes += lengths + batches * LENGTH_PREFIX
+        self.crc_sum += crc_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +178,7 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """All of these batches, in ascending order, if their headers are enough; or none of them."""
+        """All of these batches, in ascending order, if their headers are enough; else none."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )
@@ -191,21 +197,14 @@ class Counting:
             if windows != [time // length for time in lasts]:
                 return False
             for at, each in enumerate(windows):
-                self._add(into, each * length, 1, counts[at], lengths[at], crcs[at])
+                self._sums(into, each * length).add(1, counts[at], lengths[at], crcs[at])
         else:
-            self._add(into, early, len(batches), sum(counts), sum(lengths), sum(crcs))
+            sums = self._sums(into, early)
+            sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
         into.late([(a + b) // 2 for a, b in zip(firsts, lasts, strict=True)], counts)
         return True
-
-    def _add(
-        self, into: PartitionCount, time: int, batches: int, events: int, length: int, crc_sum: int
-    ) -> None:
-        sums = self._sums(into, time)
-        sums.events += events
-        sums.bytes += length + batches * LENGTH_PREFIX
-        sums.crc_sum += crc_sum
 
     def _by_times(self, into: PartitionCount, times: list[int]) -> None:
         length = self.window_millis

@@ -3,7 +3,8 @@
 Whoever reads batches tells which partition they are of, and hands them over in ascending order.
 When an entry is full, or has been under way for some seconds, it is journalled together with the
 places that partitions have come to, and sent. Entries that were not acknowledged are sent before
-anything else is counted, so there are never many of them.
+anything else is counted, so there are never many of them. One that the ledger refuses as too large
+is sent in halves.
 
 After an error nothing that was not journalled counts as counted: the places of the journal say
 where to go on.
@@ -13,18 +14,20 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
+from client.errors import ErrorCode, Refused
 from ledger.counting.batches import Counting, Json, PartitionCount, RawHeader
-from ledger.counting.entries import MOST_PASSAGES, Speaker, entries_of, is_full
+from ledger.counting.entries import MOST_PASSAGES, Speaker, entries_of, halves, is_full
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
 _NOWHERE: Final = (-1, -1)
+_TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
 _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
 
 class Sender(Protocol):
-    def send(self, entries: Sequence[Json]) -> None:
-        """Returns when the ledger has them."""
+    def send(self, entry: Json) -> None:
+        """Returns when the ledger has it."""
 
 
 class Counter:
@@ -49,17 +52,30 @@ class Counter:
         """Send what was not acknowledged yet; what was counted since the last entry is forgotten.
         Raises what the sender raises."""
         self._begin_anew()
-        if self._journal.pending:
-            self._sender.send(self._journal.pending)
+        sent = 0
+        while sent < len(self._journal.pending):
+            entry = self._journal.pending[sent]
+            try:
+                self._sender.send(entry)
+                sent += 1
+            except Refused as error:
+                parts = halves(entry) if error.code in _TOO_LARGE else []
+                if not parts:
+                    raise
+                self._journal.split(sent, parts)
+        if sent:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> Place | None:
         """Up to where a partition was counted; None if it is not known."""
         return self._journal.places.get(key)
 
-    def go_back(self, key: PartitionKey, end: int) -> None:
-        """The log ends before where it was counted to: what comes next comes there."""
-        self._places[key] = Place(end)
+    def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
+        """The log ends before where it was counted to: what comes next comes there. It takes the
+        place of what was told before, so it is of a higher leader epoch, even if the log is not.
+        """
+        before = self.place(key) or Place(end)
+        self._places[key] = Place(end, leader_epoch=max(leader_epoch, before.leader_epoch + 1))
         self._has_gone_back = True
 
     @property
@@ -71,6 +87,8 @@ class Counter:
     ) -> None:
         """The batches that follow are of this partition, from `first` on."""
         self._note_place()
+        place = self._places.get(key) or self.place(key) or Place(first)
+        leader_epoch = max(leader_epoch, place.leader_epoch)
         self._current = key, self._count(key, first, leader_epoch, seen)
 
     def batch(
@@ -162,7 +180,7 @@ class Counter:
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
-                self._places[key] = Place(count.next_offset, *self._at)
+                self._places[key] = Place(count.next_offset, *self._at, count.leader_epoch)
 
     def _count(
         self, key: PartitionKey, first: int, leader_epoch: int, seen: int | None

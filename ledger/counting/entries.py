@@ -14,6 +14,7 @@ from ledger.names import VERSION
 MOST_BYTES: Final = 192 * 1024  # of an entry, about: below the 256 KiB that it may have
 MOST_WINDOWS: Final = 4_000  # of a passage
 MOST_PASSAGES: Final = 1_000  # of an entry
+_LISTS: Final = ("passages", "damaged")
 _HOUR_MILLIS: Final = 3_600_000
 _LONGEST_MILLIS: Final = 2**31 - 1
 
@@ -58,6 +59,19 @@ def is_full(count: PartitionCount, others: int) -> bool:
     """Whether it is time for an entry: with passages of so many bytes beside this one, more would
     not fit, or would be about longer windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
+
+
+def halves(entry: Json) -> list[Json]:
+    """An entry that is too large for the ledger, in two of the same header; empty if it speaks of
+    one thing only."""
+    said = [(name, each) for name in _LISTS for each in entry[name]]
+    if len(said) < 2:
+        return []
+    half = len(said) // 2
+    return [
+        {**entry, **{name: [each for of, each in part if of == name] for name in _LISTS}}
+        for part in (said[:half], said[half:])
+    ]
 
 
 def _divided(

@@ -12,7 +12,7 @@ would be counted again. The counter then stays away until somebody has looked (C
 
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,11 +39,12 @@ class PartitionKey(NamedTuple):
 
 class Place(NamedTuple):
     """Up to where a partition was counted, and at which byte of which segment that was, if that is
-    known: a hint."""
+    known: a hint. What is counted from there on has no lower leader epoch than this one."""
 
     next_offset: int
     segment: int = -1
     byte: int = -1
+    leader_epoch: int = -1
 
 
 class _File(msgspec.Struct, array_like=True):
@@ -100,6 +101,18 @@ class CountingJournal:
         )
         _replace(self._path, file)
         self._file, self._places = file, merged
+
+    def split(self, at: int, parts: Sequence[Json]) -> None:
+        """The pending entry of this index was refused, and is told in parts: the first of them
+        under its number, the others under new ones. Raises OSError; then nothing has changed."""
+        pending, next_seq = list(self._file.pending), self._file.next_seq
+        for part in parts[1:]:
+            pending.append({**part, "header": {**part["header"], "seq": next_seq}})
+            next_seq += 1
+        pending[at] = parts[0]
+        file = _File(self._file.source, next_seq, self._file.places, pending)
+        _replace(self._path, file)
+        self._file = file
 
     def acknowledged(self) -> None:
         """All entries are in the ledger. That is written down with the next ones: until then they

@@ -33,19 +33,15 @@ class LedgerWriter:
         self._ends = ExitStack()
         self._open: tuple[Producer, Encoder, int] | None = None
 
-    def send(self, entries: Sequence[Json]) -> None:
-        """Returns when `_audit` has them. Raises ClientError or SchemaError."""
-        if not entries:
-            return
+    def send(self, entry: Json) -> None:
+        """Returns when `_audit` has it. Raises ClientError or SchemaError."""
         try:
             if self._open is None:
                 self._open = self._connect()
             producer, encoder, partitions = self._open
-            for entry in entries:
-                header = entry["header"]
-                partition = partition_of(header["source"], partitions)
-                value = encoder.encode(entry)
-                producer.send(value, partition=partition, timestamp=header["time"])
+            header = entry["header"]
+            partition = partition_of(header["source"], partitions)
+            producer.send(encoder.encode(entry), partition=partition, timestamp=header["time"])
             producer.flush()
         except BaseException:
             self.close()

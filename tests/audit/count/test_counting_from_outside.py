@@ -16,9 +16,10 @@ from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from client.offsets import End, start_offsets
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
-from ledger.counting.journal import CountingJournal
+from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from ledger.counting.publishing import LedgerWriter
 from tests.apache_kafka import ApacheKafka
 from tests.broker_process import REPOSITORY, BrokerProcess
@@ -72,6 +73,10 @@ def produce(bootstrap: str, topic: str, count: int, codec: str = "none") -> None
     assert producer.flush(20) == 0
 
 
+def end_offset(brokers: Brokers, topic: str) -> int:
+    return start_offsets(brokers, topic, [0], End())[0]
+
+
 @pytest.fixture
 def counting(
     running_broker: BrokerProcess, running_registry: RegistryProcess, counter_of: CounterOf
@@ -123,6 +128,29 @@ def test_a_spoilt_batch_is_named_and_passed_over(
             "first": spoilt.base_offset, "count": spoilt.last_offset_delta + 1
         }  # fmt: skip
         assert "CRC" in named["reason"]
+
+
+def test_a_log_that_was_cut_is_counted_on_at_its_end(
+    running_broker: BrokerProcess, counting: Counting, tmp_path: Path, new_topic: str
+) -> None:
+    with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        create_topic(brokers, new_topic, partitions=1)
+        produce(running_broker.bootstrap, new_topic, 10)
+        epoch = brokers.topic(new_topic).partitions[0].leader_epoch
+        # A counter that has counted more than there is now, of the same leader.
+        journal = CountingJournal(tmp_path / "c.counter", "counter")
+        key = PartitionKey(new_topic, id_of(brokers, new_topic), 0)
+        journal.write([], {key: Place(50, leader_epoch=epoch)})
+        counter = counting(new_topic)
+        assert not looked(counter, brokers, new_topic).offsets
+        produce(running_broker.bootstrap, new_topic, 10)
+        found = looked(counter, brokers, new_topic)
+        assert set(found.offsets) == set(range(10, 20))
+        # What it says takes the place of what it said before, so it is of a higher epoch.
+        produce(running_broker.bootstrap, new_topic, 5)
+        found = looked(counting(new_topic), brokers, new_topic)
+        assert set(found.offsets) == set(range(10, end_offset(brokers, new_topic)))
+        assert [each["leader_epoch"] for each in found.passages] == [epoch + 1] * 2
 
 
 def test_only_topics_that_are_meant(

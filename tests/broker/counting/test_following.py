@@ -27,8 +27,8 @@ class Counted:
         task = Task(str(directory), "", "", "dc1", "h", 60_000, 10.0)
         self._following = Following(task, Counter(self.journal, speaker, self))
 
-    def send(self, entries: Sequence[Json]) -> None:
-        self.told += entries
+    def send(self, entry: Json) -> None:
+        self.told.append(entry)
 
     def look(self, *led: Led, not_served: Sequence[tuple[str, int]] = ()) -> str:
         return self._following.look(Report(list(led), list(not_served))).trouble
@@ -41,6 +41,10 @@ class Counted:
             if passage["topic_id"] == topic_id
             for each in passage["offsets"]
         ]
+
+    @property
+    def epochs(self) -> list[int]:
+        return [each["leader_epoch"] for entry in self.told for each in entry["passages"]]
 
     @property
     def known(self) -> set[str]:
@@ -93,6 +97,13 @@ def test_after_a_log_was_cut_counting_goes_on_at_its_end(story: Story, counted: 
     counted = Counted(story.directory)
     counted.look(led_of(story)._replace(exposed=50))
     assert counted.offsets() == [(40, 50)]
+    # Two passages about the same offsets are never of one leader epoch.
+    counted.look(led_of(story)._replace(exposed=60))
+    assert counted.offsets() == [(40, 50), (50, 60)]
+    assert counted.epochs == [4, 4]
+    counted.look(led_of(story)._replace(exposed=50, leader_epoch=7))
+    counted.look(led_of(story)._replace(exposed=60, leader_epoch=7))
+    assert counted.epochs == [4, 4, 7]
     story.log.abandon()
 
 

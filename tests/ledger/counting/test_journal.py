@@ -1,6 +1,5 @@
 """A counter's file: what it says after any crash, and that damage is not guessed at."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from client.errors import ErrorCode, Refused
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
@@ -63,19 +63,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 
 
 class Ledger:
-    """Takes entries, or fails before or after it has taken them."""
+    """Takes entries, or fails before or after it has taken them; none with more passages than
+    `most`."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[str, int], Json] = {}
         self.fails = ""
+        self.most = 1_000
 
-    def send(self, entries: Sequence[Json]) -> None:
+    def send(self, entry: Json) -> None:
         fails, self.fails = self.fails, ""
         if fails == "before":
             raise OSError("not sent")
-        for each in entries:
-            known = self.entries.setdefault((each["header"]["source"], each["header"]["seq"]), each)
-            assert known == each, "the same number, and not the same"
+        if len(entry["passages"]) > self.most:
+            raise Refused("_audit-0", ErrorCode.message_too_large)
+        header = entry["header"]
+        known = self.entries.setdefault((header["source"], header["seq"]), entry)
+        assert known == entry, "the same number, and not the same"
         if fails == "after":
             raise OSError("no answer")
 
@@ -129,3 +133,26 @@ def test_every_offset_is_told_once_whatever_fails(
     covered = [offset for first, behind in told for offset in range(first, behind)]
     assert covered == list(range(end))
     assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_an_entry_that_is_too_large_is_told_in_parts(tmp_path: Path, *, is_killed: bool) -> None:
+    path, ledger = tmp_path / "counter", Ledger()
+    counter = counter_of(path, ledger)
+    ledger.most, ledger.fails = 2, "before" if is_killed else ""
+    counter.settle()
+    batch = foreign_batch([NOON])
+    for partition in range(7):
+        key = PartitionKey("clicks", "id", partition)
+        counter.partition(key, 0, leader_epoch=0, seen=None)
+        counter.batch(header_of(batch), lambda: batch, gaps_are_empty=False)
+    with suppress(OSError):
+        counter.commit()
+    counter_of(path, ledger).settle()
+    told = [each["partition"] for entry in ledger.entries.values() for each in entry["passages"]]
+    assert sorted(told) == list(range(7))
+    assert sorted(seq for _, seq in ledger.entries) == list(range(len(ledger.entries)))
+    assert CountingJournal(path, "broker").next_seq == len(ledger.entries)
+    ledger.most = 0
+    with pytest.raises(Refused):
+        counter_of(path, ledger).settle()
