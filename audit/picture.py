@@ -167,12 +167,15 @@ class FileFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Damage:
-    """A batch that can be read and is not what was written."""
+    """A batch that can be read and is not what was written. Its times are of the hours in which
+    events were said to lie at these offsets; if nobody did, of when the damage was found."""
 
     partition: int
     first: int
     count: int
     reason: str
+    from_time: int = -1
+    to_time: int = -1
 
 
 class Acceptance(NamedTuple):

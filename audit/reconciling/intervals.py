@@ -37,8 +37,10 @@ def union(*sets: Intervals) -> Intervals:
 
 def intersection(one: Intervals, other: Intervals) -> Intervals:
     """What lies in both."""
+    if not one or not other:
+        return ()
     found: list[Interval] = []
-    mine = theirs = 0
+    mine, theirs = _from(one, other[0][0]), _from(other, one[0][0])
     while mine < len(one) and theirs < len(other):
         first = max(one[mine][0], other[theirs][0])
         after = min(one[mine][1], other[theirs][1])
@@ -56,7 +58,7 @@ def minus(one: Intervals, other: Intervals) -> Intervals:
     if not other or not one or one == other:
         return () if one == other else one
     found: list[Interval] = []
-    at = 0
+    at = _from(other, one[0][0])
     for begin, after in one:
         first = begin
         while at < len(other) and other[at][1] <= first:
@@ -100,6 +102,11 @@ def upto(one: Intervals) -> int:
 def gaps(one: Intervals) -> Intervals:
     """What lies between its parts."""
     return tuple((before[1], after[0]) for before, after in pairwise(one))
+
+
+def _from(one: Intervals, number: int) -> int:
+    """The place of the first that may have something of what lies from that number on."""
+    return max(0, bisect_right(one, number, key=_first) - 1)
 
 
 def _first(pair: Interval) -> int:

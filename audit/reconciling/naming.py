@@ -11,7 +11,7 @@ from typing import NamedTuple
 from audit.picture import Damage, Interval, Intervals, Source, Span, Stretch, TierKind
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import intersection, merged, minus, union
-from audit.reconciling.passing import Passing, times_of
+from audit.reconciling.passing import Passing, Told
 from audit.verdicts import Finding, Kind
 
 
@@ -30,10 +30,11 @@ def missing(
 ) -> list[Named]:
     """Of each pair of tiers. An event is named once: where it is missing first. What is damaged is
     not named here at all."""
-    gone: dict[int, Intervals] = {}
+    spoilt: dict[int, list[Interval]] = {}
     for each in damaged:
-        batch = merged([(each.first, each.first + each.count)])
-        gone[each.partition] = union(gone.get(each.partition, ()), batch)
+        spoilt.setdefault(each.partition, []).append((each.first, each.first + each.count))
+    gone = {partition: merged(batches) for partition, batches in spoilt.items()}
+    told = Told(spans)
     found = [Named([], []) for _ in passages]
     for passing, named in zip(passages, found, strict=True):
         of_files = passing.pair.later.kind is TierKind.HDFS
@@ -46,9 +47,9 @@ def missing(
             rest = minus(lacking, union(merged(known.get(number, ())), gone.get(number, ())))
             passed = intersection(rest, union(*(each.claimed.get(number, ()) for each in beyond)))
             for offsets in minus(rest, passed):
-                named.certain.append(_of_offsets(passing, number, offsets, spans))
+                named.certain.append(_of_offsets(passing, number, offsets, told))
             for offsets in passed:
-                fault = _of_offsets(passing, number, offsets, spans)
+                fault = _of_offsets(passing, number, offsets, told)
                 fault.doubt(Kind.UNPROVEN, "a later one has read them there")
                 named.certain.append(fault)
         if not of_files:
@@ -116,8 +117,8 @@ def _fault(passing: Passing, source: Source, stretch: Stretch, offsets: Interval
     )
 
 
-def _of_offsets(passing: Passing, number: int, offsets: Interval, spans: Sequence[Span]) -> Fault:
-    from_time, to_time = times_of(spans, passing.pair.earlier, number, offsets)
+def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) -> Fault:
+    from_time, to_time = told.times_of(passing.pair.earlier, number, offsets)
     tier = passing.pair.later
     return Fault(
         Finding(

@@ -5,8 +5,10 @@ An offset above all that the later tier has spoken of in a partition is one that
 of; one below is lacking. Spans tell which windows are concerned.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from audit.picture import Interval, Intervals, Partition, Span, Tier, TopicPicture
 from audit.reconciling.axis import Axis
@@ -61,21 +63,34 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     )
 
 
-def times_of(
-    spans: Sequence[Span], tier: Tier, partition: int, offsets: Interval
-) -> tuple[int, int]:
-    """Between which times events at these offsets may be; -1 if nobody says."""
-    found = [
-        each
-        for each in spans
-        if each.tier == tier
-        and each.partition == partition
-        and each.first < offsets[1]
-        and offsets[0] < each.next_offset
-    ]
-    if not found:
-        return (-1, -1)
-    return (min(each.from_time for each in found), max(each.to_time for each in found))
+class Told:
+    """When events at some offsets happened, as spans say."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        found: dict[tuple[Tier, int], list[Span]] = {}
+        for each in spans:
+            found.setdefault((each.tier, each.partition), []).append(each)
+        self._spans = {
+            key: sorted(some, key=lambda span: span.first) for key, some in found.items()
+        }
+        self._first = {key: [each.first for each in some] for key, some in self._spans.items()}
+        self._upto = {
+            key: [*accumulate((each.next_offset for each in some), max)]
+            for key, some in self._spans.items()
+        }
+
+    def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
+        """Between which times they may be; -1 if nobody says."""
+        key = (tier, partition)
+        spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
+        from_time = to_time = -1
+        for at in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
+            if upto[at] <= offsets[0]:
+                break
+            if (span := spans[at]).next_offset > offsets[0]:
+                from_time = span.from_time if from_time < 0 else min(from_time, span.from_time)
+                to_time = max(to_time, span.to_time)
+        return from_time, to_time
 
 
 def _claimed(partition: Partition, tier: Tier) -> Intervals:

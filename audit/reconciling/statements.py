@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from audit.picture import Damage, Hole, Intervals, Source, Span, Stretch, TierKind, TopicPicture
+from audit.picture import Hole, Intervals, Source, TierKind, TopicPicture
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import gaps, has, intersection, union, upto
@@ -60,65 +58,6 @@ def _kind_of_file(fault: str, committed: int, found: int) -> Kind:
     if fault == "extra" or (fault == "changed" and found > committed >= 0):
         return Kind.DUPLICATED
     return Kind.CHANGED
-
-
-def damaged(picture: TopicPicture) -> Iterator[Fault]:
-    """Batches that are not what was written, with the names of what is in them."""
-    for each in picture.damaged:
-        offsets = (each.first, each.first + each.count)
-        inside = list(_stretches(picture, each))
-        times = [(one.from_time, one.to_time) for one in picture.open if _is_at(one, each)]
-        rest = Finding(
-            kind=Kind.CHANGED,
-            words="",
-            tier=TierKind.BROKER.value,
-            partition=each.partition,
-            offset=each.first,
-            offsets=each.count,
-            from_time=min((one for one, _ in times), default=-1),
-            to_time=max((one for _, one in times), default=-1),
-        )
-        if not inside:
-            yield Fault(rest, count=each.count, reason=each.reason)
-        for source, stretch in inside:
-            first = max(stretch.first, offsets[0])
-            count = min(stretch.first + stretch.events, offsets[1]) - first
-            finding = replace(
-                rest,
-                host=source.host,
-                agent=source.agent,
-                path=source.path,
-                source=source.source,
-                seq=stretch.seq + first - stretch.first,
-                events=count,
-                position=stretch.position,
-                end_position=stretch.end_position,
-                offset=first,
-                offsets=count,
-                from_time=stretch.from_time,
-                to_time=stretch.to_time,
-            )
-            exact = count == stretch.events
-            yield Fault(finding, exact=exact, count=count, reason=each.reason)
-
-
-def _stretches(picture: TopicPicture, damage: Damage) -> Iterator[tuple[Source, Stretch]]:
-    for source in picture.sources:
-        for stretch in source.stretches:
-            if (
-                stretch.partition == damage.partition
-                and stretch.first < damage.first + damage.count
-                and damage.first < stretch.first + stretch.events
-            ):
-                yield source, stretch
-
-
-def _is_at(span: Span, damage: Damage) -> bool:
-    return (
-        span.partition == damage.partition
-        and span.first < damage.first + damage.count
-        and damage.first < span.next_offset
-    )
 
 
 def holes(picture: TopicPicture) -> Iterator[Fault]:

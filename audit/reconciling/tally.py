@@ -36,6 +36,10 @@ class Tally:
         self._picture = picture
         self._windows = windows
         self._axis = axis
+        self._hole_times: dict[tuple[TierKind, bool], list[int]] = {}
+        for hole in picture.holes:
+            key = hole.tier, is_young(hole, picture)
+            self._hole_times.setdefault(key, []).append(hole.to_time)
         done = until(picture.agents)
         with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
         self.agents_awaited = {
@@ -209,12 +213,8 @@ class Tally:
     def _is_fresh(self, time: int) -> bool:
         return time >= 0 and time + self._picture.grace_millis > self._picture.now
 
-    def _holes(self, kind: TierKind, *, young: bool) -> list[int]:
-        return [
-            each.to_time
-            for each in self._picture.holes
-            if each.tier is kind and is_young(each, self._picture) is young
-        ]
+    def _holes(self, kind: TierKind, *, young: bool) -> Sequence[int]:
+        return self._hole_times.get((kind, young), ())
 
     def _hole_reason(self, kind: TierKind) -> str:
         return next(

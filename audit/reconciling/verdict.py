@@ -13,11 +13,12 @@ Rule 5. A window's state is the worst of its faults that nobody has accepted, an
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from audit.picture import TierKind, TopicPicture, Window
-from audit.reconciling import accepting, statements, words
+from audit.reconciling import accepting, damages, statements, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import gaps, intersection, size
@@ -31,6 +32,8 @@ from audit.reconciling.weighing import attach
 from audit.reconciling.window_verdicts import window_verdicts
 from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, worst
 
+MOST_FINDINGS: Final = 2_000
+
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
     """What holds of a topic between two times, and of each of its windows."""
@@ -38,7 +41,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     axis = Axis(windows)
     tally = Tally(picture, windows, axis)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
-    damaged = list(statements.damaged(picture))
+    damaged = accepting.cut(damages.damaged(picture), picture.accepted)
     named = missing(passages, picture.sources, picture.open, picture.damaged)
     tallied = [
         tally.of(each, names, [one for one in damaged if _lacks(each, one)])
@@ -170,9 +173,28 @@ def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
-    """The worst first, and what was accepted last."""
-    found = [replace(fault.finding, words=words.of(picture.key.topic, fault)) for fault in faults]
-    return sorted(found, key=_rank)
+    """The worst first, and what was accepted last. Of what is too many, one for all."""
+    worst_first = sorted(faults, key=lambda fault: _rank(fault.finding))
+    found = [
+        replace(fault.finding, words=words.of(picture.key.topic, fault))
+        for fault in worst_first[:MOST_FINDINGS]
+    ]
+    rest = [fault.finding for fault in worst_first[MOST_FINDINGS:]]
+    faulty = [each for each in rest if not each.accepted]
+    accepted = [each for each in rest if each.accepted]
+    return [*found, *(_all_of(some) for some in (faulty, accepted) if some)]
+
+
+def _all_of(findings: Sequence[Finding]) -> Finding:
+    """One that stands for these."""
+    known = [each for each in findings if each.from_time >= 0]
+    return Finding(
+        kind=findings[0].kind,
+        words=words.more_faults(len(findings)),
+        from_time=min((each.from_time for each in known), default=-1),
+        to_time=max((each.to_time for each in known), default=-1),
+        accepted=findings[0].accepted,
+    )
 
 
 _KINDS = list(Kind)

@@ -52,6 +52,8 @@ def _lay(
     for fault in faults:
         if not fault.has_time:
             for window in windows:
+                if not left[id(fault)]:
+                    break
                 _take(fault, window, lack, left)
 
 

@@ -47,6 +47,17 @@ def place(tier: str, destination: str) -> str:
     )
 
 
+def more_damage(batches: int, offsets: int) -> str:
+    """Of what is not said one by one."""
+    of = count(batches, "stretch", "stretches")
+    return f"{of} of batches more, {count(offsets, 'offset')}, are not as they were written"
+
+
+def more_faults(faults: int) -> str:
+    """Of what is not said one by one."""
+    return f"And {count(faults, 'more fault')}: the worst are said"
+
+
 def at(tier: Tier) -> str:
     return place(tier.kind.value, tier.destination)
 
@@ -134,6 +145,8 @@ def _of_partition(topic: str, fault: Fault) -> str:
 def _of_windows(fault: Fault) -> str:
     one = fault.finding
     where = place(one.tier, one.destination)
+    if one.kind is Kind.CHANGED and fault.reason:
+        return fault.reason
     if one.kind is Kind.CHANGED:
         return f"{_when(one)}: as many events are {where} as before, but their CRCs differ"
     if one.kind is Kind.DUPLICATED:
