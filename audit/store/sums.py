@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import Numbers, counts, hours_of, numbers
+from audit.folding.columns import MOST, Numbers, hours_of, numbers
 from audit.folding.grouping import Grouped, grouped
 from audit.folding.keyed import Mask, groups
 from audit.store.chunks import Chunk
@@ -100,15 +100,17 @@ def _add_delays(chunk: Chunk, counted: Mask) -> None:
         return
     lengths = numbers(pc.list_value_length(lists))
     begin = np.cumsum(lengths) - lengths
-    events = counts(lists.flatten())
-    some = np.flatnonzero(events)
+    flat = lists.flatten()
+    some = np.flatnonzero(numbers(flat))
+    events = np.clip(numbers(flat)[some], 0, MOST)
     passage = np.repeat(np.arange(len(lengths)), lengths)[some]
-    some, passage = some[counted[passage]], passage[counted[passage]]
+    mine = counted[passage]
+    some, passage, events = some[mine], passage[mine], events[mine]
     doubling = np.minimum(some - begin[passage], _DOUBLINGS - 1)
     tier = chunk.tier[chunk.passages.entry]
     together = grouped(chunk.topic, hours_of(_first_window(chunk)), tier)
     table = np.zeros(len(together) * _DOUBLINGS, np.int64)
-    np.add.at(table, together.numbered()[passage] * _DOUBLINGS + doubling, events[some])
+    np.add.at(table, together.numbered()[passage] * _DOUBLINGS + doubling, events)
     at = np.flatnonzero(table)
     rows = (*(key[at // _DOUBLINGS] for key in together.keys), at % _DOUBLINGS, table[at])
     chunk.connection.executemany(_DELAYS, zip(*(row.tolist() for row in rows), strict=True))
