@@ -1,9 +1,10 @@
 """What judges need to know of a topic, out of the tables. Within one read transaction.
 
-Where the ledger's own beginning is gone (most of those who were heard first had written before),
-nobody knows what was said before: windows before that time are not shown, nor what landed of files
-whose shipping was spoken of then. Where it is there, a journal whose first entries are missing has
-a hole like any other.
+Where the ledger's own beginning is gone nobody knows what was said before it: windows before that
+time are not shown, nor what landed of files whose shipping was spoken of then. It is gone if most
+agents that were heard first had written before; where there is none, if most others had, many of
+whom begin with each run, whatever was before. Where it is there, a journal whose first entries are
+missing has a hole like any other.
 """
 
 import sqlite3
@@ -51,9 +52,10 @@ AND NOT EXISTS (SELECT 1 FROM voided WHERE voided.topic = sums.topic AND voided.
 """
 
 
-# Of those who were heard first: how many there are, and how many had written before.
+# Of those who were heard first: how many there are, and how many had written before; then agents.
 _BEGIN: Final = """
-SELECT min(first_time), count(*), sum(first_seq > 0) FROM journals WHERE cluster = ?1
+SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
+    sum(tier = 'agent' AND first_seq > 0) FROM journals WHERE cluster = ?1
     AND tier <> 'operator' AND first_time <= ?2 + (
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
@@ -150,7 +152,10 @@ def picture(
 
 def ledger_begin(connection: sqlite3.Connection, cluster: str) -> int:
     """From which time on everything that was said is known; 0 from the very beginning."""
-    ((first, journals, begun),) = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
+    rows = connection.execute(_BEGIN, (cluster, _TOGETHER)).fetchall()
+    ((first, journals, begun, agents, agents_begun),) = rows
+    if agents:
+        journals, begun = agents, agents_begun
     if first is None or 2 * begun <= journals:
         return 0
     return int(first) + HOUR - int(first) % HOUR
