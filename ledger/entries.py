@@ -4,45 +4,58 @@ A heartbeat is a batch of its own with one record, and a night of a large fleet 
 them. So batches are gathered and read together, natively (columns.py). Where that is not possible
 they are read one by one, with all care.
 
-Entries that cannot be read, or are of a later version, are left out and counted.
+Entries that cannot be read are left out and counted. Those of a later version are handed out: that
+they came is known, whatever they mean. An entry whose schema the registry does not know is as young
+as its schema may be, and a registry that follows another one may not have it yet: for a while it is
+waited for (`SchemaNotThere`), and everything behind it.
 """
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from client.fetcher import Batch
 from client.plain_batches import PlainBatch, PlainBatches
 from ledger.columns import ColumnsOfLedger, columns_of, no_entries
 from ledger.frames import Frames, NotTogether
-from ledger.names import VERSION
 from schemas.envelope import Decoder, split
-from schemas.errors import BadMessage
+from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import LEDGER, built_in
 from schemas.parsing import AvroSchema
+from wire.batch import read_header
 from wire.errors import BatchError
 from wire.records import records
 
 GATHERED_BYTES: Final = 8 * 1024 * 1024
 _FEW: Final = 16  # batches that are read one by one, if they cannot be read together
 _MOST_PRODUCERS: Final = 1_000_000
+_YOUNG_MILLIS: Final = 60_000
 
 log = logging.getLogger(__name__)
 
 Lookup = Callable[[int], AvroSchema | None]
 
 
+class SchemaNotThere(RegistryError):
+    """An entry that was just written has a schema that the registry does not know yet."""
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class LedgerEntries:
     """`add` batches in the order of a partition, and take what they say, as columns of
     `LEDGER_TYPE`. One thread."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
         """`lookup` says which schema has an id, None if none has; what it raises passes through."""
         self.left_out = 0  # in all
+        self._now_millis = now_millis
         self._lookup = lookup
         self._decoder = Decoder(lookup, built_in(LEDGER))
         self._columns: dict[int, ColumnsOfLedger | None] = {}  # by schema
@@ -68,7 +81,7 @@ class LedgerEntries:
         """What was added and not taken: it will come again."""
         self._gathered, self._bytes = [], 0
 
-    def leave_out(self, entries: int, why: str = "they are of a later version") -> None:
+    def leave_out(self, entries: int, why: str) -> None:
         """They are not handed out. The first time this is said."""
         if entries and not self.left_out:
             log.warning("entries of the ledger are left out error=%r", why)
@@ -82,7 +95,7 @@ class LedgerEntries:
         found: list[pa.StructArray] = []
         for schema_id, batches in self._by_schema(gathered).items():
             found += self._together(self._columns_of(schema_id), batches)
-        bodies = [self._known(body) for body in found if len(body)]
+        bodies = [body for body in found if len(body)]
         return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
 
     def _by_schema(self, batches: list[PlainBatch]) -> Mapping[int, list[PlainBatch]]:
@@ -126,6 +139,7 @@ class LedgerEntries:
             try:
                 entry = self._decoder.decode(value)
             except BadMessage as error:
+                self._wait_for_schema(value, data)
                 self.leave_out(1, str(error))
                 continue
             if len(self._schema_of) >= _MOST_PRODUCERS:
@@ -133,12 +147,17 @@ class LedgerEntries:
             self._schema_of[producer] = split(value)[0]
             yield entry
 
-    def _known(self, body: pa.StructArray) -> pa.StructArray:
-        """Without those that mean something that is not known here."""
-        known = pc.less_equal(body.field("version"), VERSION)
-        later = len(body) - (pc.sum(known).as_py() or 0)
-        self.leave_out(later)
-        return body.filter(known) if later else body
+    def _wait_for_schema(self, value: bytes, batch: bytes) -> None:
+        """Raises SchemaNotThere if it may still come."""
+        age = self._now_millis() - read_header(batch).max_timestamp
+        if not 0 <= age < _YOUNG_MILLIS:
+            return
+        try:
+            schema_id, _ = split(value)
+        except BadMessage:
+            return
+        if self._lookup(schema_id) is None:
+            raise SchemaNotThere(f"the registry does not know schema {schema_id} yet")
 
 
 def _schema_of_first(batches: Iterable[PlainBatch]) -> int:

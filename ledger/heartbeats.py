@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ledger.agents import AgentSaid, Beat, HostRetired, Said
+from ledger.names import VERSION
 
 _BETWEEN: Final = "\n"  # names of topics
 _NO_TOPICS: Final[frozenset[str]] = frozenset()
@@ -17,17 +18,19 @@ _NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 def said(body: pa.StructArray) -> list[Said]:
     """Of entries as `LEDGER_TYPE`: agents' heartbeats in the order of each journal, then who was
-    retired."""
+    retired. Of a later version nothing is understood."""
     header = body.field("header")
     source, seq, time = header.field("source"), header.field("seq"), header.field("time")
     beats = body.field("heartbeats")
-    agents = pc.equal(body.field("tier"), "agent")
+    known = pc.less_equal(body.field("version"), VERSION)
+    agents = pc.and_(known, pc.equal(body.field("tier"), "agent"))
+    operators = pc.and_(known, pc.equal(body.field("tier"), "operator"))
     beating = pc.and_(agents, pc.greater(pc.list_value_length(beats), 0))
     chosen = pa.array(_chosen(source, seq, beats, beating), pa.int64())
     host = header.field("host")
     taken = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
     found: list[Said] = list(map(AgentSaid, *taken, _beats(beats.take(chosen))))
-    for row in pc.indices_nonzero(pc.equal(body.field("tier"), "operator")).to_pylist():
+    for row in pc.indices_nonzero(operators).to_pylist():
         at = time[row].as_py()
         found += [
             HostRetired(each["host"], each["agent"], each["since"], at)

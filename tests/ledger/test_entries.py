@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from client.fetcher import Batch
 from ledger.columns import LEDGER_TYPE, ColumnsOfLedger
-from ledger.entries import GATHERED_BYTES, LedgerEntries
+from ledger.entries import GATHERED_BYTES, LedgerEntries, SchemaNotThere
 from ledger.frames import Frames, NotTogether
 from schemas.event_schemas import LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema, parse
@@ -186,12 +186,31 @@ def test_frames_that_unpack_to_too_much_are_read_one_by_one() -> None:
     assert (len(found), left_out) == (40, 1)
 
 
-def test_entries_of_later_versions_are_counted_not_read() -> None:
+def test_entries_of_later_versions_are_handed_out() -> None:
+    """That they came is known: else their numbers would be missing in their journals."""
     batches = [batch_of([entry("a", seq, version=1 + seq % 2)]) for seq in range(40)]
     found, left_out = taken(batches)
-    assert [each["header"]["seq"] for each in found] == list(range(0, 40, 2))
-    assert left_out == 20
-    assert taken([batch_of([entry("a", 0, version=2)])]) == ([], 1)
+    assert [each["header"]["seq"] for each in found] == list(range(40))
+    assert [each["version"] for each in found] == 20 * [1, 2]
+    assert left_out == 0
+
+
+def test_a_schema_that_is_not_there_yet_is_waited_for_not_for_ever() -> None:
+    schemas: dict[int, AvroSchema] = {}
+    batch = batch_of([entry("a", 0)])
+    written = batch.header.max_timestamp
+    young = LedgerEntries(schemas.get, lambda: written + 10_000)
+    young.add(batch)
+    with pytest.raises(SchemaNotThere, match="schema 7"):
+        young.take()
+    schemas.update(SCHEMAS)
+    young.add(batch)
+    assert (len(young.take()), young.left_out) == (1, 0)
+    nothing: dict[int, AvroSchema] = {}
+    for age in (-1, 60_000):
+        old = LedgerEntries(nothing.get, lambda age=age: written + age)
+        old.add(batch)
+        assert (len(old.take()), old.left_out) == (0, 1)
 
 
 def test_what_natively_cannot_be_read_is_read_one_by_one() -> None:

@@ -64,3 +64,12 @@ def test_operators_are_listened_to_and_nobody_else_retires_hosts() -> None:
 
 def test_no_entries_say_nothing() -> None:
     assert said(no_entries()) == []
+
+
+def test_of_a_later_version_nothing_is_understood() -> None:
+    statement = {"host": "h", "agent": "", "since": 5, "reason": ""}
+    later = [
+        entry("a", 0, (60_000, ["x"]), version=2),
+        entry("operator-1", 0, tier="operator", retired=[statement], version=2),
+    ]
+    assert said_by(later) == []
