@@ -116,6 +116,7 @@ def test_apache_kafka(
     assert landed(frame.collect()) == sorted(application.written)
 
 
+QUICK = "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FRESH = """
 import sys
 from pyspark.sql import SparkSession
@@ -169,5 +170,5 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_DIRS": str(folder),
-        "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} -XX:-UsePerfData -XX:TieredStopAtLevel=1",
+        "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} {QUICK}",
     }
