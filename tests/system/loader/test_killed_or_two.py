@@ -1,9 +1,13 @@
 """A driver that is killed at any moment, and two that are at work at the same time.
 
+HYPOTHESIS_PROFILE=fuzz kills more of them. At every single step, without Spark, loaders are killed
+in tests/loader/commit.
+
 Loaders on two hosts do not see each other's lock. Here they do not because each spells the root in
 its own way.
 """
 
+import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +32,7 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 # Steps that a load tells of, and how long after the last of them, at most, it is killed: while it
 # lands slices, while it counts rows and commits, while it publishes and closes hours.
 MOMENTS = ((1, 2.0), (2, 0.3), (4, 0.1))
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 
 
 @pytest.fixture
@@ -50,7 +55,13 @@ def steps(program: LoadProgram) -> int:
     return program.said.count(" table=")
 
 
+def moments(chance: random.Random) -> list[tuple[int, float]]:
+    """Each once and again; else while it lands slices, and one of the later ones."""
+    return [*MOMENTS, *MOMENTS] if LONG else [MOMENTS[0], chance.choice(MOMENTS[1:])]
+
+
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.timeout(300)
 def test_a_driver_is_killed_at_any_moment(
     spark: SparkSession, application: Application, small: LoaderConfig, tmp_path: Path
@@ -58,7 +69,7 @@ def test_a_driver_is_killed_at_any_moment(
     chance = random.Random(random.SystemRandom().getrandbits(32))
     conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK}
     program = LoadProgram(small, tmp_path, master="local[2]", conf=conf)
-    for turn, (told, seconds) in enumerate(MOMENTS):
+    for turn, (told, seconds) in enumerate(moments(chance)):
         application.write(500, time=BEGAN + turn * HOUR, step=20)
         application.write(500, time=BEGAN, step=20, partition=1)
         with program.start() as killed:
