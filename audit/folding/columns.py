@@ -4,6 +4,7 @@ them by its place. What is out of all proportion is cut to size here: sums canno
 Places: `Passages.entry` is a row of `Entries`, `Windows.passage` one of `Passages`, and so on.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ Numbers = NDArray[np.int64]
 
 MOST: Final = 1 << 40  # of anything that is counted, in one statement
 MOST_TIME: Final = 1 << 46  # milliseconds: the year 4199
+MOST_TEXT: Final = 4096  # letters
 MOST_PARTITION: Final = 1 << 20
 _MOST_SUM: Final = 1 << 53
 _HOUR: Final = 3_600_000
@@ -43,11 +45,15 @@ def counts(column: pa.Array, most: int = MOST) -> Numbers:
 
 def texts(column: pa.Array) -> Texts:
     found = column.dictionary_encode()
-    values = [
-        each.replace("\0", "\ufffd") if "\0" in each else each
-        for each in found.dictionary.to_pylist()
-    ]
-    return Texts(numbers(found.indices), values)
+    return Texts(numbers(found.indices), [cut(each) for each in found.dictionary.to_pylist()])
+
+
+def cut(text: str) -> str:
+    """What is longer than any path is cut, and remains another than what begins as it does."""
+    if len(text) > MOST_TEXT:
+        mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        text = f"{text[:MOST_TEXT]}… ({mark})"
+    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def parents(column: pa.ListArray) -> Numbers:

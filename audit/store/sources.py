@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import Numbers, Texts, numbers, parents, texts
+from audit.folding.columns import Numbers, Texts, cut, numbers, parents, texts
 from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.store.chunks import Chunk
@@ -199,7 +199,7 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
             runs.end_position[run].tolist(),
             excepted.count[lost].tolist(),
             excepted.bytes[lost].tolist(),
-            excepted.reason.take(lost).to_pylist(),
+            map(cut, excepted.reason.take(lost).to_pylist()),
             chunk.entries.time[entry].tolist(),
             strict=True,
         ),

@@ -9,12 +9,11 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import MOST_TIME, numbers
+from audit.folding.columns import MOST_TIME, cut, numbers
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
 _MOST_HOURS: Final = 10_000  # that one comparison can be about
-_MOST_TEXT: Final = 10_000
 _MOST_OFFSET: Final = 1 << 53
 
 _CHECKED: Final = """
@@ -47,7 +46,18 @@ def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
         some &= chunk.entries.of_tier(tier)
     for row in np.flatnonzero(some).tolist():
         for each in lists[row].as_py():
-            yield row, each
+            yield row, _cut(each)
+
+
+def _cut(said: Any) -> Any:
+    """With all texts in it cut to size."""
+    if isinstance(said, str):
+        return cut(said)
+    if isinstance(said, list):
+        return [_cut(each) for each in said]
+    if isinstance(said, dict):
+        return {name: _cut(each) for name, each in said.items()}
+    return said
 
 
 def _keep_rebuilt(chunk: Chunk, row: int, said: Json) -> None:
@@ -66,12 +76,12 @@ def _keep_retired(chunk: Chunk, row: int, said: Json) -> None:
         "INSERT OR IGNORE INTO retired VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             chunk.cluster,
-            _text(said["host"]),
-            _text(said["agent"]),
+            said["host"],
+            said["agent"],
             _times(said["since"], 0)[0],
             int(chunk.entries.time[row]),
-            _text(said["reason"]),
-            _text(said["operator"]),
+            said["reason"],
+            said["operator"],
         ),
     )
 
@@ -88,7 +98,7 @@ def _keep_accepted(chunk: Chunk, row: int, number: int, said: Json) -> None:
             int(entries.seq[row]),
             number,
             int(entries.time[row]),
-            _text(said["topic_id"]),
+            said["topic_id"],
             msgspec.json.encode(said),
         ),
     )
@@ -124,26 +134,24 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
     (name,) = chunk.topic_names([said["topic"]])
     offsets = said["offsets"]
     chunk.connection.execute(
-        "INSERT OR IGNORE INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET reason = min(reason, excluded.reason), time = min(time, excluded.time)",
         (
             name,
-            _text(said["topic_id"]),
+            said["topic_id"],
             said["partition"],
             max(0, min(offsets["first"], _MOST_OFFSET)),
             max(1, min(offsets["count"], _MOST_OFFSET)),
-            _text(said["reason"]),
-            int(chunk.entries.time[row]),
+            said["reason"],
+            time := int(chunk.entries.time[row]),
         ),
     )
     _touch_all(chunk, name)
+    chunk.touched.update((topic, time - time % HOUR) for (topic,) in _topics(chunk, name))
 
 
 def _times(first: int, after: int) -> tuple[int, int]:
     return max(0, min(first, MOST_TIME)), max(0, min(after, MOST_TIME))
-
-
-def _text(text: str) -> str:
-    return text[:_MOST_TEXT]
 
 
 def _topics(chunk: Chunk, name: int) -> list[tuple[int]]:

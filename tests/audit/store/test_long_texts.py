@@ -1,0 +1,59 @@
+"""What is longer than any path or name is not kept, nor shown, as it is."""
+
+from contextlib import closing
+from pathlib import Path
+
+from audit.folding.columns import MOST_TEXT, cut
+from audit.store.store import Store
+from ledger.reading import LedgerPositions
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    ROOT,
+    TOPIC,
+    TOPIC_ID,
+    body,
+    entry,
+    excepted,
+    passage,
+    run,
+    window,
+)
+
+LONG = "ab" * 500_000
+SIZE = 2_000_000  # bytes
+
+
+def test_what_is_cut_stays_another() -> None:
+    assert cut("a" * MOST_TEXT) == "a" * MOST_TEXT
+    assert cut(LONG) == cut(LONG) != cut(LONG + "c")
+    assert cut(LONG).startswith("abab")
+    assert len(cut(LONG)) < MOST_TEXT + 30
+    assert "\0" not in cut(LONG + "\0") + cut("a\0b")
+
+
+def test_nothing_is_kept_in_full(tmp_path: Path) -> None:
+    runs = [run(LONG, 0, 10, path=LONG, excepted=[excepted("lost", 1, 1, LONG)])]
+    said = passage(0, 0, 10, [window(BEGIN, 10)], runs=runs)
+    beat = {"until": BEGIN, "topics": [TOPIC, LONG], "program_version": LONG}
+    finished = {"topic": LONG, "source": LONG, "events": 10, "size": 10}
+    agent = entry("agent", LONG, 0, BEGIN, passages=[said], heartbeats=[beat], finished=[finished])
+    agent["header"]["host"] = LONG
+    fault = {
+        "path": LONG, "hour": BEGIN, "fault": "missing", "committed_rows": 3, "found_rows": 0,
+    }  # fmt: skip
+    times = {"from_time": BEGIN, "to_time": BEGIN + HOUR}
+    checked = {"topic": TOPIC, "files": 1, "rows": 3, "faults": [fault], **times}
+    spoilt = {"topic": TOPIC, "offsets": {"first": 1, "count": 1}, "reason": LONG}
+    rebuilt = {"topic": TOPIC, "topic_id": LONG, **times}
+    loader = entry(
+        "hdfs", "check", 0, BEGIN, destination=ROOT,
+        checked=[checked], damaged=[spoilt], rebuilt=[rebuilt],
+    )  # fmt: skip
+    accepted = {"topic": TOPIC, "topic_id": TOPIC_ID, "host": LONG, "reason": LONG, "runs": runs}
+    retired = {"host": LONG, "agent": LONG, "reason": LONG, "operator": LONG}
+    operator = entry("operator", "o", 0, BEGIN, accepted=[accepted], retired=[retired])
+    with closing(Store.open(tmp_path)) as store:
+        store.fold(CLUSTER, body([agent, loader, operator]), LedgerPositions())
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) < SIZE
