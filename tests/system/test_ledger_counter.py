@@ -33,7 +33,7 @@ from tests.system.told_of_topics import (
 from tests.system.topics import create
 from wire.records import Codec
 
-KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "6"))
+KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "4"))
 CHILD = b"broker.counting.process"
 
 
@@ -205,7 +205,7 @@ def test_child_and_broker_are_killed_at_random(
     writer.start()
     try:
         for kill in range(KILLS):
-            time.sleep(chance.uniform(0.1, 0.9))
+            time.sleep(chance.uniform(0.1, 0.6))
             if kill % 2 == 0:
                 broker.restart()
             elif child := child_of(broker):

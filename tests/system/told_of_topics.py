@@ -1,6 +1,7 @@
 """What brokers have told the ledger of a topic, against what is in its log."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,12 +40,19 @@ class Said:
 
 def read_all(brokers: Brokers, target: TopicPartition) -> list[Batch]:
     """All batches of a partition, as they are now."""
-    (end,) = start_offsets(brokers, target.topic, [target.partition], End()).values()
-    (at,) = start_offsets(brokers, target.topic, [target.partition], Beginning()).values()
-    fetcher = Fetcher(brokers, target.topic, {target.partition: at})
+    return _read(brokers, target.topic, [target.partition])
+
+
+def _read(brokers: Brokers, topic: str, partitions: Sequence[int]) -> list[Batch]:
+    ends = start_offsets(brokers, topic, partitions, End())
+    begins = start_offsets(brokers, topic, partitions, Beginning())
+    filled = {each: at for each, at in begins.items() if at < ends[each]}
+    if not filled:
+        return []
+    fetcher = Fetcher(brokers, topic, filled)
     found: list[Batch] = []
     try:
-        while fetcher.positions[target.partition] < end:
+        while any(fetcher.positions[each] < ends[each] for each in filled):
             found += [
                 Batch(each.partition, each.header, memoryview(bytes(each.data)))
                 for each in fetcher.poll(1)
@@ -60,13 +68,13 @@ def entries(brokers: Brokers) -> list[Json]:
         return []
     decoder = Decoder(lambda _: built_in(LEDGER))
     found: dict[tuple[str, int], Json] = {}
-    for partition in brokers.topic(LEDGER_TOPIC).partitions:
-        for batch in read_all(brokers, TopicPartition(LEDGER_TOPIC, partition.index)):
-            for record in records(batch.data):
-                entry: Any = decoder.decode(record.value or b"")
-                if entry["tier"] == "broker":
-                    key = (entry["header"]["source"], entry["header"]["seq"])
-                    assert found.setdefault(key, entry) == entry
+    partitions = [each.index for each in brokers.topic(LEDGER_TOPIC).partitions]
+    for batch in _read(brokers, LEDGER_TOPIC, partitions):
+        for record in records(batch.data):
+            entry: Any = decoder.decode(record.value or b"")
+            if entry["tier"] == "broker":
+                key = (entry["header"]["source"], entry["header"]["seq"])
+                assert found.setdefault(key, entry) == entry
     return list(found.values())
 
 

@@ -1,6 +1,6 @@
 """A cluster counted as a client: Penstock's own brokers, and Apache Kafka's."""
 
-import subprocess
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,8 +10,10 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from audit.config import Cluster, Count
+from audit.config import AuditConfig, Cluster, Count
 from audit.count.cluster import ClusterCounter
+from audit.count.program import CANNOT_START, run_counter
+from audit.data_directory import held
 from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
@@ -233,16 +235,23 @@ def test_the_program(
         with ServerProcess(command, output=tmp_path / "log", directory=REPOSITORY) as program:
             program.spawn()
             produce(running_broker.bootstrap, new_topic, 20)
-            wait_told(brokers, new_topic)
-            program.kill()
-            program.spawn()
-            produce(running_broker.bootstrap, new_topic, 20)
             found = wait_told(brokers, new_topic)
-            second = subprocess.run(
-                command, check=False, cwd=REPOSITORY, capture_output=True, timeout=60
-            )
-            assert second.returncode == 1
-            assert b"in use" in second.stderr
             assert program.terminate() == 0
         check_told_once(found, read_all(brokers, TopicPartition(new_topic, 0)))
     assert [each.name for each in (tmp_path / "data").rglob("*.counter")] == ["..%2Fa%2Fb.counter"]
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """What a program does to signals is undone."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_second_one_does_not_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with held(tmp_path / "counters"):
+        assert run_counter(AuditConfig(data_dir=str(tmp_path))) == CANNOT_START
+    assert "in use" in capsys.readouterr().err
