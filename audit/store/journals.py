@@ -25,11 +25,9 @@ UPDATE journals SET end_seq = ?, last_time = ?, entries = ?, seen = ? WHERE id =
 # What is indexed changes seldom.
 _BEGIN: Final = """
 UPDATE journals SET first_seq = ?2, first_time = ?3, holes = ?4 WHERE id = ?1
-    AND (first_seq, first_time, holes) IS NOT (?2, ?3, ?4)
 """
 _WHO: Final = """
 UPDATE journals SET tier = ?2, host = ?3 WHERE id = ?1 AND end_seq = ?4 + 1
-    AND (tier, host) IS NOT (?2, ?3)
 """
 
 
@@ -39,6 +37,25 @@ class Seen:
 
     journal: Numbers
     new: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What was known of the chunk's journals. `who` has tier and host of each."""
+
+    seen: Keyed
+    times: Numbers
+    who: dict[int, tuple[str, int]]
+
+    def is_begun(self, ids: Numbers, begun: Numbers) -> Mask:
+        """Which of these are known to begin so: first, first time, holes. In order."""
+        keys, begins, ends = self.seen.groups()
+        known = np.column_stack((self.seen.first[begins], self.times[begins, 0], ends - begins - 1))
+        found = np.zeros(len(ids), np.bool_)
+        if len(keys):
+            place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
+            found = (keys[place] == ids) & (known[place] == begun).all(axis=1)
+        return found
 
 
 def take(
@@ -54,10 +71,10 @@ def take(
         & (entries.seq < _MOST_SEQ)
         & (has_name[entries.journal.codes] if ids else True)
     )
-    before, times = _before(connection, sorted(set(ids) - set(added)))
-    new = good & ~_inside(before, journal, entries.seq)
+    before = _before(connection, sorted(set(ids) - set(added)))
+    new = good & ~_inside(before.seen, journal, entries.seq)
     new &= _once(journal, entries.seq, new)
-    _keep(connection, numbers, entries, journal, new=new, before=before, times=times)
+    _keep(connection, numbers, entries, journal, new=new, before=before)
     return Seen(journal, new)
 
 
@@ -68,13 +85,14 @@ def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
     return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]
 
 
-def _before(connection: sqlite3.Connection, ids: list[int]) -> tuple[Keyed, Numbers]:
+def _before(connection: sqlite3.Connection, ids: list[int]) -> _Before:
     rows = connection.execute(
-        "SELECT id, seen FROM journals WHERE seen IS NOT NULL"
+        "SELECT id, seen, tier, host FROM journals WHERE seen IS NOT NULL"
         " AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (str(ids),),
     ).fetchall()
-    return unpacked(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+    known = np.array([row[0] for row in rows], np.int64)
+    return _Before(*unpacked(known, [row[1] for row in rows]), {row[0]: row[2:] for row in rows})
 
 
 def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
@@ -105,17 +123,16 @@ def _keep(
     journal: Numbers,
     *,
     new: Mask,
-    before: Keyed,
-    times: Numbers,
+    before: _Before,
 ) -> None:
     at = np.flatnonzero(new)
     if not len(at):
         return
-    key = np.concatenate((journal[at], before.key))
-    first = np.concatenate((entries.seq[at], before.first))
-    end = np.concatenate((entries.seq[at] + 1, before.end))
-    from_time = np.concatenate((entries.time[at], times[:, 0]))
-    to_time = np.concatenate((entries.time[at], times[:, 1]))
+    key = np.concatenate((journal[at], before.seen.key))
+    first = np.concatenate((entries.seq[at], before.seen.first))
+    end = np.concatenate((entries.seq[at] + 1, before.seen.end))
+    from_time = np.concatenate((entries.time[at], before.times[:, 0]))
+    to_time = np.concatenate((entries.time[at], before.times[:, 1]))
     order = in_order(key, first)
     key, first, end = key[order], first[order], end[order]
     begins = np.ones(len(key), np.bool_)
@@ -137,20 +154,19 @@ def _keep(
     connection.executemany(
         _KEEP, zip(*(each.tolist() for each in columns), packed, ids.tolist(), strict=True)
     )
-    begun = (ids, quads[begin, 0], quads[begin, 2], after - begin - 1)
-    connection.executemany(_BEGIN, zip(*(each.tolist() for each in begun), strict=True))
+    begun = np.column_stack((quads[begin, 0], quads[begin, 2], after - begin - 1))
+    other = ~before.is_begun(ids, begun)
+    connection.executemany(_BEGIN, np.column_stack((ids, begun))[other].tolist())
     newest = _newest(entries, journal, at)
     hosts = np.array(numbers.names.of(entries.host.values), np.int64)
-    connection.executemany(
-        _WHO,
-        zip(
-            ids.tolist(),
-            entries.tier.take(newest),
-            hosts[entries.host.codes[newest]].tolist(),
-            entries.seq[newest].tolist(),
-            strict=True,
-        ),
+    said = zip(
+        ids.tolist(),
+        entries.tier.take(newest),
+        hosts[entries.host.codes[newest]].tolist(),
+        entries.seq[newest].tolist(),
+        strict=True,
     )
+    connection.executemany(_WHO, [row for row in said if before.who.get(row[0]) != row[1:3]])
 
 
 def _newest(entries: Entries, journal: Numbers, at: Numbers) -> Numbers:
