@@ -165,6 +165,16 @@ class FileFault(NamedTuple):
     found_rows: int
 
 
+class Placed(NamedTuple):
+    """Offsets of a partition, and between which times events there happened, to the hour."""
+
+    partition: int
+    first: int
+    next_offset: int
+    from_time: int
+    to_time: int
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Damage:
     """A batch that can be read and is not what was written. Its times are of the hours in which
@@ -210,6 +220,7 @@ class TopicPicture:
     holes: Sequence[Hole] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[Damage] = ()
+    placed: Sequence[Placed] = ()  # of partitions in which offsets are lacking, or damaged
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be under way
     names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal

@@ -75,14 +75,14 @@ def _faults(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Iterat
         (one.from_time, one.to_time)
         for one in spans
         if one.first < offsets[1] and offsets[0] < one.next_offset
-    ]
+    ] or [(damage.from_time, damage.to_time)]
     whole = Finding(
         kind=Kind.CHANGED,
         words="",
         tier=TierKind.BROKER.value,
         partition=damage.partition,
-        from_time=min((one for one, _ in times), default=-1),
-        to_time=max((one for _, one in times), default=-1),
+        from_time=min(one for one, _ in times),
+        to_time=max(one for _, one in times),
     )
     for source, stretch in here.at(offsets) if here is not None else ():
         first = max(stretch.first, offsets[0])

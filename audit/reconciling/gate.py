@@ -63,7 +63,8 @@ def _waiting(verdict: TopicVerdict) -> Gate | None:
 
 
 def _faulty(verdict: TopicVerdict) -> Gate | None:
-    findings = [each for each in verdict.findings if not each.accepted]
+    """What may be about any time at all is for people to look at: it holds up no hour."""
+    findings = [each for each in verdict.findings if not each.accepted and each.from_time >= 0]
     if not findings:
         return None
     hosts = sorted({each.host for each in findings if each.host})

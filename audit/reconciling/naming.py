@@ -8,7 +8,7 @@ something else there (a dead letter has no seq that the loader could know) is fo
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from audit.picture import Damage, Interval, Intervals, Source, Span, Stretch, TierKind
+from audit.picture import Damage, Interval, Intervals, Source, Stretch, TierKind
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import intersection, merged, minus, union
 from audit.reconciling.passing import Passing, Told
@@ -25,8 +25,8 @@ class Named(NamedTuple):
 def missing(
     passages: Sequence[Passing],
     sources: Sequence[Source],
-    spans: Sequence[Span],
     damaged: Sequence[Damage],
+    told: Told,
 ) -> list[Named]:
     """Of each pair of tiers. An event is named once: where it is missing first. What is damaged is
     not named here at all."""
@@ -34,7 +34,6 @@ def missing(
     for each in damaged:
         spoilt.setdefault(each.partition, []).append((each.first, each.first + each.count))
     gone = {partition: merged(batches) for partition, batches in spoilt.items()}
-    told = Told(spans)
     found = [Named([], []) for _ in passages]
     for passing, named in zip(passages, found, strict=True):
         of_files = passing.pair.later.kind is TierKind.HDFS
@@ -45,6 +44,7 @@ def missing(
                 _of_stretch(passing, source, stretch, gone=gone, known=known, named=named)
         for number, lacking in passing.lacking.items():
             rest = minus(lacking, union(merged(known.get(number, ())), gone.get(number, ())))
+            rest = tuple(each for each in rest if not told.is_too_old(number, each))
             passed = intersection(rest, union(*(each.claimed.get(number, ()) for each in beyond)))
             for offsets in minus(rest, passed):
                 named.certain.append(_of_offsets(passing, number, offsets, told))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from audit.picture import Interval, Intervals, Partition, Span, Tier, TopicPicture
+from audit.picture import Interval, Intervals, Partition, Placed, Span, Tier, TopicPicture
 from audit.reconciling.axis import Axis
 from audit.reconciling.intervals import intersection, minus, size, upto
 from audit.reconciling.steps import Pair
@@ -64,12 +64,15 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
 
 
 class Told:
-    """When events at some offsets happened, as spans say."""
+    """When events at some offsets happened: as spans say, to the window, or as far as it is known
+    to the hour where all have passed long ago."""
 
-    def __init__(self, spans: Iterable[Span]) -> None:
-        found: dict[tuple[Tier, int], list[Span]] = {}
-        for each in spans:
-            found.setdefault((each.tier, each.partition), []).append(each)
+    def __init__(self, spans: Iterable[Span], placed: Iterable[Placed]) -> None:
+        found: dict[tuple[Tier | None, int], list[Span | Placed]] = {}
+        for span in spans:
+            found.setdefault((span.tier, span.partition), []).append(span)
+        for each in placed:
+            found.setdefault((None, each.partition), []).append(each)
         self._spans = {
             key: sorted(some, key=lambda span: span.first) for key, some in found.items()
         }
@@ -79,9 +82,17 @@ class Told:
             for key, some in self._spans.items()
         }
 
+    def is_too_old(self, partition: int, offsets: Interval) -> bool:
+        """Whether it is known where offsets of this partition lie, and nobody spoke of these for as
+        long as anything is kept."""
+        return (None, partition) in self._spans and self._at((None, partition), offsets)[0] < 0
+
     def times_of(self, tier: Tier, partition: int, offsets: Interval) -> tuple[int, int]:
         """Between which times they may be; -1 if nobody says."""
-        key = (tier, partition)
+        found = self._at((tier, partition), offsets)
+        return self._at((None, partition), offsets) if found[0] < 0 else found
+
+    def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
         spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
         from_time = to_time = -1
         for at in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):

@@ -24,7 +24,7 @@ from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import gaps, intersection, size
 from audit.reconciling.joining import joined
 from audit.reconciling.naming import missing
-from audit.reconciling.passing import Passing, passed
+from audit.reconciling.passing import Passing, Told, passed
 from audit.reconciling.steps import aligned, pairs
 from audit.reconciling.tally import Tallied, Tally
 from audit.reconciling.waiting import behind, for_agent
@@ -42,7 +42,8 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     tally = Tally(picture, windows, axis)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
     damaged = accepting.cut(damages.damaged(picture), picture.accepted)
-    named = missing(passages, picture.sources, picture.open, picture.damaged)
+    told = Told(picture.open, picture.placed)
+    named = missing(passages, picture.sources, picture.damaged, told)
     tallied = [
         tally.of(each, names, [one for one in damaged if _lacks(each, one)])
         for each, names in zip(passages, named, strict=True)

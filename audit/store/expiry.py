@@ -21,6 +21,7 @@ _BY_TIME: Final = (
     "DELETE FROM delays WHERE hour < ?1 AND topic = ?2",
     "DELETE FROM judged WHERE hour < ?1 AND topic = ?2",
     "DELETE FROM voided WHERE to_time < ?1 AND topic = ?2",
+    "DELETE FROM placed WHERE said < ?1 AND topic = ?2",
     "DELETE FROM spans WHERE said < ?1 AND topic = ?2",
     "DELETE FROM details WHERE said < ?1 AND topic = ?2",
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from audit.folding.columns import Entries, Numbers, numbers
 from audit.folding.grouping import grouped
 from audit.picture import TopicKey
-from audit.store import agents, details, journals, offsets, sources, statements, sums
+from audit.store import agents, details, journals, offsets, placed, sources, statements, sums
 from audit.store.chunks import Chunk
 from audit.store.numbers import AllNumbers
 from audit.store.rows import Touched
@@ -56,6 +56,7 @@ def _fold(chunk: Chunk) -> None:
         places = offsets.Places.of(chunk)
         counted = offsets.claim(chunk, places)
         offsets.keep_spans(chunk, places, counted)
+        placed.keep(chunk, places)
         sums.add(chunk, counted)
         _keep_writers(chunk)
     source = sources.keep(chunk)

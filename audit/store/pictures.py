@@ -32,6 +32,7 @@ from audit.picture import (
     TopicPicture,
     Window,
 )
+from audit.store import placed
 from audit.store.expected import expected_agents
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
@@ -60,6 +61,7 @@ SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
 _BEFORE: Final = 60_000  # that entries are apart
+_MOST_DAMAGE: Final = 10_000
 _MOST_SEQ: Final = 1 << 62
 _MOST_NUMBER: Final = 1 << 62
 _NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
@@ -131,6 +133,9 @@ def picture(
     tiers = topic.expected()
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
+    partitions, spoilt = _partitions(topic), _damaged(topic)
+    odd = placed.lacking(partitions) | {each.partition for each in spoilt}
+    hours = placed.of(connection, topic.id, odd)
     return TopicPicture(
         key=key,
         from_time=first,
@@ -138,13 +143,14 @@ def picture(
         now=now,
         tiers=tiers,
         windows=_windows(topic, first, to_time),
-        partitions=_partitions(topic),
+        partitions=partitions,
         open=_open(topic),
         sources=suspects(connection, topic.id, topic.name, topic.tiers, begin) if names else (),
         agents=expected_agents(connection, key, topic.name, now, expected_millis),
         holes=_holes(topic, begin),
         file_faults=_file_faults(topic, from_time, to_time),
-        damaged=_damaged(topic),
+        damaged=placed.dated(spoilt, hours),
+        placed=hours,
         accepted=_accepted(topic),
         grace_millis=grace_millis,
     )
@@ -283,9 +289,9 @@ def _is_newest(topic: Topic) -> bool:
 
 def _damaged(topic: Topic) -> list[Damage]:
     rows = topic.connection.execute(
-        "SELECT partition, first, count, min(reason) FROM damaged WHERE name = ?"
-        " AND topic_id IN ('', ?) GROUP BY partition, first, count",
-        (topic.name, topic.key.topic_id),
+        "SELECT partition, first, count, min(reason), min(time), min(time) + 1 FROM damaged"
+        " WHERE name = ? AND topic_id IN ('', ?) GROUP BY partition, first, count LIMIT ?",
+        (topic.name, topic.key.topic_id, _MOST_DAMAGE),
     )
     return [Damage(*row) for row in rows]
 

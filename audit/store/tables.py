@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -72,6 +72,9 @@ CREATE TABLE claimed (topic INT, partition INT, tier INT, upto INT, intervals BL
 CREATE TABLE spans (topic INT, tier INT, partition INT, from_time INT, to_time INT, first INT,
     next_offset INT, events INT, said INT,
     PRIMARY KEY (topic, tier, partition, from_time)) WITHOUT ROWID;
+-- Offsets by the hour in which events there happened, and that in which it was said.
+CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, first INT, next_offset INT,
+    to_time INT, PRIMARY KEY (topic, partition, hour, said)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
 -- offsets that brokers have spoken of.
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);

@@ -125,7 +125,7 @@ def test_the_events_of_a_damaged_batch_have_names(store: Store, reading: Reading
     spoilt = {"topic": TOPIC, "partition": 0, "offsets": offsets, "reason": "CRC"}
     fold(store, shipped(0, 0, 0, 0), entry("hdfs", "loader", 0, NOW, damaged=[spoilt]))
     seen = picture(reading)
-    assert seen.damaged == [Damage(0, 5, 1, "CRC")]
+    assert seen.damaged == [Damage(0, 5, 1, "CRC", BEGIN, BEGIN + MINUTE)]
     assert [stretch.first for stretch in seen.sources[0].stretches] == [0]
 
 

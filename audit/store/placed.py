@@ -1,0 +1,90 @@
+"""At which hours of event time the offsets of a partition lie. This is kept for as long as windows:
+spans are gone once all tiers have passed, and damage or a gap may be found any time later.
+
+A row is of an hour of event time and the hour in which it was said, so that one late event does not
+make an hour reach over all that came in between.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from audit.folding.columns import hours_of
+from audit.folding.grouping import grouped
+from audit.picture import Damage, Partition, Placed
+from audit.reconciling.intervals import intersection, minus, upto
+from audit.store.chunks import Chunk
+from audit.store.offsets import Places
+
+_KEEP: Final = """
+INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
+    next_offset = max(next_offset, excluded.next_offset), to_time = max(to_time, excluded.to_time)
+"""
+
+
+def keep(chunk: Chunk, places: Places) -> None:
+    """Agents' and brokers' say so best: a loader's passages reach over all that it has read."""
+    at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
+    together = grouped(
+        chunk.topic[at],
+        chunk.passages.partition[at],
+        hours_of(places.from_time[at]),
+        hours_of(chunk.entries.time[chunk.passages.entry[at]]),
+    )
+    chunk.connection.executemany(
+        _KEEP,
+        zip(
+            *(key.tolist() for key in together.keys),
+            together.least(places.first[at]).tolist(),
+            together.most(places.next_offset[at]).tolist(),
+            together.most(places.to_time[at]).tolist(),
+            strict=True,
+        ),
+    )
+
+
+def of(connection: sqlite3.Connection, topic: int, partitions: Iterable[int]) -> list[Placed]:
+    return [
+        Placed(*row)
+        for partition in sorted(partitions)
+        for row in connection.execute(
+            "SELECT partition, first, next_offset, hour, to_time FROM placed"
+            " WHERE topic = ? AND partition = ? ORDER BY first",
+            (topic, partition),
+        )
+    ]
+
+
+def lacking(partitions: Iterable[Partition]) -> set[int]:
+    """Where some tier has not spoken of what an earlier one has, although it has gone on."""
+    found = set()
+    for each in partitions:
+        claimed = [each.claimed[tier] for tier in sorted(each.claimed)]
+        for number, theirs in enumerate(claimed):
+            whole = ((0, upto(theirs)),)
+            before = (mine for mine in claimed[:number] if mine != theirs)
+            if any(intersection(minus(mine, theirs), whole) for mine in before):
+                found.add(each.number)
+    return found
+
+
+def dated(damaged: Iterable[Damage], hours: Iterable[Placed]) -> list[Damage]:
+    """With the hours of these offsets, where anybody has spoken of them."""
+    rows = np.array(list(hours), np.int64).reshape(-1, 5)
+    found = []
+    for each in damaged:
+        here = rows[
+            (rows[:, 0] == each.partition)
+            & (rows[:, 1] < each.first + each.count)
+            & (rows[:, 2] > each.first)
+        ]
+        if len(here):
+            from_time, to_time = int(here[:, 3].min()), int(here[:, 4].max())
+            found.append(replace(each, from_time=from_time, to_time=to_time))
+        else:
+            found.append(each)
+    return found
