@@ -1,9 +1,11 @@
-"""A loader on HDFS whose process and whose JVM are killed at every step, one after the other.
+"""A loader on HDFS whose process and whose JVM are killed at one step after the other.
 
-    python -m tests.loader.commit.killed_on_hdfs URI KEY=VALUE …
+    python -m tests.loader.commit.killed_on_hdfs URI FIRST STRIDE KEY=VALUE …
+
+Dies at step FIRST, and in further lives at every STRIDE-th step from there on, to the last.
 
 Each life has a small JVM of its own, with nothing in it but Hadoop's client; the next one starts
-while what was cut short is taken up. Prints how many steps there were.
+while what was cut short is taken up. Prints how often it was killed.
 """
 
 import os
@@ -71,24 +73,23 @@ class Connected:
         return HadoopStore(root, self.gateway, self.configuration)
 
 
-def main(uri: str, settings: Sequence[str]) -> None:
-    mine, another, step = Jvm(), Jvm(), 0
+def main(uri: str, first: int, stride: int, settings: Sequence[str]) -> None:
+    mine, another, killed = Jvm(), Jvm(), 0
     there = mine.connect(settings)
     try:
-        while takes_up(another, there.store(f"{uri}/{step}"), settings, step):
+        while takes_up(another, there.store(f"{uri}/{killed}"), settings, first + stride * killed):
             another.end()
-            another, step = Jvm(), step + 1
+            another, killed = Jvm(), killed + 1
     finally:
         mine.end()
         another.end()
-    sys.stdout.write(f"{step}\n")
+    sys.stdout.write(f"{killed}\n")
 
 
 def takes_up(jvm: Jvm, store: HadoopStore, settings: Sequence[str], step: int) -> bool:
     """Whether there was such a step at which a loader was killed, and another one went on."""
     after_first_load(store)
-    # What is there after a step is there before the next one, too.
-    if not is_killed(jvm, store.root, settings, 2 * step):
+    if not is_killed(jvm, store.root, settings, step):
         return False
     small_load(store, "next").load()
     try:
@@ -121,4 +122,4 @@ def die(jvm: Jvm) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
