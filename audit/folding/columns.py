@@ -88,7 +88,7 @@ class Entries:
             texts(body.field("tier")),
             texts(body.field("destination")),
             np.maximum(numbers(body.field("run")), -1),
-            np.clip(numbers(body.field("window_millis")), 1, 1 << 31),
+            np.clip(numbers(body.field("window_millis")), 1, _HOUR),
             latest,
         )
 

@@ -1,11 +1,13 @@
 """What was counted, as entries of the ledger, none of them too large. Pure.
 
-What one passage says of windows cannot be spread over entries. Where a single batch has events in
-more windows than an entry can hold, it speaks of longer ones.
+Where a single batch has events in more windows than an entry can hold, it is said of hours, and if
+these are too many as well, in parts: each has some of the hours, and some of the offsets, so that
+what was said of an offset before is known to be said again. The later parts have one offset each,
+the last ones: who has come past them has come past all of it.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ledger.counting.batches import Json, PartitionCount, Sums
@@ -16,7 +18,6 @@ MOST_WINDOWS: Final = 4_000  # of a passage
 MOST_PASSAGES: Final = 1_000  # of an entry
 _LISTS: Final = ("passages", "damaged")
 _HOUR_MILLIS: Final = 3_600_000
-_LONGEST_MILLIS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def entries_of(
             "tier": "broker",
             "cluster": speaker.cluster,
             "window_millis": length,
-            "passages": [_passage(each, length) for each in part if each.stretches],
+            "passages": [_passage(each) for each in part if each.stretches],
             "damaged": [damaged for each in part for damaged in _damaged(each)],
         }
         for at, (length, part) in enumerate(_divided(counts, speaker.window_millis))
@@ -80,7 +81,10 @@ def _divided(
     by_length: dict[int, list[PartitionCount]] = {}
     for each in counts:
         if not each.is_empty:
-            by_length.setdefault(_length(each, window_millis), []).append(each)
+            length = window_millis
+            if len(each.windows) > 2 * MOST_WINDOWS:  # a batch more than fits is no harm
+                length = max(length, _HOUR_MILLIS)
+            by_length.setdefault(length, []).extend(_parts(each, length))
     for length, mine in by_length.items():
         part: list[PartitionCount] = []
         weight = 0
@@ -93,25 +97,40 @@ def _divided(
         yield length, part
 
 
-def _length(count: PartitionCount, window_millis: int) -> int:
-    """The shortest windows of which there are few enough. A batch more than fits is no harm."""
-    length = window_millis
-    while length < _LONGEST_MILLIS and _number(count.windows, length) > 2 * MOST_WINDOWS:
-        length = min(_HOUR_MILLIS if length < _HOUR_MILLIS else 2 * length, _LONGEST_MILLIS)
-    return length
+def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
+    """With windows of this length, as many as fit in each."""
+    windows = sorted(_longer(count.windows, length).items())
+    if len(windows) <= 2 * MOST_WINDOWS:
+        return [replace(count, windows=dict(windows))]
+    *before, (first, end) = count.stretches  # the last batch: it has more events than there is room
+    size = max(2 * MOST_WINDOWS, -(-len(windows) // (end - first)))
+    some = [dict(windows[at : at + size]) for at in range(0, len(windows), size)]
+    own = end - len(some) + 1
+    rest = [
+        replace(
+            count,
+            stretches=[[own + at, own + at + 1]],
+            windows=each,
+            no_events=0,
+            delays=[],
+            spoilt=[],
+        )
+        for at, each in enumerate(some[1:])
+    ]
+    return [replace(count, stretches=[*before, [first, own]], windows=some[0]), *rest]
 
 
-def _number(starts: Iterable[int], length: int) -> int:
-    return len({start // length for start in starts})
-
-
-def _passage(count: PartitionCount, length: int) -> Json:
-    windows: dict[int, Sums] = {}
-    for start, each in count.windows.items():
-        sums = windows.setdefault(start - start % length, Sums())
+def _longer(windows: dict[int, Sums], length: int) -> dict[int, Sums]:
+    found: dict[int, Sums] = {}
+    for start, each in windows.items():
+        sums = found.setdefault(start - start % length, Sums())
         sums.events += each.events
         sums.bytes += each.bytes
         sums.crc_sum += each.crc_sum
+    return found
+
+
+def _passage(count: PartitionCount) -> Json:
     return {
         "topic": count.topic,
         "topic_id": count.topic_id,
@@ -126,7 +145,7 @@ def _passage(count: PartitionCount, length: int) -> Json:
                 "bytes": sums.bytes,
                 "crc_sum": sums.crc_sum,
             }
-            for start, sums in sorted(windows.items())
+            for start, sums in sorted(count.windows.items())
         ],
         "delays": list(count.delays),
     }

@@ -1,7 +1,9 @@
 """What was counted, as entries: complete, and none of them too large."""
 
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ SPEAKER = Speaker(
     source="broker-1", host="h", app="penstock-broker", cluster="dc1", window_millis=WINDOW
 )
 LARGEST = 256 * 1024
+HOUR = 3_600_000
 
 
 def counted(partition: int, windows: int, stretches: int = 1, spoilt: int = 0) -> PartitionCount:
@@ -59,14 +62,41 @@ def test_a_thousand_idle_partitions_are_one_entry_each_thousand() -> None:
     assert sum(len(entry["passages"]) for entry in entries) == 1_500
 
 
-def test_too_many_windows_become_longer_ones() -> None:
+def test_too_many_windows_become_hours() -> None:
     """One batch may have events all over time."""
     many = counted(0, 5 * MOST_WINDOWS)
     (entry,) = made([many])
-    assert entry["window_millis"] == 3_600_000
+    assert entry["window_millis"] == HOUR
     (passage,) = entry["passages"]
     assert sum(each["events"] for each in passage["windows"]) == 2**40 * 5 * MOST_WINDOWS
-    assert all(each["start"] % 3_600_000 == 0 for each in passage["windows"])
+    assert all(each["start"] % HOUR == 0 for each in passage["windows"])
+
+
+@pytest.mark.parametrize("hours", [8_001, 30_000])
+def test_too_many_hours_are_told_in_parts(hours: int) -> None:
+    """None is about anything longer than an hour: nobody could say what of it was when."""
+    many = PartitionCount(
+        "t", "id", 0, 0, no_events=3, delays=[7], stretches=[[5, 9], [20, 50_000]]
+    )
+    for at in range(hours):
+        many.windows[at * 5 * HOUR + WINDOW] = Sums(1, 2, 3)
+    entries = made([many])
+    assert {each["window_millis"] for each in entries} == {HOUR}
+    passages = [passage for entry in entries for passage in entry["passages"]]
+    windows = [window for passage in passages for window in passage["windows"]]
+    assert windows == [
+        {"start": at * 5 * HOUR, "events": 1, "bytes": 2, "crc_sum": 3} for at in range(hours)
+    ]
+    offsets = [
+        (each["first"], each["first"] + each["count"])
+        for passage in passages
+        for each in passage["offsets"]
+    ]
+    assert (offsets[0], offsets[1][0], offsets[-1][1]) == ((5, 9), 20, 50_000)
+    assert all(one[1] == two[0] for one, two in pairwise(offsets[1:]))
+    assert all(len(passage["offsets"]) == 1 for passage in passages[1:])
+    assert [each["no_events"] for each in passages] == [3] + [0] * (len(passages) - 1)
+    assert sum(sum(each["delays"]) for each in passages) == 7
 
 
 def test_what_has_nothing_to_say_says_nothing() -> None:
