@@ -90,7 +90,7 @@ def audit(
     say, brokers, registry = write
     say([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
     directory = tmp_path_factory.mktemp("audit")
-    settings = {"grace": 0}
+    settings = {"grace": 0, "alerts": {"after": 0, "silent": 1e6}}
     with AuditProcess(directory, brokers=brokers, registry=registry, settings=settings) as audit:
         yield audit
 
@@ -183,6 +183,16 @@ def test_every_view_has_something_to_show(
             expect(page.locator(".bones")).to_have_count(0)
             expect(page.locator("[role=alert]")).to_have_count(0)
             keep(page, f"{view.partition('?')[0] or 'all'}-{look}")
+
+
+def test_an_alert_leads_to_its_hour(browser: Browser, audit: AuditProcess) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/#/alerts?state=raised")
+        row = page.locator("tr", has=page.get_by_role("link", name="clicks")).first
+        expect(row).to_contain_text("Missing")
+        row.get_by_role("link", name="clicks").click()
+        expect(page).to_have_url(re.compile(f"from={BEGAN}&to={BEGAN + HOUR}"))
+        expect(page.locator(".heat-row.verdicts .state-missing")).not_to_have_count(0)
 
 
 def test_hostile_names_are_text(
