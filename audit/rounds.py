@@ -25,7 +25,7 @@ from audit.service import Posts, Service, now_millis
 from audit.store.store import Store
 from ledger.reading import Chunk
 
-_CHUNKS: Final = 2  # that wait to be folded
+_CHUNKS: Final = 1  # that wait to be folded: they are large
 _IDLE_S: Final = 0.05
 _ALERTS_S: Final = 1.0
 _INVENTORY_S: Final = 2.0
