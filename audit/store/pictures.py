@@ -62,6 +62,7 @@ SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
 """
 _BEFORE: Final = 60_000  # that entries are apart
 _MOST_DAMAGE: Final = 10_000
+_MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
 _MOST_NUMBER: Final = 1 << 62
 _NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
@@ -223,8 +224,14 @@ def _open(topic: Topic) -> list[Span]:
 
 
 def hole_hours(topic: Topic) -> set[int]:
+    """All that a missing entry may be about: other agents' events may lie between its ends. Of a
+    hole that is very long, those at its beginning."""
     holes = _holes(topic, ledger_begin(topic.connection, topic.key.cluster))
-    return {each.from_time - each.from_time % HOUR for each in holes}
+    found: set[int] = set()
+    for each in holes:
+        first = each.from_time - each.from_time % HOUR
+        found.update(range(first, min(each.to_time + 1, first + _MOST_HOLE_HOURS * HOUR), HOUR))
+    return found
 
 
 def _holes(topic: Topic, begin: int) -> list[Hole]:

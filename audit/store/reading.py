@@ -93,7 +93,7 @@ class Reading:
             return overview.open_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """In which entries begin to be missing, whether anything else is known of them or not."""
+        """About which entries are missing, whether anything else is known of them or not."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 

@@ -14,6 +14,7 @@ from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
 from audit.store.opening import FILE
 from audit.store.store import Store
+from audit.verdicts import State
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -115,6 +116,7 @@ def test_an_entry_that_is_missing_of_quiet_hours_is_in_the_first(tmp_path: Path)
 
         until(judged)
     states = {hour: each.judged.state for hour, each in found.items()}
+    assert states.pop(BEGIN + 2 * HOUR) == "complete", "it ends there, where nothing happened"
     assert states == {BEGIN: "complete", BEGIN + HOUR: "missing", later: "complete"}
     assert found[BEGIN + HOUR].judged.findings == 1
 
@@ -124,3 +126,39 @@ def test_it_is_said() -> None:
     standing.unjudged = (SPOILT, OTHER)
     (notice,) = standing.notices()
     assert notice == "clicks of local and 1 more cannot be judged: the audit's log says why"
+
+
+def test_all_hours_that_a_hole_is_about_are_judged_again(tmp_path: Path) -> None:
+    """Another agent's hour lies within it, and was complete when the hole came to be known."""
+    store = Store.open(tmp_path / "other")
+    first = BEGIN - BEGIN % HOUR
+
+    def shipped(agent: str, seq: int, hour: int) -> None:
+        time = first + hour * HOUR + MINUTE
+        at = passage(0, hour * 10, 10, [window(time, 10)])
+        beat = {"until": first + 9 * HOUR, "topics": [TOPIC]}
+        said = entry("agent", agent, seq, time, passages=[at], heartbeats=[beat])
+        touched = store.fold(CLUSTER, body([said]), LedgerPositions())
+        judging.touch(touched.hours)
+
+    said: list[HourVerdict] = []
+    as_of = {CLUSTER: first + 3 * HOUR}
+
+    def state(hour: int) -> str:
+        judging.judge(as_of, said.extend)
+        found = [each.judged.state for each in said if each.judged.hour == first + hour * HOUR]
+        return found[-1] if found else ""
+
+    try:
+        with closing(store.reading()) as reading:
+            judging = Judging(reading, AuditConfig(data_dir=str(store.directory)))
+            shipped("a", 0, 0)
+            shipped("b", 0, 1)
+            until(lambda: state(1) == State.COMPLETE)
+            shipped("a", 2, 2)
+            until(lambda: bool(state(2)))
+            assert state(1) == State.COMPLETE
+            judging.sweep()
+            until(lambda: state(1) == State.MISSING)
+    finally:
+        store.close()
