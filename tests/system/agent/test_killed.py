@@ -130,7 +130,7 @@ def kill_under_load(
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=5))
+@pytest.mark.parametrize("count", kills(usually=3))
 def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
     load = Load.on(site)
     kill_under_load(load, load.agent(), chance, count)
@@ -139,7 +139,7 @@ def test_on_penstock(site: Site, chance: random.Random, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=3))
+@pytest.mark.parametrize("count", kills(usually=2))
 def test_on_apache_kafka(kafka_site: Site, chance: random.Random, count: int) -> None:
     load = Load.on(kafka_site)
     kill_under_load(load, load.agent(), chance, count)
@@ -148,7 +148,7 @@ def test_on_apache_kafka(kafka_site: Site, chance: random.Random, count: int) ->
 @pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("count", kills(usually=4))
+@pytest.mark.parametrize("count", kills(usually=3))
 def test_power_lost(site: Site, chance: random.Random, faults: Faults, count: int) -> None:
     """Of the agent's own files only what was synced is surely there. It syncs if it is told to."""
     load = Load.on(site)
