@@ -52,7 +52,8 @@ class Sums(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Window:
     """What lies in one window of event time. `filtered`, `dead`, `lost` are lines that an agent
-    did not ship, by when it said so; -1 in `lost_events` if nobody can know how many."""
+    did not ship, by when it said so; -1 in `lost_events` if nobody can know how many. Of tiers that
+    are `uncounted` the sums are too small, and nobody knows by how much: offsets alone tell."""
 
     start: int
     length: int
@@ -61,6 +62,7 @@ class Window:
     dead: int = 0
     lost_events: int = 0
     lost_bytes: int = 0
+    uncounted: frozenset[Tier] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

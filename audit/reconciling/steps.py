@@ -56,7 +56,9 @@ def sums_at(window: Window, tier: Tier) -> Sums:
 
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
     """How many events the earlier tier has more; and whether, where it has as many, they are not
-    the same ones."""
+    the same ones. Not where the sums of one of them are not all that it has said."""
+    if not window.uncounted.isdisjoint(pair):
+        return 0, False
     earlier = window.sums.get(pair.earlier, _NOTHING)
     later = window.sums.get(pair.later, _NOTHING)
     more = earlier.events - accounted(pair.later, later)
@@ -90,4 +92,5 @@ def _together(one: Window, other: Window) -> Window:
         dead=one.dead + other.dead,
         lost_events=-1 if unknown else one.lost_events + other.lost_events,
         lost_bytes=one.lost_bytes + other.lost_bytes,
+        uncounted=one.uncounted | other.uncounted,
     )

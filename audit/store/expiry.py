@@ -17,6 +17,7 @@ _SWEPT: Final = 50_000  # texts
 _BY_TIME: Final = (
     "DELETE FROM sums WHERE start < ?1 AND topic = ?2",
     "DELETE FROM flows WHERE start < ?1 AND topic = ?2",
+    "DELETE FROM uncounted WHERE start < ?1 AND topic = ?2",
     "DELETE FROM hours WHERE hour < ?1 AND topic = ?2",
     "DELETE FROM delays WHERE hour < ?1 AND topic = ?2",
     "DELETE FROM judged WHERE hour < ?1 AND topic = ?2",
@@ -49,16 +50,28 @@ _AHEAD: Final = """
 INSERT OR IGNORE INTO ahead SELECT ?1, hour, ?2 FROM (
     SELECT hour FROM hours WHERE topic = ?1 AND hour > ?3
     UNION SELECT hour FROM judged WHERE topic = ?1 AND hour > ?3
-    UNION SELECT start - start % 3600000 FROM flows WHERE topic = ?1 AND start > ?3)
+    UNION SELECT start - start % 3600000 FROM flows WHERE topic = ?1 AND start > ?3
+    UNION SELECT start - start % 3600000 FROM uncounted WHERE topic = ?1 AND start > ?3)
 """
 _OF_HOUR: Final = (
     "DELETE FROM sums WHERE topic = ?1 AND start >= ?2 AND start < ?3",
     "DELETE FROM flows WHERE topic = ?1 AND start >= ?2 AND start < ?3",
+    "DELETE FROM uncounted WHERE topic = ?1 AND start >= ?2 AND start < ?3",
     "DELETE FROM hours WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
     "DELETE FROM delays WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
     "DELETE FROM judged WHERE topic = ?1 AND hour >= ?2 AND hour < ?3",
 )
-_BY_TOPIC: Final = ("sums", "flows", "judged", "voided", "spans", "details", "sources", "loads")
+_BY_TOPIC: Final = (
+    "sums",
+    "flows",
+    "uncounted",
+    "judged",
+    "voided",
+    "spans",
+    "details",
+    "sources",
+    "loads",
+)
 _BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged")
 _UNSPOKEN: Final = " ".join(
     (

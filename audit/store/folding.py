@@ -54,10 +54,11 @@ def _fold(chunk: Chunk) -> None:
     agents.keep(chunk)
     if len(chunk.passages):
         places = offsets.Places.of(chunk)
-        counted = offsets.claim(chunk, places)
-        offsets.keep_spans(chunk, places, counted)
+        claimed = offsets.claim(chunk, places)
+        offsets.keep_spans(chunk, places, claimed)
         placed.keep(chunk, places)
-        sums.add(chunk, counted)
+        sums.add(chunk, claimed.counted)
+        sums.keep_uncounted(chunk, claimed.partly)
         _keep_writers(chunk)
     source = sources.keep(chunk)
     if len(chunk.passages):

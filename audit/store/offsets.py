@@ -2,6 +2,8 @@
 
 Rule 1: a broker's passage whose offsets are all spoken of by brokers already is the same again, by
         another who counted: it is not counted twice. It must be known before sums are added.
+        Of one that speaks of such offsets and of others, nobody knows which of its events are new:
+        its offsets count, its events do not, and its windows are not compared by their sums.
 Rule 2: passages of a run that has rebuilt hours speak of these hours only, and of no offsets.
 Rule 3: what an agent said of a partition that others write to as well has gaps without end; the
         oldest of them are forgotten.
@@ -15,8 +17,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, numbers
-from audit.folding.grouping import grouped
-from audit.folding.keyed import PAIR, Keyed, Mask, groups
+from audit.folding.grouping import grouped, in_order
+from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
 
@@ -67,8 +69,17 @@ class Places:
         return cls(from_time, to_time, first, next_offset, count)
 
 
-def claim(chunk: Chunk, places: Places) -> Mask:
-    """Keeps which offsets are spoken of; returns by passage whether it is to be counted."""
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """By passage: whether its events are to be counted, and whether they are some that were
+    counted and some that were not."""
+
+    counted: Mask
+    partly: Mask
+
+
+def claim(chunk: Chunk, places: Places) -> Claimed:
+    """Keeps which offsets are spoken of."""
     passages, offsets = chunk.passages, chunk.offsets
     tier = chunk.tier[passages.entry]
     rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
@@ -80,13 +91,19 @@ def claim(chunk: Chunk, places: Places) -> Mask:
     names = list(zip(*(each.tolist() for each in together.keys), strict=True))
     before = _before(chunk, names)
     counted = (tier > 0) & ~_again(chunk, places, said, passage, before)
+    counters = counted & chunk.passages_of("broker", "mirror") & (places.count > 0)
+    partly = _partly(counters, said, passage, before)
     _keep(chunk, names, before.and_(said).united())
-    return counted
+    return Claimed(counted & ~partly, partly)
 
 
-def keep_spans(chunk: Chunk, places: Places, counted: Mask) -> None:
+def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
     """All but loaders' are spoken of by somebody else later."""
-    mine = counted & (places.count > 0) & chunk.passages_of("agent", "broker", "mirror")
+    mine = (
+        (claimed.counted | claimed.partly)
+        & (places.count > 0)
+        & chunk.passages_of("agent", "broker", "mirror")
+    )
     at = np.flatnonzero(mine)
     entry = chunk.passages.entry[at]
     together = grouped(
@@ -219,6 +236,22 @@ def _again(chunk: Chunk, places: Places, said: Keyed, passage: Numbers, before: 
     once = np.zeros(len(found), np.bool_)
     once[at[together.order[together.begins]]] = True
     found[at] |= ~once[at]
+    return found
+
+
+def _partly(counters: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """Of these, those that have offsets in common with what was said before, or with another of the
+    chunk: one of the two is counted."""
+    found = np.zeros(len(counters), np.bool_)
+    mine = counters[passage]
+    said, passage = said.where(mine), passage[mine]
+    if not len(passage):
+        return found
+    found[passage[before.overlap(said)]] = True
+    order = in_order(said.key, said.first)
+    key, first, end = said.key[order], said.first[order], said.end[order]
+    again = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
+    found[passage[order[1:][again]]] = True
     return found
 
 

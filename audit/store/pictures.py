@@ -193,9 +193,22 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
     for key, (filtered, dead, lost, lost_bytes) in flows.items():
         if filtered or dead or lost or lost_bytes:
             sums[key]
+    uncounted: dict[tuple[int, int], set[Tier]] = defaultdict(set)
+    for start, length, tier in topic.connection.execute(
+        "SELECT start, length, tier FROM uncounted WHERE topic = ? AND start >= ? AND start < ?",
+        between,
+    ):
+        uncounted[start, length].add(topic.tiers[tier])
+        sums[start, length]
     nothing = (0, 0, 0, 0)
     return [
-        Window(start, length, by_tier, *flows.get((start, length), nothing))
+        Window(
+            start,
+            length,
+            by_tier,
+            *flows.get((start, length), nothing),
+            frozenset(uncounted.get((start, length), ())),
+        )
         for (start, length), by_tier in sorted(sums.items(), key=lambda each: each[0])
     ]
 

@@ -54,6 +54,21 @@ def add(chunk: Chunk, counted: Mask) -> None:
     _add_lines(chunk)
 
 
+def keep_uncounted(chunk: Chunk, partly: Mask) -> None:
+    """Windows of passages of which some events were counted already, and some were not."""
+    windows = chunk.windows
+    at = np.flatnonzero(partly[windows.passage])
+    if not len(at):
+        return
+    passage = windows.passage[at]
+    tier = chunk.tier[chunk.passages.entry[passage]]
+    together = grouped(chunk.topic[passage], windows.start[at], windows.length[at], tier)
+    chunk.connection.executemany(
+        "INSERT OR IGNORE INTO uncounted VALUES (?, ?, ?, ?)", rows_of(together)
+    )
+    chunk.touch(together.keys[0], hours_of(together.keys[1]))
+
+
 def rows_of(together: Grouped, *columns: Numbers) -> "zip[tuple[int, ...]]":
     """Keys and sums, as values for a statement."""
     return zip(

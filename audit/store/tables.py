@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 4
+VERSION: Final = 5
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -49,6 +49,9 @@ CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, 
 CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
     crc_sum INT, late INT, duplicates INT, dead INT,
     PRIMARY KEY (topic, start, length, tier, run)) WITHOUT ROWID;
+-- Windows of which a tier has said more than is in `sums`, and nobody knows how much.
+CREATE TABLE uncounted (topic INT, start INT, length INT, tier INT,
+    PRIMARY KEY (topic, start, length, tier)) WITHOUT ROWID;
 CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
 -- What became of lines, by the first window of what went with them, or when agents said so.

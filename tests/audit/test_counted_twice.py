@@ -1,0 +1,92 @@
+"""Whoever lost his journal counts again, and cuts elsewhere: nothing is lost or doubled by it."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from audit.picture import TierKind, TopicKey
+from audit.reconciling.verdict import reconcile
+from audit.store.store import Store
+from audit.verdicts import Kind, TopicVerdict
+from ledger.reading import LedgerPositions
+from tests.audit.store.said import (
+    BEGIN,
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    TOPIC_ID,
+    Json,
+    body,
+    entry,
+    passage,
+    run,
+    window,
+)
+
+KEY = TopicKey(CLUSTER, TOPIC, TOPIC_ID)
+B0 = BEGIN // HOUR * HOUR
+TIME = B0 + MINUTE
+
+
+def agent(count: int) -> Json:
+    runs = [run("file", 0, count, path="/a", position=0, end_position=count * 10)]
+    promise = {"until": B0 + 3 * HOUR, "topics": [TOPIC], "program_version": "1"}
+    return entry(
+        "agent",
+        "agent",
+        0,
+        TIME + MINUTE,
+        passages=[passage(0, 0, count, [window(TIME, count)], runs=runs)],
+        heartbeats=[promise],
+    )
+
+
+def broker(journal: str, first: int, count: int) -> Json:
+    return entry(
+        "broker", journal, 0, TIME, passages=[passage(0, first, count, [window(TIME, count)])]
+    )
+
+
+def loader(count: int) -> Json:
+    there = passage(0, 0, count, [window(TIME, count)], runs=[run("file", 0, count)])
+    return entry("hdfs", "loader", 0, TIME, destination=ROOT, run=1, passages=[there])
+
+
+def judged(directory: Path, chunks: list[list[Json]]) -> TopicVerdict:
+    with closing(Store.open(directory)) as store, closing(store.reading()) as reading:
+        for each in chunks:
+            store.fold(CLUSTER, body(each), LedgerPositions())
+        now = B0 + 2 * HOUR
+        picture = reading.picture(KEY, B0, B0 + HOUR, now, expected_millis=30 * 24 * HOUR)
+    return reconcile(picture)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    "counted", [[(0, 60), (40, 60)], [(40, 60), (0, 60)], [(20, 30), (0, 100), (0, 40)]]
+)
+def test_passages_that_overlap(
+    tmp_path: Path, counted: list[tuple[int, int]], together: bool
+) -> None:
+    said = [broker(f"b{at}", *each) for at, each in enumerate(counted)]
+    chunks = [[*said, agent(100), loader(100)]] if together else [[each] for each in said]
+    verdict = judged(tmp_path, chunks if together else [*chunks, [agent(100)], [loader(100)]])
+    assert verdict.findings == []
+    assert verdict.state == "complete"
+
+
+def test_what_is_missing_is_missing(tmp_path: Path) -> None:
+    """Offsets tell it, where sums do not."""
+    said = [broker("b0", 0, 60), broker("b1", 40, 60), agent(100), loader(90), later()]
+    (finding,) = judged(tmp_path, [[each] for each in said]).findings
+    assert (finding.kind, finding.tier) == (Kind.MISSING, TierKind.HDFS)
+    assert (finding.path, finding.seq, finding.events, finding.offset) == ("/a", 90, 10, 90)
+
+
+def later() -> Json:
+    """The loader goes on, at the offsets after those that it has left out."""
+    there = passage(0, 100, 1, [window(TIME, 0)])
+    return entry("hdfs", "loader", 1, TIME, destination=ROOT, run=2, passages=[there])
