@@ -19,6 +19,7 @@ from tests.audit.store.said import (
     Json,
     body,
     entry,
+    excepted,
     passage,
     run,
     window,
@@ -44,7 +45,7 @@ def rows(store: Store, table: str, column: str = "*") -> set[tuple[object, ...]]
 
 
 def shipped(seq: int, time: int, path: str, **more: object) -> Json:
-    runs = [run(path, 0, 10, path=path)]
+    runs = [run(path, 0, 10, path=path, excepted=[excepted("lost", 1, 1)])]
     said = passage(0, seq * 10, 10, [window(time - time % MINUTE, 10)], runs=runs)
     return entry("agent", "agent-1", seq, time, passages=[said | more])
 
@@ -54,6 +55,7 @@ def test_paths_of_files_that_are_gone(store: Store) -> None:
         fold(store, shipped(day, BEGIN + day * DAY, f"/log/{day}"))
         store.expire(BEGIN + day * DAY + MINUTE)
     assert rows(store, "names", "text") == {("host-of-agent-1",), ("/log/2",), ("/log/3",)}
+    assert rows(store, "lost", "time") == {(BEGIN + 2 * DAY,), (BEGIN + 3 * DAY,)}
     fold(store, shipped(4, BEGIN + 4 * DAY, "/log/0"))
     assert ("/log/0",) in rows(store, "names", "text")
 
