@@ -182,9 +182,9 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
         _SUMS.format(_NOT_VOID if voids else ""), between
     ):
         sums[start, length][topic.tiers[tier]] = Sums(*rest)
-    flows = {
-        (start, length): rest
-        for start, length, *rest in topic.connection.execute(
+    flows: dict[tuple[int, int], tuple[int, int, int, int]] = {
+        (start, length): (filtered, dead, lost, lost_bytes)
+        for start, length, filtered, dead, lost, lost_bytes in topic.connection.execute(
             "SELECT start, length, filtered, dead, CASE WHEN lost_unknown THEN -1 ELSE lost END,"
             " lost_bytes FROM flows WHERE topic = ? AND start >= ? AND start < ?",
             between,
