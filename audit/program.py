@@ -77,11 +77,11 @@ def _work(service: Service, told: threading.Event) -> None:
             aside = Store.discard(directory)
             log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
             service.standing.begin_anew(
-                f"The database was damaged ({error}) and is built anew from the ledger"
+                rebuilt=f"The database was damaged ({error}) and is built anew from the ledger"
             )
         except StoreError as error:
             log.error("database cannot be used, trying again error=%r", str(error))
-            service.standing.begin_anew(f"The database cannot be used: {error}")
+            service.standing.begin_anew(unusable=f"The database cannot be used: {error}")
             told.wait(_PAUSE_S)
 
 

@@ -169,7 +169,7 @@ class Rounds:
         if self._judging.is_behind(as_of):
             return changed
         if not self._standing.read_since:
-            self._standing.read_since = now
+            self._standing.note_all_read(now)
             changed = True
         if self._alerts_due.is_due():
             changed |= self._alerting.judge(self._judging.open_hours, as_of, now)

@@ -38,6 +38,7 @@ class Standing:
     version: int = 0
     read_since: int = 0  # when all ledgers that can be reached had been read; 0: not yet
     rebuilt: str = ""  # what became of a database that was damaged
+    unusable: str = ""  # why the database cannot be used just now
     inventory: str = ""  # what is wrong with the file
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     _spoken_of: dict[TopicKey, int] = field(default_factory=dict)  # not there, when last looked
@@ -85,13 +86,19 @@ class Standing:
         for tell in listeners:
             tell()
 
-    def begin_anew(self, why: str) -> None:
+    def begin_anew(self, *, rebuilt: str = "", unusable: str = "") -> None:
         """Nothing has been read, and why is shown."""
         with self._guard:
             self.clusters = {name: ClusterStanding() for name in self.clusters}
             self.read_since = 0
-            self.rebuilt = why
+            self.rebuilt = rebuilt or self.rebuilt
+            self.unusable = unusable
         self.changed()
+
+    def note_all_read(self, now: int) -> None:
+        """All that can be reached has been read and judged: whatever was in the way is gone."""
+        self.read_since = now
+        self.unusable = ""
 
     def listen(self, tell: Callable[[], None]) -> None:
         """`tell` is called at each change, by whoever made it."""
@@ -105,7 +112,7 @@ class Standing:
 
     def notices(self) -> list[str]:
         """In words, what is not as it should be with the audit itself."""
-        said = [each for each in (self.rebuilt, self.inventory) if each]
+        said = [each for each in (self.rebuilt, self.unusable, self.inventory) if each]
         for name, cluster in sorted(self.clusters.items()):
             if cluster.unreachable:
                 said.append(f"Cluster {name} cannot be read: {cluster.unreachable}")

@@ -41,3 +41,14 @@ def test_what_is_spoken_of_first_may_be_new_until_somebody_looks() -> None:
     known.speak_of([OLD])  # somebody is late with it
     known.note("east", topic_ids={"clicks": "newer"}, looked=9)
     assert known.is_deleted(NEW)
+
+
+def test_what_was_in_the_way_is_not_said_for_ever() -> None:
+    known = Standing({"east": ClusterStanding(read=True)})
+    known.begin_anew(rebuilt="built anew")
+    known.begin_anew(unusable="the disk is full")
+    known.note("east", read=True)
+    assert known.notices() == ["built anew", "the disk is full"]
+    known.note_all_read(5)
+    assert known.notices() == ["built anew"]
+    assert known.why_not_ready() == ""
