@@ -149,6 +149,8 @@ def between(
 ) -> tuple[int, int]:
     """From when to when, in whole windows; the last `otherwise` milliseconds if nobody says."""
     to_time = query.to_time
+    if to_time is not None and query.from_time is not None and query.from_time >= to_time:
+        raise BadQuery("`from` must be before `to`")
     if to_time is None:
         start = query.from_time
         to_time = now + 1 if start is None or start < now else start + otherwise

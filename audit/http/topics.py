@@ -88,6 +88,11 @@ def _state(word: str) -> State:
     return State(word) if word else State.COMPLETE
 
 
+def _so_far(state: State, from_time: int, now: int) -> State:
+    """Of a time that has not begun nothing is complete."""
+    return worst([state, State.PENDING]) if from_time > now else state
+
+
 def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     now = now_millis()
     window = service.window_millis
@@ -101,7 +106,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         topic=key.topic,
         topic_id=key.topic_id,
         former_ids=_former(service, key),
-        state=judged.state,
+        state=_so_far(judged.state, from_time, now),
         now=now,
         as_of=now_of(service, key.cluster),
         from_time=from_time,
@@ -192,7 +197,7 @@ def report(service: Service, query: queries.ReportQuery) -> answers.Report:
             said.append(_report(service, judged))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
     return answers.Report(
-        state=worst([each.state for each in said]),
+        state=_so_far(worst([each.state for each in said]), between[0], now),
         from_time=between[0],
         to_time=between[1],
         now=now,
@@ -214,7 +219,7 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=judged.state,
+        state=_so_far(judged.state, judged.from_time, now_millis()),
         tiers=sums.totals(judged, service.reading.delays(key, *between)),
         flow=sums.flow(service.reading.flow(key, *between)),
         missing=sum(each.missing for each in windows),

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.http.answers import Problem
+from audit.http.answers import Problem, Report
 from audit.http.page_files import page_files
 from audit.http.queries import HourQuery, Query
 from audit.http.resources import RESOURCES, Resource
+from audit.verdicts import State
 from tests.audit_process import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
@@ -168,3 +169,9 @@ def test_a_cluster_that_is_not_there_is_said(audit: AuditProcess) -> None:
         'penstock_audit_cluster_reachable{cluster="test"} 0.0'
         in audit.ask("/metrics").body.decode()
     )
+
+
+def test_nothing_is_complete_that_has_not_begun(audit: AuditProcess) -> None:
+    year_9999 = 253_370_764_800_000
+    report = audit.get("report", Report, from_=year_9999, to=year_9999 + 60_000)
+    assert report.state is State.PENDING

@@ -106,6 +106,7 @@ def test_the_last_day_is_meant() -> None:
     [
         (DAY, DAY, "before"),
         (2 * DAY, DAY, "before"),
+        (5, 4, "before"),  # in the same window
         (0, 32 * DAY, "31 days"),
         (NOW, NOW - DAY, "before"),
     ],
