@@ -127,6 +127,7 @@ class Rounds:
         touched = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - began)
         self._judging.touch(touched.hours)
+        self._standing.speak_of({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judging.sweep()  # somebody is not waited for any more, whatever the topic
         self._folded |= touched.entries > 0
@@ -176,7 +177,9 @@ class Rounds:
             self._service.alerts_raised = self._alerting.raised
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
-            self._service.figures = figures_of(self._judging.said, since=since)
+            self._service.figures = figures_of(
+                self._judging.said, since=since, is_deleted=self._standing.is_deleted
+            )
         self._alerting.tell()
         self._service.posts = Posts(*self._alerting.posts)
         return changed
