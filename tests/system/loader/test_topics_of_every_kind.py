@@ -170,12 +170,14 @@ def test_one_load_of_many(spark: SparkSession, writing_to: Write, of_all: Loader
     assert landed(rows_of(spark, config, strange.topic)) == sorted(strange.written)
 
 
-def test_a_hundred_partitions(spark: SparkSession, writing_to: Write, of_all: LoaderConfig) -> None:
-    wide = writing_to("wide", partitions=100)
-    for partition in range(100):
+def test_two_hundred_partitions(
+    spark: SparkSession, writing_to: Write, of_all: LoaderConfig
+) -> None:
+    wide = writing_to("wide", partitions=200)
+    for partition in range(200):
         wide.write(2, time=BEGAN, partition=partition)
     outcome = load_once(spark, of_all)
-    assert (outcome.rows, len(outcome.ranges)) == (200, 100)
+    assert (outcome.rows, len(outcome.ranges)) == (400, 200)
     rows = rows_of(spark, of_all, wide.topic)
     assert landed(rows) == sorted(wide.written)
-    assert {row["_partition"] for row in rows} == set(range(100))
+    assert {row["_partition"] for row in rows} == set(range(200))
