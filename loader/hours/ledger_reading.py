@@ -25,6 +25,7 @@ from schemas.registry_client import RegistryClient
 from wire.messages.list_offsets import LATEST
 
 _LOG_SECONDS: Final = 10.0
+_CHUNK_BYTES: Final = 32 * 1024 * 1024  # the driver has other things to keep
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
         cached = LedgerRead(cluster_id, "", {}, Agents())
     positions = LedgerPositions(cluster_id, cached.topic_id, dict(cached.offsets))
     logged = time.monotonic()
-    for chunk in LedgerReader(brokers, lookup).read(positions):
+    for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(positions):
         if chunk.gap:
             log.warning(
                 "entries of the ledger were deleted before they were read here: agents that have"
