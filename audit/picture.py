@@ -113,6 +113,15 @@ class Lost(NamedTuple):
     time: int  # when the agent said so
 
 
+class Twice(NamedTuple):
+    """Seqs that the agent has shipped more than once, and the windows of those shipped again."""
+
+    seq: int
+    end_seq: int
+    from_time: int
+    to_time: int
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One incarnation of a file, of which something is not as it should be, or not yet known to be.
@@ -127,6 +136,7 @@ class Source:
     stretches: Sequence[Stretch] = ()  # of what is shipped and has not landed
     lost: Sequence[Lost] = ()
     finished_events: int = -1  # how many it had in all, once that is known
+    twice: Sequence[Twice] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,26 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
             yield Fault(finding, reason=each.reason)
 
 
+def twice(picture: TopicPicture) -> Iterator[Fault]:
+    """Events that their agent says it has shipped more than once."""
+    for source in picture.sources:
+        for each in source.twice:
+            finding = Finding(
+                kind=Kind.DUPLICATED,
+                words="",
+                tier=TierKind.AGENT.value,
+                host=source.host,
+                agent=source.agent,
+                path=source.path,
+                source=source.source,
+                seq=each.seq,
+                events=each.end_seq - each.seq,
+                from_time=each.from_time,
+                to_time=each.to_time,
+            )
+            yield Fault(finding)
+
+
 def of_files(picture: TopicPicture) -> Iterator[Fault]:
     """Landed files that are not as they were committed."""
     for each in picture.file_faults:

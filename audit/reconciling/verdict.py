@@ -103,7 +103,8 @@ def _stated(
         if _concerns(fault.finding.tier, picture, passages, tallied)
     ]
     unproven = list(statements.unproven(picture))
-    said = accepting.cut([*holes, *unproven], picture.accepted)
+    twice = list(statements.twice(picture))
+    said = accepting.cut([*holes, *unproven, *twice], picture.accepted)
     attach(said, axis)
     return [*lost, *files, *said]
 

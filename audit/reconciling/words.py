@@ -113,6 +113,8 @@ def _lost(fault: Fault) -> str:
 
 def _of_file(topic: str, fault: Fault) -> str:
     one = fault.finding
+    if one.kind is Kind.DUPLICATED:
+        return f"{_file(one)}, {_events(one)} were shipped more than once"
     if one.partition < 0:
         return f"{_file(one)}: the agent's statement about {_events(one)} is missing" + (
             f", {fault.reason}" if fault.reason else ""

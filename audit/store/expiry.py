@@ -126,6 +126,7 @@ def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
         return 0
     connection.execute("DELETE FROM landed WHERE source IN gone")
     connection.execute("DELETE FROM lost WHERE source IN gone")
+    connection.execute("DELETE FROM twice WHERE source IN gone")
     connection.execute("DELETE FROM sources WHERE id IN gone")
     connection.execute(
         "DELETE FROM topic_hosts WHERE NOT EXISTS (SELECT 1 FROM sources"

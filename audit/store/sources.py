@@ -2,8 +2,8 @@
 there were in all.
 
 A source is suspect if, below what is known at both ends of its way, something is shipped and has
-not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost. It is
-found out whenever one of the two changes, so that nobody must search for it.
+not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost, or
+shipped twice. It is found out whenever one of the two changes, so that nobody must search for it.
 """
 
 from typing import Final
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from audit.folding.columns import Numbers, Texts, cut, numbers, parents, texts
 from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
+from audit.store import twice
 from audit.store.chunks import Chunk
 
 _SHIPPED: Final = """
@@ -122,8 +123,11 @@ def _keep_shipped(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
     )
     known = np.array([row[3:] for row in rows], np.int64)
     _keep_whose(chunk, ids, chunk.topic[runs.passage[at[together.last()]]], last, known)
+    again = together.sums(runs.events[at]) + _events(ids, old) > _events(ids, shipped)
+    if again.any():
+        twice.keep(chunk, ids[again], source, at, old)
     simple = np.array([not row[2] for row in rows], np.bool_) & _goes_on(ids, old, shipped)
-    return np.asarray(ids[~simple | (together.sums(lost) > 0)])
+    return np.asarray(ids[~simple | again | (together.sums(lost) > 0)])
 
 
 def _keep_whose(chunk: Chunk, ids: Numbers, topic: Numbers, last: Numbers, known: Numbers) -> None:
@@ -250,7 +254,8 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
     asked = (str(ids.tolist()),)
     rows = chunk.connection.execute(
         "SELECT id, shipped, suspect,"
-        " EXISTS (SELECT 1 FROM lost WHERE source = sources.id) FROM sources"
+        " EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
+        " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id) FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         asked,
     ).fetchall()

@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
-from audit.picture import Intervals, Lost, Source, Stretch, Tier
+from audit.picture import Intervals, Lost, Source, Stretch, Tier, Twice
 from audit.store.details import MISSING, stretches_of, within
 from audit.store.offsets import broker_gaps
 
@@ -53,6 +53,11 @@ def suspects(
         "SELECT * FROM lost WHERE source IN (SELECT value FROM json_each(?))", (asked,)
     ):
         lost[number].append(Lost(names[number], *rest))
+    twice = defaultdict(list)
+    for number, *again in connection.execute(
+        "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
+    ):
+        twice[number].append(Twice(*again))
     for number, source, agent, host, path, shipped, events in rows:
         mine = pairs_of(shipped)
         there = _spoken_of(landed[number], mine, begin)
@@ -69,6 +74,7 @@ def suspects(
                 tuple(by_source.get(number, ())),
                 tuple(lost.get(number, ())),
                 -1 if events is None else events,
+                tuple(twice.get(number, ())),
             )
         )
     return found

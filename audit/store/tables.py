@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 5
+VERSION: Final = 6
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -98,6 +98,9 @@ CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
     PRIMARY KEY (source, name)) WITHOUT ROWID;
 CREATE TABLE lost (source INT, seq INT, position INT, end_position INT, lines INT, bytes INT,
     reason TEXT, time INT, PRIMARY KEY (source, seq, position, end_position, time)) WITHOUT ROWID;
+-- Seqs that were shipped more than once, and the windows of what was shipped again.
+CREATE TABLE twice (source INT, seq INT, end_seq INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
 
 CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, topic_id TEXT,
     statement BLOB, PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;

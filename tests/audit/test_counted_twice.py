@@ -90,3 +90,25 @@ def later() -> Json:
     """The loader goes on, at the offsets after those that it has left out."""
     there = passage(0, 100, 1, [window(TIME, 0)])
     return entry("hdfs", "loader", 1, TIME, destination=ROOT, run=2, passages=[there])
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("together", [True, False])
+def test_an_agent_that_ships_events_again(
+    tmp_path: Path, order: tuple[int, int], together: bool
+) -> None:
+    """All tiers have as many: nobody else could tell."""
+    runs = [run("file", 60, 40, path="/a", position=600, end_position=1_000)]
+    again = passage(0, 100, 40, [window(TIME, 40)], runs=runs)
+    agents = [agent(100), entry("agent", "agent", 1, TIME + MINUTE, passages=[again])]
+    there = passage(0, 0, 140, [window(TIME, 140)], runs=[run("file", 0, 100)])
+    rest = [
+        broker("b", 0, 140),
+        entry("hdfs", "loader", 0, TIME, destination=ROOT, run=1, passages=[there]),
+    ]
+    said = [*(agents[each] for each in order), *rest]
+    verdict = judged(tmp_path, [said] if together else [[each] for each in said])
+    (finding,) = verdict.findings
+    assert finding.words == "host-of-agent: /a, events 60 to 99 were shipped more than once"
+    assert (finding.kind, finding.source, finding.seq) == (Kind.DUPLICATED, "file", 60)
+    assert verdict.state == "duplicated"
