@@ -1,7 +1,9 @@
 """Posting to a webhook, on a thread of its own: nothing waits for whoever listens there.
 
 One request at a time. What is not answered with a status of 200 to 299 in time is sent again after
-a pause that grows. What was sent is said by `sent`; what is under way when the process is killed
+a pause that grows; unless it is refused for what is in it, some times over: then its messages are
+sent one by one, and those that are refused even so are dropped, so that they keep no other back.
+What was sent is said by `sent`; what is under way when the process is killed
 is sent once more after the next start, with the same ids.
 """
 
@@ -21,6 +23,8 @@ _PATIENCE_S: Final = 10.0  # with one request
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 1.0
+_REFUSED: Final = frozenset({400, 413, 415, 422})  # it is what was sent that is not taken
+_MOST_REFUSALS: Final = 10  # of the same request: whoever listens may be about to be mended
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +33,16 @@ class NotTold(Exception):
     """Why whoever listens there did not take it."""
 
 
+class Refused(NotTold):
+    """It is for what is in it."""
+
+
 class Webhook:
     """`offer` what is to be told, and look for what was `sent`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, first_pause: float = _FIRST_PAUSE_S) -> None:
         self._url = url
+        self._first_pause = first_pause
         self._guard = threading.Condition()
         self._messages: Sequence[Message] = ()
         self._sent: Sequence[Message] = ()
@@ -72,21 +81,31 @@ class Webhook:
 
     def _run(self) -> None:
         while messages := self._next():
-            pause = _FIRST_PAUSE_S
-            while not self._stopping.is_set():
-                try:
-                    post(self._url, messages)
-                except NotTold as error:
-                    self.failed += 1
-                    log.warning(
-                        "webhook failed, trying again error=%r seconds=%g", str(error), pause
-                    )
-                    self._stopping.wait(pause)
-                    pause = min(_LONGEST_PAUSE_S, pause * 2)
-                else:
-                    with self._guard:
-                        self._messages, self._sent = (), messages
-                    break
+            if not self._told(messages, _MOST_REFUSALS):
+                for each in messages:
+                    if not self._told((each,), 1):
+                        log.error("alert refused, dropped id=%s kind=%s", each.id, each.kind)
+            if not self._stopping.is_set():
+                with self._guard:
+                    self._messages, self._sent = (), messages
+
+    def _told(self, messages: Sequence[Message], refusals: int) -> bool:
+        """Tries until it is taken or all is over; False if it was refused so many times."""
+        pause = self._first_pause
+        while not self._stopping.is_set():
+            try:
+                post(self._url, messages)
+            except NotTold as error:
+                self.failed += 1
+                refusals -= isinstance(error, Refused)
+                if not refusals:
+                    return False
+                log.warning("webhook failed, trying again error=%r seconds=%g", str(error), pause)
+                self._stopping.wait(pause)
+                pause = min(_LONGEST_PAUSE_S, pause * 2)
+            else:
+                break
+        return True
 
     def _next(self) -> Sequence[Message]:
         """What was offered; nothing when all is over."""
@@ -121,5 +140,7 @@ def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S
         raise NotTold(f"{type(error).__name__}: {error} (after {seconds:.1f} s)") from None
     finally:
         connection.close()
+    if status in _REFUSED:
+        raise Refused(f"it answers with {status}")
     if not 200 <= status < 300:
         raise NotTold(f"it answers with {status}")

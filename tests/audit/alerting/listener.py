@@ -15,6 +15,7 @@ class Listener:
         self.posts: list[dict[str, Any]] = []
         self.refused = 0
         self.status = 200
+        self.refuses = b"nothing"  # is answered with 400 where it is in
         self.before: Callable[[], object] = lambda: None  # called before an answer
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -36,11 +37,12 @@ class Listener:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 listener.before()
-                if listener.status == 200:
+                status = 400 if listener.refuses in body else listener.status
+                if status == 200:
                     listener.posts.append({"target": self.path, **json.loads(body)})
                 else:
                     listener.refused += 1
-                self.send_response(listener.status)
+                self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 

@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from msgspec.structs import replace
 
 from audit.alerting.messages import Message
 from audit.alerting.webhook import NotTold, Webhook, post
@@ -72,6 +73,20 @@ def test_who_does_not_take_it_is_told_again() -> None:
         wait_until(lambda: bool(webhook.sent()), within=10, what="told")
         webhook.stop()
     assert listener.said == [("raised", "missing", "<b>")]
+
+
+def test_what_is_refused_for_good_keeps_nothing_back() -> None:
+    """One alert that is never taken, among others."""
+    bad, good = replace(MESSAGE, id="bad"), replace(MESSAGE, id="good")
+    with Listener() as listener:
+        listener.refuses = b'"bad"'
+        webhook = Webhook(listener.url, first_pause=0.001)
+        webhook.start()
+        webhook.offer([bad, good])
+        wait_until(lambda: bool(webhook.sent()), within=20, what="gone on")
+        webhook.stop()
+    assert [each["id"] for post in listener.posts for each in post["alerts"]] == ["good"]
+    assert listener.refused == 11, "ten times together, once alone"
 
 
 def test_stopping_does_not_wait_for_anybody() -> None:
