@@ -7,7 +7,7 @@ from typing import Final
 
 from audit.picture import Tier
 from audit.store.rows import JudgedHour
-from audit.verdicts import Finding, State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import Finding, Kind, State, TopicVerdict, WindowVerdict, worst
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
@@ -84,8 +84,10 @@ def _hour(
         hour=hour,
         state=worst(states).value,
         events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
-        missing=sum(each.missing for each in windows if not each.accepted),
-        excess=sum(each.excess for each in windows if not each.accepted),
+        missing=sum(each.missing for each in windows if not each.accepted)
+        + rows_of_files(findings, Kind.MISSING),
+        excess=sum(each.excess for each in windows if not each.accepted)
+        + rows_of_files(findings, Kind.DUPLICATED),
         pending_windows=len(pending),
         findings=len(findings),
         waits=_short("; ".join(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
@@ -96,6 +98,16 @@ def _hour(
         for number, tier in enumerate(verdict.tiers)
     }
     return HourVerdict(judged, _faults(windows, findings), events, since)
+
+
+def rows_of_files(findings: Iterable[Finding], kind: Kind) -> int:
+    """Of landed files that are not as they were committed, as far as their rows are known: no sum
+    of a window has these, as they are of what was committed."""
+    return sum(
+        max(0, each.events)
+        for each in findings
+        if each.kind is kind and each.path and not each.source and not each.accepted
+    )
 
 
 def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:

@@ -18,12 +18,12 @@ from audit.http.asking import (
     picture,
     verdict,
 )
-from audit.judged_hours import DAY, HOUR, hour_of
+from audit.judged_hours import DAY, HOUR, hour_of, rows_of_files
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.rows import TopicRow
-from audit.verdicts import Finding, State, TopicVerdict, worst
+from audit.verdicts import Finding, Kind, State, TopicVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -222,8 +222,10 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         state=_so_far(judged.state, judged.from_time, now_millis()),
         tiers=sums.totals(judged, service.reading.delays(key, *between)),
         flow=sums.flow(service.reading.flow(key, *between)),
-        missing=sum(each.missing for each in windows),
-        excess=sum(each.excess for each in windows),
+        missing=sum(each.missing for each in windows)
+        + rows_of_files(judged.findings, Kind.MISSING),
+        excess=sum(each.excess for each in windows)
+        + rows_of_files(judged.findings, Kind.DUPLICATED),
         unclaimed=sum(each.unclaimed for each in windows),
         pending=sum(each.pending for each in windows),
         findings=judged.findings[:_MANY],

@@ -1,5 +1,7 @@
 """A verdict, hour by hour."""
 
+from msgspec.structs import replace
+
 from audit.figures import figures_of
 from audit.judged_hours import HOUR, by_hour
 from audit.picture import Sums, Tier, TierKind, TopicKey
@@ -124,3 +126,15 @@ def test_figures_of_a_topic_that_was_deleted_wait_for_nobody() -> None:
     (figures,) = figures_of(hours, since=0, is_deleted=lambda key: key == KEY)
     assert (figures.pending_windows, figures.pending_since, figures.severity) == (0, -1, 0)
     assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}
+
+
+def test_rows_of_doubled_and_lost_files_count() -> None:
+    """As sums of windows have what was committed, and not what lies there."""
+    doubled = Finding(
+        kind=Kind.DUPLICATED, words="a file more", path="/x", events=6, from_time=0, to_time=HOUR
+    )
+    lost = replace(doubled, kind=Kind.MISSING, path="/y", events=4)
+    known = replace(doubled, path="/z", accepted="a copy")
+    unknown = replace(doubled, path="/u", events=-1)
+    (found,) = by_hour(verdict([window(0)], [doubled, lost, known, unknown]), [0])
+    assert (found.judged.missing, found.judged.excess) == (4, 6)
