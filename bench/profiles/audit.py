@@ -141,7 +141,7 @@ def _filled(target: str, audit: AuditOfHours) -> str:
 
 def _hear(place: Place) -> Sample:
     audit = audits_of(place).of_hours(place)
-    seen = [audit.hear() for _ in range(_MINUTES_HEARD)]
+    seen = [audit.hear() for _ in range(min(_MINUTES_HEARD, place.scale.questions))]
     return {
         SEEN: statistics.median(each.seconds for each in seen),
         _SEEN_WORST: max(each.seconds for each in seen),
