@@ -93,3 +93,16 @@ def test_an_outage_is_told_in_order_whatever_is_killed(
         assert [each["hour"] // HOUR for each in half] == sorted(list(range(HOURS)) * TOPICS)
     assert len({each["id"] for each in begun}) == ALL
     assert [each["id"] for each in over] == [each["id"] for each in begun]
+
+
+def test_what_is_raised_about_a_cluster_stays_while_it_is_not_read(
+    store: Store, reading: Reading
+) -> None:
+    clusters = {"east": ClusterStanding(read=True, as_of=5), "west": ClusterStanding(read=True)}
+    alerting = Alerting(store, reading, CONFIG, Standing(clusters), None)
+    both = {"east": 5, "west": 5}
+    assert alerting.judge(OUTAGE[:3], both, 1_000)
+    assert not alerting.judge([], {"west": 6}, 1_001)
+    assert alerting.raised == 3
+    assert alerting.judge([], both, 1_002)
+    assert alerting.raised == 0

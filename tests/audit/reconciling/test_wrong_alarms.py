@@ -169,3 +169,12 @@ def test_what_is_lost_is_one_fault() -> None:
     verdict = reconcile(picture(sources=[told], windows=spoilt))
     assert [each.kind for each in verdict.findings] == [Kind.LOST]
     assert verdict.windows[1].state is State.MISSING
+
+
+def test_as_many_events_by_chance() -> None:
+    """Somebody else's are there, and an agent's are not said yet: they need not be the same."""
+    other = picture(windows=windows(window(3, agent=Sums(EVENTS, 100, 8))))
+    assert reconcile(other).windows[3].state is State.CHANGED
+    behind = replace(other, agents=[agent(until=START + 2 * MINUTE)])
+    assert Kind.CHANGED not in {each.kind for each in reconcile(behind).findings}
+    assert reconcile(behind).windows[3].state is State.PENDING
