@@ -77,6 +77,7 @@ export function passage(answer) {
           ? outcomes(
               differences(answer.cells, index, against[index]),
               tierName(before.tier).toLowerCase(),
+              faultsAt(tier, answer.findings),
             )
           : null,
       );
@@ -99,7 +100,19 @@ function besides(tier) {
     : null;
 }
 
-function outcomes(differ, than) {
+/** What stands against a tier, whatever its sums are: such as files that are there twice. */
+function faultsAt(tier, findings) {
+  const open = findings.filter(
+    (each) =>
+      each.tier === tier.tier && each.destination === tier.destination && !each.accepted,
+  );
+  const states = open.map((each) =>
+    each.kind === "duplicated" || each.kind === "changed" ? each.kind : "missing",
+  );
+  return { count: open.length, state: states[0] };
+}
+
+function outcomes(differ, than, faults) {
   const said = [
     ["missing", differ.missing, `missing, which ${than} have`],
     ["pending", differ.pending, "still under way"],
@@ -111,6 +124,10 @@ function outcomes(differ, than) {
     ],
     ["unknown", differ.foreign, "of other producers"],
   ].filter(([, number]) => number > 0);
+  if (said.length === 0 && faults.count > 0) {
+    const what = faults.count === 1 ? "fault, as said below" : "faults, as said below";
+    return outcome(faults.state, `${count(faults.count)} ${what}`);
+  }
   if (said.length === 0) return outcome("complete", `all that ${than} have`);
   return said.map(([state, number, text]) => outcome(state, `${count(number)} ${text}`));
 }
