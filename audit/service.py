@@ -19,7 +19,7 @@ from audit.store.errors import StoreDamaged
 from audit.store.reading import Reading
 from serving.histogram import Histogram
 
-_MOST_KEPT: Final = 32  # answers' parts
+_MOST_KEPT: Final = 256  # answers' parts
 
 T = TypeVar("T")
 

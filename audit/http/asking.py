@@ -74,10 +74,10 @@ def findings(service: Service, key: TopicKey, from_time: int, to_time: int) -> S
 
 
 def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
-    """Those of all hours that are not complete."""
+    """Those of all hours that were judged to have any. What merely waits is not looked at again."""
 
     def make() -> Sequence[Finding]:
-        hours = service.reading.open_hours(key)
+        hours = service.reading.faulty_hours(key)
         return findings(service, key, hours[0], hours[-1] + HOUR) if hours else ()
 
     return service.kept(("open", key), make)

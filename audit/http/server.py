@@ -47,6 +47,8 @@ class HttpServer:
         self._parts = (figures, files, version)
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MILLIS)
+        # Connections inherit it. Without it an answer's body waits for the client's delayed ACK.
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._listener.getsockname()[1]
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)

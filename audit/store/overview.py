@@ -40,6 +40,15 @@ def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
     return [hour for (hour,) in rows]
 
 
+def faulty_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT hour FROM judged WHERE topic = ? AND state <> 'complete' AND findings > 0"
+        " ORDER BY hour",
+        (topic,),
+    )
+    return [hour for (hour,) in rows]
+
+
 def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
     keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
     found: dict[TopicKey, dict[int, int]] = defaultdict(dict)

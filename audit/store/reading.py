@@ -92,6 +92,11 @@ class Reading:
         with self._moment() as connection:
             return overview.open_hours(connection, pictures.Topic(connection, key).id)
 
+    def faulty_hours(self, key: TopicKey) -> list[int]:
+        """Hours that were judged to have faults that nobody has accepted, the oldest first."""
+        with self._moment() as connection:
+            return overview.faulty_hours(connection, pictures.Topic(connection, key).id)
+
     def hole_hours(self, key: TopicKey) -> set[int]:
         """About which entries are missing, whether anything else is known of them or not."""
         with self._moment() as connection:
