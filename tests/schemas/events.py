@@ -175,6 +175,33 @@ EVENTS: Final[dict[str, Event]] = {
                 "operator": "mara",
             }
         ],
+        "checked": [
+            {
+                "topic": "orders",
+                "from_time": 1_795_129_200_000,
+                "to_time": 1_795_132_800_000,
+                "files": 2,
+                "rows": 4_711,
+                "faults": [
+                    {
+                        "path": "orders/dt=2026-11-20/hour=00/part-dc1-0-0-9-1.parquet",
+                        "hour": 1_795_129_200_000,
+                        "fault": "missing",
+                        "committed_rows": 9,
+                        "found_rows": 0,
+                    }
+                ],
+            }
+        ],
+        "damaged": [
+            {
+                "topic": "orders",
+                "topic_id": "",
+                "partition": 3,
+                "offsets": {"first": 4_711, "count": 12},
+                "reason": "the CRC does not match",
+            }
+        ],
     },
     "Everything": everything(tree=[everything(any="leaf"), everything(any=b"abc", map={})]),
 }
