@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from py4j import java_gateway, protocol
 from py4j.java_gateway import (
     GatewayParameters,
     JavaGateway,
@@ -116,6 +117,9 @@ class Java:
             enable_auth=True,
             return_proc=True,
         )
+        # A Spark session of this process has put its own in place, which asks Spark's JVM why.
+        self._others_answers = java_gateway.get_return_value
+        java_gateway.get_return_value = protocol.get_return_value
         parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
         self._gateway = JavaGateway(gateway_parameters=parameters)
         return self
@@ -127,6 +131,7 @@ class Java:
         trace: TracebackType | None,
     ) -> None:
         self._gateway.shutdown()
+        java_gateway.get_return_value = self._others_answers
         self._process.kill()
         # py4j reads its output on a thread of its own, and may have closed it by now.
         with contextlib.suppress(OSError, ValueError):
