@@ -52,7 +52,11 @@ def test_an_expected_failure_is_not_a_skip(tmp_path: Path) -> None:
 def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     test = (
         "import subprocess\n"
-        "def test_it(): subprocess.run('sleep 20 >/dev/null 2>&1 & echo $! >pid', shell=True)\n"
+        "def test_it():\n"
+        "    # Until it is what it will be: between fork and exec it has no environment.\n"
+        "    wait = 'until grep -q sleep /proc/$!/cmdline; do sleep 0.01; done'\n"
+        "    command = f'sleep 20 >/dev/null 2>&1 & echo $! >pid; {wait}'\n"
+        "    subprocess.run(command, shell=True)\n"
     )
     done = run(tmp_path, test)
     os.kill(int((tmp_path / "pid").read_text()), 9)
