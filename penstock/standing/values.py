@@ -1,0 +1,70 @@
+"""How a pipeline stands, as values: what `penstock status` and the screen of `penstock up` show.
+
+Each part is asked on its own: one that does not answer leaves its part empty, and says why in
+`problems`. -1 is what is not known. Times are milliseconds since 1970 UTC.
+"""
+
+import msgspec
+
+
+class BrokerStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker of the cluster."""
+
+    id: int
+    address: str
+    controller: bool = False
+    leads: int = -1  # partitions
+    partitions: int = -1
+
+
+class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic, from the log files to the warehouse. Penstock's own topics are not listed."""
+
+    topic: str
+    partitions: int = -1
+    stored: int = -1  # messages that the brokers hold now
+    end: int = -1  # of all partitions together: grows with each message, for rates
+    landed: int = -1  # offsets that loaders have committed, all partitions together
+    unread_bytes: int = -1  # of followed files, not acknowledged yet; of the agent that was asked
+    state: str = ""  # the audit's word for the last day: complete, pending, missing …
+    waits: str = ""  # for what, in words
+    missing: int = 0
+    excess: int = 0
+
+
+class AgentStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent, as the audit heard it, or as it says itself."""
+
+    agent: str
+    host: str
+    state: str  # ok, behind, silent, never, retired; or the phase that it names itself
+    version: str = ""
+    files: int = -1
+    lag_bytes: int = -1
+    heard: int = -1
+
+
+class LoadStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """The last load, over all topics that it committed."""
+
+    destination: str
+    time: int
+    topics: int
+    rows: int
+    lag: int = -1  # offsets that are not landed yet
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything."""
+
+    now: int
+    cluster: str = ""
+    brokers: tuple[BrokerStanding, ...] = ()
+    registry_subjects: int = -1
+    topics: tuple[TopicStanding, ...] = ()
+    agents: tuple[AgentStanding, ...] = ()
+    last_load: LoadStanding | None = None
+    verdict: str = ""  # the worst word of all topics: complete, pending, missing …
+    verdict_as_of: int = -1  # up to when the ledger has been read
+    alerts: int = -1
+    problems: tuple[str, ...] = ()  # who does not answer, and why
