@@ -14,47 +14,12 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
-HOST: Final = "127.0.0.1"
+from penstock.standing.addresses import HOST, Addresses, Ports
+
+__all__ = ["CLUSTER", "HOST", "WINDOW_SECONDS", "Addresses", "Places", "Ports"]
+
 CLUSTER: Final = "local"
 WINDOW_SECONDS: Final = 10  # short, so that a verdict is there soon; all programs have the same
-_HIGHEST_PORT: Final = 65_535
-
-
-class Ports(NamedTuple):
-    """The ports, by default each program's own."""
-
-    zookeeper: int = 2181
-    broker: int = 9092
-    broker_http: int = 9095
-    registry: int = 8081
-    audit: int = 8090
-    agent_http: int = 9464
-
-    @classmethod
-    def beginning_at(cls, base: int) -> "Ports":
-        """One after the other. Raises ValueError where there are not so many."""
-        ports = range(base, base + len(cls._fields))
-        if not 0 < base <= _HIGHEST_PORT - len(ports):
-            raise ValueError(f"{base} and the {len(ports) - 1} after it are not all ports")
-        return cls(*ports)
-
-
-class Addresses(NamedTuple):
-    """Where commands find a pipeline."""
-
-    brokers: str = f"{HOST}:{Ports().broker}"
-    registry: str = f"http://{HOST}:{Ports().registry}"
-    audit: str = f"http://{HOST}:{Ports().audit}"
-    agent: str = f"http://{HOST}:{Ports().agent_http}"
-
-    @classmethod
-    def of(cls, ports: Ports) -> "Addresses":
-        return cls(
-            brokers=f"{HOST}:{ports.broker}",
-            registry=f"http://{HOST}:{ports.registry}",
-            audit=f"http://{HOST}:{ports.audit}",
-            agent=f"http://{HOST}:{ports.agent_http}",
-        )
 
 
 class Places(NamedTuple):

@@ -1,0 +1,25 @@
+"""What `penstock up` shows: a screen on a terminal, lines elsewhere."""
+
+from collections.abc import Sequence
+from typing import Protocol, TextIO
+
+from penstock.standing.values import Standing
+from penstock.up.places import Addresses, Places
+from penstock.up.program_standing import ProgramStanding
+
+
+class Screen(Protocol):
+    """Shows what it is given. Call `show` as often as you like; it decides what is new."""
+
+    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None: ...
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+
+    def close(self) -> None:
+        """Leaves the terminal as it was, with the last picture on it. May be called twice."""
+
+
+def watching(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
+    """A screen where there is a terminal, otherwise a line for each event."""
+    raise NotImplementedError
