@@ -1,19 +1,24 @@
 """What a running agent says of itself, asked for over its HTTP port and shown."""
 
 import http.client
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
 
+import click
 import msgspec
 
 from agent.http.pages import STATUS_PATH
 from agent.status import FileStatus, InputStatus, Status, TopicStatus, why_not_ready
+from penstock import address_variables
 from penstock.failures import Failed
+from penstock.http_address import HttpAddress, HttpUrl, get
 from penstock.output import print_table
+from penstock.registry_connection import shortened
 from serving.exposure import is_everywhere
 
+DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
+
 _SECONDS: Final = 10.0
-_MOST_BYTES: Final = 256 * 1024 * 1024
 _FILES: Final = (
     *("file", "source", "input", "size", "position"),
     *("lag_bytes", "lag_seconds", "last_error"),
@@ -25,32 +30,33 @@ _INPUTS: Final = (
 _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flight", "remark")
 
 
-class ListensAt(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of an agent's configuration that says where to ask."""
-
-    http_host: str = "127.0.0.1"
-    http_port: int = 9464
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def ask_status(at: ListensAt) -> bytes:
+def agent_option(command: F) -> F:
+    return click.option(
+        "--agent",
+        type=HttpUrl("agent", DEFAULT_AGENT),
+        default=DEFAULT_AGENT,
+        show_default=True,
+        envvar=address_variables.AGENT,
+        show_envvar=True,
+        metavar="URL",
+        help="The agent that is asked.",
+    )(command)
+
+
+def listening(host: str, port: int) -> HttpAddress:
+    """Where to ask an agent whose configuration says this."""
+    return HttpAddress("http", "127.0.0.1" if is_everywhere(host) else host, port)
+
+
+def ask_status(agent: HttpAddress) -> bytes:
     """The agent's answer, as JSON; Failed if there is none."""
-    host = "127.0.0.1" if is_everywhere(at.http_host) else at.http_host
-    where = f"{host}:{at.http_port}"
-    connection = http.client.HTTPConnection(host, at.http_port, timeout=_SECONDS)
-    try:
-        connection.request("GET", STATUS_PATH)
-        answer = connection.getresponse()
-        body = answer.read(_MOST_BYTES)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise Failed(f"no agent answers at {where}: {reason}") from None
-    except http.client.HTTPException as error:
-        raise Failed(f"what answers at {where} is no agent: {error!r}") from None
-    finally:
-        connection.close()
-    if answer.status != http.client.OK:
-        said = body[:200].decode(errors="replace").strip()
-        raise Failed(f"what answers at {where} is no agent: {answer.status} {said}")
+    status, body = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS)
+    if status != http.client.OK:
+        said = shortened(body[:200].decode(errors="replace").strip())
+        raise Failed(f"what answers at {agent} is no agent: {status} {said}")
     return body
 
 

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from audit.config import AuditConfig
 from client.brokers import Brokers
 from ledger.names import VERSION
 from ledger.publishing import write_entries
-from penstock.connecting import DEFAULT_BOOTSTRAP, connected
+from penstock.connecting import bootstrap_option, connected
 from penstock.program_configuration import configured
-from penstock.registry_connection import DEFAULT_REGISTRY, registry_at
+from penstock.registry_connection import registry_at, registry_option
 from schemas.registry_client import RegistryClient
 
 _APP: Final = "penstock-audit"
@@ -55,42 +56,29 @@ def ledger_options(command: F) -> F:
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="The audit's, which names its clusters, their brokers and registries.",
+        help="The audit's file, which names its clusters, their brokers and registries.",
     )
     @click.option("--cluster", metavar="NAME", help="Only this one of them.")
-    @click.option(
-        "-b",
-        "--bootstrap",
-        metavar="HOST:PORT,…",
-        help=f"Without --config: brokers of the cluster ({DEFAULT_BOOTSTRAP}).",
-    )
-    @click.option(
-        "-r",
-        "--registry",
-        metavar="URL,…",
-        help=f"Without --config: its schema registry ({DEFAULT_REGISTRY}).",
-    )
+    @bootstrap_option
+    @registry_option
     @wraps(command)
     def with_ledgers(
         *,
         config: Path | None,
         cluster: str | None,
-        bootstrap: str | None,
-        registry: str | None,
+        bootstrap: str,
+        registry: str,
         **others: Any,
     ) -> Any:
-        return command(ledgers=_ledgers(config, cluster, bootstrap, registry), **others)
+        one = Ledger(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
+        ledgers = (one,) if config is None else _ledgers(config, cluster)
+        return command(ledgers=ledgers, **others)
 
     return cast("F", with_ledgers)
 
 
-def _ledgers(
-    config: Path | None, cluster: str | None, bootstrap: str | None, registry: str | None
-) -> tuple[Ledger, ...]:
-    if config is None:
-        name = cluster or _DEFAULT_CLUSTER
-        return (Ledger(name, bootstrap or DEFAULT_BOOTSTRAP, registry or DEFAULT_REGISTRY),)
-    if bootstrap or registry:
+def _ledgers(config: Path, cluster: str | None) -> tuple[Ledger, ...]:
+    if _is_given("bootstrap") or _is_given("registry"):
         raise click.UsageError("--bootstrap and --registry stand in the file that --config names")
     clusters = configured(AuditConfig, config, ()).all_clusters
     if cluster is not None and cluster not in clusters:
@@ -100,6 +88,12 @@ def _ledgers(
         for name, each in clusters.items()
         if cluster in {None, name}
     )
+
+
+def _is_given(option: str) -> bool:
+    """On the command line: a default from the environment yields to a file."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
 
 
 def write_statement(

@@ -9,6 +9,7 @@ import click
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.errors import BadAddress, ClientError
+from penstock import address_variables
 from penstock.failures import Failed
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -22,6 +23,8 @@ def bootstrap_option(command: F) -> F:
         "--bootstrap",
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
+        envvar=address_variables.BOOTSTRAP,
+        show_envvar=True,
         metavar="HOST:PORT,…",
         help="Some brokers of the cluster.",
     )(command)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock import address_variables
 from penstock.failures import Failed
 from schemas.errors import RegistryRefused, SchemaError
 from schemas.registry_client import RegistryClient
@@ -23,6 +24,8 @@ def registry_option(command: F) -> F:
         "--registry",
         default=DEFAULT_REGISTRY,
         show_default=True,
+        envvar=address_variables.REGISTRY,
+        show_envvar=True,
         metavar="URL,…",
         help="Some instances of the schema registry.",
     )(command)

@@ -8,8 +8,9 @@ import msgspec
 
 from audit.http.answers import Report
 from audit.verdicts import State, worst
-from penstock.audit_address import AuditAddress, Parameters, ask
+from penstock.audit_address import Parameters, ask
 from penstock.failures import Failed
+from penstock.http_address import HttpAddress
 from penstock.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
 
 COMPLETE: Final = 0
@@ -21,7 +22,7 @@ _LATELY_MILLIS: Final = 60_000  # a ledger that was read since then is read all 
 
 
 def asked_report(
-    audit: AuditAddress, topics: Sequence[str], cluster: str, asked: TimeRange
+    audit: HttpAddress, topics: Sequence[str], cluster: str, asked: TimeRange
 ) -> Report:
     """Of all topics, or of each of these. Failed if there is no answer, or no such topic."""
     reports = [_one(audit, topic, cluster, asked) for topic in dict.fromkeys(topics) or [""]]
@@ -34,7 +35,7 @@ def asked_report(
     )
 
 
-def _one(audit: AuditAddress, topic: str, cluster: str, asked: TimeRange) -> Report:
+def _one(audit: HttpAddress, topic: str, cluster: str, asked: TimeRange) -> Report:
     parameters: Parameters = {
         "topic": topic,
         "cluster": cluster,

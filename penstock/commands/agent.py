@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from agent.config import AgentConfig
 from agent.program import run
 from penstock.agent_configuration import load_agent, load_inputs, or_not_taken
-from penstock.agent_status import ListensAt, ask_status, read_status, show_status
-from penstock.configuration import ConfigurationError, load
+from penstock.agent_status import agent_option, ask_status, listening, read_status, show_status
+from penstock.configuration import ConfigurationError
 from penstock.event_log import LogFormat, log_to_stderr
 from penstock.failures import WrongConfiguration
+from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.program_configuration import configuration_options, log_format_option
 
@@ -20,6 +20,7 @@ from penstock.program_configuration import configuration_options, log_format_opt
 @configuration_options
 @log_format_option
 @click.option("--status", is_flag=True, help="Show how the agent that runs here stands.")
+@agent_option
 @json_option
 def command(
     *,
@@ -27,6 +28,7 @@ def command(
     overrides: tuple[str, ...],
     log_format: LogFormat,
     status: bool,
+    agent: HttpAddress,
     as_json: bool,
 ) -> int:
     """Run one agent until SIGTERM or Ctrl-C, or ask the one that runs.
@@ -37,11 +39,12 @@ def command(
     Example:
         penstock agent --config agent.yaml
         penstock agent --status
+        penstock agent --status --agent http://web-3:9464
         penstock agent --status --config agent.yaml --json
     """
     try:
         if status:
-            _show(_listens_at(config, overrides), as_json=as_json)
+            _show(_listens_at(agent, config, overrides), as_json=as_json)
             return 0
         if config is None and not overrides:
             raise click.UsageError("give --config FILE, or every key with --set KEY=VALUE")
@@ -55,15 +58,18 @@ def command(
     return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))
 
 
-def _listens_at(config: Path | None, overrides: tuple[str, ...]) -> ListensAt:
+def _listens_at(agent: HttpAddress, config: Path | None, overrides: tuple[str, ...]) -> HttpAddress:
+    """Where its configuration says, if one is given."""
     if config is None:
-        return load(ListensAt, None, overrides)
-    loaded: AgentConfig = load_agent(config, overrides)
-    return ListensAt(http_host=loaded.http_host, http_port=loaded.http_port)
+        if overrides:
+            raise click.UsageError("--set lies over a file's keys: give --config, or --agent URL")
+        return agent
+    loaded = load_agent(config, overrides)
+    return listening(loaded.http_host, loaded.http_port)
 
 
-def _show(at: ListensAt, *, as_json: bool) -> None:
-    body = ask_status(at)
+def _show(agent: HttpAddress, *, as_json: bool) -> None:
+    body = ask_status(agent)
     status = read_status(body)
     if as_json:
         click.echo(body.decode(), nl=False)

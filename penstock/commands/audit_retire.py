@@ -6,9 +6,10 @@ from typing import Any, Final
 import click
 
 from audit.http.answers import AgentRow, Agents
-from penstock.audit_address import AuditAddress, Parameters, ask, audit_option
+from penstock.audit_address import Parameters, ask, audit_option
 from penstock.audit_operator import Ledger, ledger_options, operator, write_statement
 from penstock.failures import Failed
+from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.output import one_line, print_json
 from penstock.time_arguments import TimeType, time_text
@@ -35,7 +36,7 @@ def command(
     agent: str | None,
     since: int | None,
     reason: str,
-    audit: AuditAddress,
+    audit: HttpAddress,
     ledgers: Sequence[Ledger],
     as_json: bool,
 ) -> None:
@@ -77,7 +78,7 @@ def command(
 
 
 def _as_far_as_known(
-    audit: AuditAddress, ledgers: Sequence[Ledger], host: str, agent: str | None
+    audit: HttpAddress, ledgers: Sequence[Ledger], host: str, agent: str | None
 ) -> list[tuple[Ledger, int]]:
     """For each cluster in which that host is expected, up to when its agents are there."""
     found = []
@@ -96,7 +97,7 @@ def _as_far_as_known(
     return found
 
 
-def _agents(audit: AuditAddress, cluster: str, host: str) -> Iterator[AgentRow]:
+def _agents(audit: HttpAddress, cluster: str, host: str) -> Iterator[AgentRow]:
     """All pages of those whose name is like this one."""
     page = seen = 0
     while True:

@@ -6,8 +6,9 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-from penstock.audit_address import AuditAddress, audit_option
+from penstock.audit_address import audit_option
 from penstock.failures import Failed
+from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.report_asking import NO_VERDICT, asked_report, exit_code, last_day, verdict
@@ -68,7 +69,7 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 def command(
     *,
     topics: tuple[str, ...],
-    audit: AuditAddress,
+    audit: HttpAddress,
     cluster: str,
     day: TimeRange | None,
     hour: TimeRange | None,

@@ -17,8 +17,9 @@ from agent.status import (
     Status,
     TopicStatus,
 )
-from penstock.agent_status import ListensAt, ask_status, read_status, show_status
+from penstock.agent_status import ask_status, listening, read_status, show_status
 from penstock.failures import Failed
+from penstock.http_address import HttpAddress
 from serving.pages import Page, PageServer
 from tests.server_process import free_ports
 
@@ -60,17 +61,17 @@ STATUS = Status(
 
 
 @pytest.fixture
-def at() -> Iterator[ListensAt]:
+def at() -> Iterator[HttpAddress]:
     """An agent's port that has this status."""
     pages = {STATUS_PATH: lambda: Page(msgspec.json.encode(STATUS) + b"\n", "application/json")}
     server = PageServer("127.0.0.1", 0, pages)
     server.start()
-    yield ListensAt(http_port=server.port)
+    yield listening("127.0.0.1", server.port)
     server.stop()
 
 
 def test_every_file_is_shown_with_the_laggards_first(
-    at: ListensAt, capsys: pytest.CaptureFixture[str]
+    at: HttpAddress, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_status(read_status(ask_status(at)))
     shown = capsys.readouterr().out
@@ -90,7 +91,7 @@ def test_every_file_is_shown_with_the_laggards_first(
 
 
 def test_what_somebody_should_know_comes_first(
-    at: ListensAt, capsys: pytest.CaptureFixture[str]
+    at: HttpAddress, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_status(read_status(ask_status(at)))
     before_tables = capsys.readouterr().out.partition("\n\n")[0]
@@ -112,16 +113,16 @@ def test_an_agent_that_is_all_right_says_no_more_than_it_must(
     assert shown == "agent a1 on h, cluster c: running, 0 files, 0 bytes behind\n"
 
 
-def test_an_address_that_stands_for_all_is_asked_on_this_machine(at: ListensAt) -> None:
-    everywhere = ListensAt(http_host="0.0.0.0", http_port=at.http_port)
-    assert read_status(ask_status(everywhere)) == STATUS
+def test_an_address_that_stands_for_all_is_asked_on_this_machine(at: HttpAddress) -> None:
+    assert at.port is not None
+    assert read_status(ask_status(listening("0.0.0.0", at.port))) == STATUS
 
 
 def test_nobody_answers() -> None:
     (port,) = free_ports(1)
-    said = f"no agent answers at 127.0.0.1:{port}: connection refused"
+    said = f"no agent answers at http://127.0.0.1:{port}: connection refused"
     with pytest.raises(Failed, match=said):
-        ask_status(ListensAt(http_port=port))
+        ask_status(listening("127.0.0.1", port))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_something_else_answers(page: Page) -> None:
     server = PageServer("127.0.0.1", 0, {STATUS_PATH: lambda: page})
     server.start()
     try:
-        body = ask_status(ListensAt(http_port=server.port))
+        body = ask_status(listening("127.0.0.1", server.port))
         with pytest.raises(Failed, match="no agent of this release"):
             read_status(body)
     finally:
@@ -144,7 +145,7 @@ def test_a_port_of_another_program() -> None:
     server.start()
     try:
         with pytest.raises(Failed, match="is no agent: 404 there are"):
-            ask_status(ListensAt(http_port=server.port))
+            ask_status(listening("127.0.0.1", server.port))
     finally:
         server.stop()
 
@@ -161,5 +162,5 @@ def test_what_speaks_no_http() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(Failed, match="is no agent: BadStatusLine"):
-            ask_status(ListensAt(http_port=listener.getsockname()[1]))
+            ask_status(listening("127.0.0.1", listener.getsockname()[1]))
         thread.join()
