@@ -15,7 +15,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from agent.errors import AgentError
 from agent.files.files import Files
 from agent.files.inputs import FileInput

@@ -4,7 +4,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.config import Input, LongLines, Times
+from agent.config import Times
+from agent.config_inputs import Input, LongLines
 from agent.cuts import Cut
 from agent.errors import InputError
 from agent.events.rate import Bucket

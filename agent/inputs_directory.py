@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agent.config import Input, check_distinct
+from agent.config_inputs import Input, check_distinct
 from agent.errors import AgentError
 from agent.files.names import printable
 from agent.status import Refusal

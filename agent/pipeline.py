@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from agent.beating import Beating
-from agent.config import AgentConfig, Input, Limits
+from agent.config import AgentConfig, Limits
+from agent.config_inputs import Input
 from agent.destinations import Destination, Destinations
 from agent.errors import JournalFull
 from agent.feeds import Feed

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from agent.feeds import Feed
 from agent.files.files import Files
 from agent.files.names import printable

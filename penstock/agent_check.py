@@ -8,7 +8,8 @@ import msgspec
 
 from agent.checking.input_checks import InputCheck, check_inputs, check_ledger
 from agent.checking.topic_checks import TopicCheck, check_topics, topics_of
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from agent.inputs_directory import InputsDirectory
 from agent.status import Refusal
 from client.brokers import Brokers

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from agent.errors import NotTaken
 from penstock.configuration import ConfigurationError, load
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.config import AgentConfig, Format, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Format, Input
 from agent.errors import InputError, NoSchema
 from agent.events.reader import Reader
 from agent.files.compressed import has_compressed_name

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from client.admin import topic_configs
 from client.brokers import Brokers
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC

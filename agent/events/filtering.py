@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.config import Filter
+from agent.config_lines import Filter
 from agent.events.fields import looked_up, text_of
 from agent.events.patterns import is_found
 

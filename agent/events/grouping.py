@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from agent.config import Multiline
+from agent.config_lines import Multiline
 from agent.events.encodings import Lines
 from agent.events.messages import Messages
 from agent.events.patterns import is_found

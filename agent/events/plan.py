@@ -6,7 +6,8 @@ from typing import Final
 
 from agent.batches.json_tails import JsonTails
 from agent.batches.tail_encoder import TailEncoder
-from agent.config import Format, Input, Time, UnknownFields
+from agent.config_inputs import Format, Input, UnknownFields
+from agent.config_lines import Time
 from agent.events.encodings import utf8
 from agent.events.faults import Fault
 from agent.events.fields import Fields, text_of

@@ -14,8 +14,8 @@ One reader for each input, in one thread.
 from dataclasses import replace
 from operator import sub
 
-from agent import config
-from agent.config import LongLines
+from agent.config import Times
+from agent.config_inputs import Format, Input, LongLines
 from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
 from agent.events.encodings import Lines, line_encoding
@@ -30,15 +30,15 @@ from agent.events.schema_fit import is_plain
 from agent.runs import Excepted, Fate
 from schemas.parsing import AvroSchema
 
-_PIECES = {config.Format.CRI: cri_piece, config.Format.DOCKER: docker_piece}
+_PIECES = {Format.CRI: cri_piece, Format.DOCKER: docker_piece}
 
 
 class Reader:
     def __init__(
         self,
-        input_: config.Input,
+        input_: Input,
         schema: AvroSchema | None,
-        times: config.Times,
+        times: Times,
     ) -> None:
         """Raises `InputError` if the input does not fit the schema of its topic."""
         self.plain = is_plain(schema)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from agent.config import Redaction
+from agent.config_lines import Redaction
 from agent.events.encodings import utf8
 
 WINDOW: Final = 8 * 1024

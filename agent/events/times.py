@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from agent.config import Time
+from agent.config_lines import Time
 from agent.events.faults import Fault, shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Self
 
-from agent import config
+from agent.config_inputs import Input
 
 _LOOK_BACK: Final = 64 * 1024
 
@@ -22,7 +22,7 @@ class FileInput:
     ignore_older: float = 0.0
 
     @classmethod
-    def of(cls, each: config.Input) -> Self:
+    def of(cls, each: Input) -> Self:
         return cls(each.label, each.topic, each.paths, each.exclude, each.start, each.ignore_older)
 
     def starts_at_end(self, mtime: float) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from agent.config import Format, Input
+from agent.config_inputs import Format, Input
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE
 from schemas.parsing import AvroSchema

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from agent.files.files import Files
 from agent.files.inputs import FileInput
 from agent.intake import Intake

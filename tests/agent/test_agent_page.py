@@ -6,7 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.config import AgentConfig, Filter, Format, Input, Multiline, Redaction, Time
+from agent.config import AgentConfig
+from agent.config_inputs import Format, Input
+from agent.config_lines import Filter, Multiline, Redaction, Time
 from agent.http.metrics import families
 from agent.status import Phase, Status
 

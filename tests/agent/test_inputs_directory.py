@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import Input
+from agent.config_inputs import Input
 from agent.errors import NotTaken
 from agent.inputs_directory import InputsDirectory
 

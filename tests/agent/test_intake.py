@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent.config import HoldDeleted, Input, Limits, Times
+from agent.config import HoldDeleted, Limits, Times
+from agent.config_inputs import Input
 from agent.events.reader import Reader
 from agent.files.files import Files
 from agent.files.inputs import FileInput

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent.config import Format
+from agent.config_inputs import Format
 from agent.topic_schemas.values import TopicSchema
 from tests.agent.pipeline_side import (
     OTHER_LINES,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from agent.checking.topic_checks import check_topics, problems_of, remarks_on, topics_of
-from agent.config import AgentConfig, Input
+from agent.config import AgentConfig
+from agent.config_inputs import Input
 from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers

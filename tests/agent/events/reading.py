@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-from agent.config import Input, Times
+from agent.config import Times
+from agent.config_inputs import Input
 from agent.cuts import Cut, DeadLine
 from agent.events.reader import Reader
 from agent.intake import one_after_the_other

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import Filter, Format, Redaction
+from agent.config_inputs import Format
+from agent.config_lines import Filter, Redaction
 from agent.errors import InputError
 from agent.events.patterns import MOST_CHARACTERS
 from agent.events.redaction import WINDOW, Redactor

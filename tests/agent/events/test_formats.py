@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.config import Filter, Format, Multiline, Time
+from agent.config_inputs import Format
+from agent.config_lines import Filter, Multiline, Time
 from agent.events.faults import Fault
 from agent.events.formats.json_lines import fields_of_json
 from agent.events.formats.logfmt import fields_of_logfmt

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.config import Format, Multiline, Redaction, Time
+from agent.config_inputs import Format
+from agent.config_lines import Multiline, Redaction, Time
 from agent.events.faults import Fault
 from agent.events.formats.logfmt import fields_of_logfmt
 from agent.events.redaction import WINDOW

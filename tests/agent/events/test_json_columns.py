@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.batches.json_tails import JsonTails
 from agent.batches.tail_encoder import TailEncoder
-from agent.config import Filter, Time
+from agent.config_lines import Filter, Time
 from agent.events.filtering import Filters
 from agent.events.formats.json_lines import fields_of_json
 from agent.events.json_columns import JsonColumns

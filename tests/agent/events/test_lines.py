@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.config import LongLines, Multiline, Redaction
+from agent.config_inputs import LongLines
+from agent.config_lines import Multiline, Redaction
 from agent.cuts import MOST_RAW
 from agent.errors import InputError
 from agent.runs import Excepted, Fate

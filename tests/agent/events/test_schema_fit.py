@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.config import Format, Time, UnknownFields
+from agent.config_inputs import Format, UnknownFields
+from agent.config_lines import Time
 from agent.errors import InputError
 from agent.events.schema_fit import is_plain
 from agent.runs import Fate

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import Format, Time
+from agent.config_inputs import Format
+from agent.config_lines import Time
 from agent.errors import InputError
 from agent.events.faults import Fault
 from agent.events.times import time_reader

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.config import AgentConfig, Input, Limits
+from agent.config import AgentConfig, Limits
+from agent.config_inputs import Input
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.parcels import Cargo, Outgoing, Parcel

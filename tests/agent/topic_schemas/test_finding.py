@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.config import Format
+from agent.config_inputs import Format
 from agent.errors import NoSchema
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (

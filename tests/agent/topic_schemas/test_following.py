@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import Input
+from agent.config_inputs import Input
 from agent.topic_schemas.following import TopicSchemas
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more

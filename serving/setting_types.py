@@ -1,0 +1,21 @@
+"""What values in a configuration are, beyond a number or a text: a unit, or what a text stands for.
+
+To msgspec and to every check they are plain numbers and texts. The word is for people who look a
+key up (`penstock keys`, docs/).
+"""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+WORD: Final = "word"  # the name under which a type's word stands in its `Meta.extra`
+
+Seconds = Annotated[float, Meta(extra={WORD: "seconds"})]
+WholeSeconds = Annotated[int, Meta(extra={WORD: "whole seconds"})]
+Bytes = Annotated[int, Meta(extra={WORD: "bytes"})]
+Port = Annotated[int, Meta(extra={WORD: "port"})]
+HostAndPort = Annotated[str, Meta(extra={WORD: "host:port"})]
+Url = Annotated[str, Meta(extra={WORD: "URL"})]
+FilePath = Annotated[str, Meta(extra={WORD: "file"})]
+FolderPath = Annotated[str, Meta(extra={WORD: "folder"})]
+Pattern = Annotated[str, Meta(extra={WORD: "regular expression"})]
