@@ -1,6 +1,6 @@
 """What an audit can be told in its configuration file. Checked when it is loaded, once.
 
-Durations are in seconds.
+Each key is explained at its field: `penstock keys` and docs/audit.md have it from there.
 """
 
 from typing import Final
@@ -10,6 +10,15 @@ import msgspec
 from client.addresses import Address, check_brokers, parse_addresses
 from schemas.remote.urls import parse_urls
 from serving.exposure import check_exposed
+from serving.setting_types import (
+    FilePath,
+    FolderPath,
+    HostAndPort,
+    Port,
+    Seconds,
+    Url,
+    WholeSeconds,
+)
 from serving.settings import check_not_negative, check_positive
 
 _PORTS: Final = 65536
@@ -18,8 +27,10 @@ _PORTS: Final = 65536
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cluster whose `_audit` is read."""
 
-    brokers: tuple[str, ...]
-    registry: str = "http://127.0.0.1:8081"
+    brokers: tuple[HostAndPort, ...]
+    """Some of its brokers."""
+    registry: Url = "http://127.0.0.1:8081"
+    """Its schema registry; several instances separated by commas."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
@@ -36,10 +47,17 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is told to a webhook, and when."""
 
-    webhook: str = ""  # an http(s) URL; nothing is told without it, but all is shown
-    silent: float = 600.0  # an agent that was not heard for so long
-    late: float = 86_400.0  # a window that is still pending so long after its end
-    after: float = 120.0  # a fault must stand so long before it is told
+    webhook: Url = ""
+    """An `http://` or `https://` URL that [alerts](#alerts) are posted to; without it nothing
+    is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
+    silent: Seconds = 600.0
+    """An agent that was not heard for so long is silent. At least two windows, as an idle agent
+    is heard once in each; more than that where agents have a `ledger_interval` longer than a
+    window."""
+    late: Seconds = 86_400.0
+    """A window that still waits so long after its end is late."""
+    after: Seconds = 120.0
+    """Something missing, duplicated or changed must stay so for that long before it is told."""
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")
@@ -58,8 +76,10 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Count(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is counted of clusters whose brokers keep no ledger of their own (`--count`)."""
 
-    topics: tuple[str, ...] = ("*",)  # patterns; topics that begin with `_` never are
-    interval: float = 10.0
+    topics: tuple[str, ...] = ("*",)
+    """Patterns of the topics that are counted; topics that begin with `_` never are."""
+    interval: Seconds = 10.0
+    """How often."""
 
     def __post_init__(self) -> None:
         check_positive(self, "interval")
@@ -70,20 +90,35 @@ class Count(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One audit."""
 
-    data_dir: str
-    clusters: dict[str, Cluster] = {}  # by name, as their agents and brokers are told it
-    cluster: str = "local"  # where there is only one
-    brokers: tuple[str, ...] = ("127.0.0.1:9092",)
-    registry: str = "http://127.0.0.1:8081"
+    data_dir: FolderPath
+    """A directory of its own, for the [database](#the-database). One audit at a time has it."""
+    clusters: dict[str, Cluster] = {}
+    """Several clusters, by the name that their agents, brokers and loaders are told."""
+    cluster: str = "local"
+    """Of one cluster: its name, as its agents, brokers and loaders are told it."""
+    brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
+    """Of one cluster: some of its brokers."""
+    registry: Url = "http://127.0.0.1:8081"
+    """Of one cluster: its schema registry; several instances separated by commas."""
     host: str = "127.0.0.1"
-    port: int = 8090
+    """Where page, API and metrics are served."""
+    port: Port = 8090
+    """Where they are served; 0: any that is free."""
     insecure: bool = False
-    inventory: str = ""  # a file: hosts, one a line, or YAML; read again when it changes
-    window: int = 60
-    retention: float = 7 * 86_400.0  # of windows; the ledger's topic keeps as long by default
-    expected: float = 30 * 86_400.0  # an agent not heard of for so long is not waited for
-    grace: float = 60.0  # how long a statement may be under way before its absence is a fault
-    poll: float = 0.5
+    """Must be true for a `host` that other machines can reach: nobody has to log in."""
+    inventory: FilePath = ""
+    """A file that says [who is expected to ship](#who-is-expected). It is read again when it
+    changes."""
+    window: WholeSeconds = 60
+    """As agents, brokers and loaders have it; it divides an hour."""
+    retention: Seconds = 7 * 86_400.0
+    """Windows, files and loads older than that are forgotten."""
+    expected: Seconds = 30 * 86_400.0
+    """An agent that was not heard of for so long is not waited for."""
+    grace: Seconds = 60.0
+    """How long a statement may be under way before its absence is a fault."""
+    poll: Seconds = 0.5
+    """How often a ledger is asked for what is new."""
     alerts: Alerts = Alerts()
     count: Count = Count()
 

@@ -1,4 +1,7 @@
-"""What a broker can be told in its configuration file. Checked when it is loaded, once."""
+"""What a broker can be told in its configuration file. Checked when it is loaded, once.
+
+Each key is explained at its field: `penstock keys` and docs/broker.md have it from there.
+"""
 
 from typing import Any
 
@@ -6,6 +9,7 @@ import msgspec
 
 from schemas.remote.urls import parse_urls
 from serving.exposure import check_exposed
+from serving.setting_types import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds
 from serving.settings import check_positive
 
 _BOTH_WAYS = (
@@ -18,13 +22,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What clients can make a broker hold. Sizes in bytes, times in seconds."""
 
     connections: int = 20_000
-    request_bytes: int = 32 * 1024 * 1024
-    requests_in_memory_bytes: int = 128 * 1024 * 1024
-    unsent_response_bytes: int = 1024 * 1024
-    send_buffer_bytes: int = 512 * 1024  # the kernel's, of each connection
+    """More are closed at once."""
+    request_bytes: Bytes = 32 * 1024 * 1024
+    """The largest request."""
+    requests_in_memory_bytes: Bytes = 128 * 1024 * 1024
+    """Of all requests that have not arrived whole; while it is used up, clients are not read
+    from."""
+    unsent_response_bytes: Bytes = 1024 * 1024
+    """Of a connection; a client that does not read its responses is not read from either."""
+    send_buffer_bytes: Bytes = 512 * 1024
+    """The kernel's send buffer of a connection. Over a link of 50 ms the default is about 20
+    MB/s for each consumer; more for longer ways, less for many slow readers."""
     requests_per_connection: int = 1_000
-    stalled_request_seconds: float = 30.0
-    idle_connection_seconds: float = 600.0
+    """Unanswered at a time."""
+    stalled_request_seconds: Seconds = 30.0
+    """Without progress within a request or a response for so long, the connection is closed."""
+    idle_connection_seconds: Seconds = 600.0
+    """Without any request for so long, the connection is closed."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -37,9 +51,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often a broker looks after its logs, in seconds."""
 
-    checkpoint: float = 5.0
-    retention: float = 60.0
-    compaction: float = 15.0
+    checkpoint: Seconds = 5.0
+    """Bounds what recovery must read."""
+    retention: Seconds = 60.0
+    """How late old data goes."""
+    compaction: Seconds = 15.0
+    """How late what was written over goes, of compacted topics."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -51,28 +68,58 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One broker."""
 
     id: int
-    data_dir: str
+    """The broker's number, unique in its cluster."""
+    data_dir: FolderPath
+    """Where its logs are; belongs to this broker of this cluster, and is locked while it
+    runs."""
     zookeeper: str = ""
+    """Required: `embedded`, or `host:2181,host:2181/penstock`; without a chroot it is
+    `/penstock`."""
     cluster: str = "local"
+    """The cluster's name; stands in the ledger."""
     host: str = "127.0.0.1"
-    port: int = 9092
+    """Where it listens."""
+    port: Port = 9092
+    """Where it listens; 0: any that is free."""
     advertised_host: str = ""
-    advertised_port: int = 0
+    """Where clients are told to connect. Without it: `host`."""
+    advertised_port: Port = 0
+    """Where clients are told to connect; 0: `port`."""
     http_host: str = "127.0.0.1"
-    http_port: int = 9095
+    """Where `/metrics`, `/healthz` and `/readyz` are served."""
+    http_port: Port = 9095
+    """Where they are served; 0: any that is free."""
     rack: str = ""
+    """Replicas of a partition are spread over racks. Without it: the machine's name."""
     insecure: bool = False
+    """Allows addresses that other machines can reach, although nobody has to authenticate."""
     auto_create_topics: bool = True
+    """A topic is created when a client asks about it or writes to it."""
     topic_defaults: dict[str, Any] = {}
-    zookeeper_port: int = 2181
-    zookeeper_dir: str = ""
-    zookeeper_jars: str = ""
+    """`partitions` (1), `replication_factor` (1) and any [topic config](#topic-configs), for
+    topics that do not say otherwise."""
+    zookeeper_port: Port = 2181
+    """Where the embedded ZooKeeper listens."""
+    zookeeper_dir: FolderPath = ""
+    """Where the embedded ZooKeeper keeps its data. Without it: `zookeeper` in `data_dir`."""
+    zookeeper_jars: FolderPath = ""
+    """The embedded ZooKeeper's jars. Without it: those of PySpark, or of Debian's package."""
     zookeeper_secret: str = ""
-    zookeeper_session_seconds: float = 18.0
+    """Guards the nodes in ZooKeeper: only who has it can change them. All brokers of a cluster
+    have the same. The embedded one makes its own. Keep it in a file:
+    `zookeeper_secret_file`."""
+    zookeeper_session_seconds: Seconds = 18.0
+    """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
-    registry: str = ""  # without one there is no ledger
-    ledger_interval: float = 10.0  # seconds
-    window: int = 60
+    """Whether it keeps a [ledger](#the-ledger)."""
+    registry: Url = ""
+    """Where the schema registry is, `http://host:8081`, several separated by commas: it has the
+    schema of [the ledger](#the-ledger). Without one this broker keeps no ledger, and says so
+    when it starts."""
+    ledger_interval: Seconds = 10.0
+    """From one look at the logs to the next."""
+    window: WholeSeconds = 60
+    """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
     limits: Limits = Limits()
     intervals: Intervals = Intervals()
 

@@ -1,6 +1,6 @@
 """What a loader can be told in its configuration file. Checked when it is loaded, once.
 
-Sizes are in bytes, durations in seconds.
+Each key is explained at its field: `penstock keys` and docs/loader.md have it from there.
 """
 
 import re
@@ -15,6 +15,7 @@ from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from schemas.remote.urls import parse_urls
+from serving.setting_types import Bytes, HostAndPort, Seconds, Url, WholeSeconds
 from serving.settings import check_not_negative, check_positive
 
 SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
@@ -71,7 +72,8 @@ class HeaderColumns(StrEnum):
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Topics of one schema, of several clusters, that land together, told apart by `_cluster`."""
 
-    topics: dict[str, str]  # topic to the name of the cluster that it came from
+    topics: dict[str, str]
+    """Each topic, with the name of the cluster that it came from."""
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -86,9 +88,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the work is divided."""
 
-    records: int = 2_000_000  # offsets that one task reads, about
-    memory_bytes: int = 128 * 1024 * 1024  # rows that a task holds back until it writes them
-    tables: int = 4  # under way at a time
+    records: int = 2_000_000
+    """Offsets that one task reads, about."""
+    memory_bytes: Bytes = 128 * 1024 * 1024
+    """Rows that a task holds back before it writes; however large a partition is, it does not
+    take more."""
+    tables: int = 4
+    """Under way at a time."""
 
     def __post_init__(self) -> None:
         check_positive(self, "records", "memory_bytes", "tables")
@@ -97,13 +103,18 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Completeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When an hour is called complete, and its files are merged."""
 
-    # After an hour's end, for topics that no agent is known to write to. If it is not given, events
-    # are waited for, as their agents may be another cluster's; all else has `SETTLE_SECONDS`.
-    settle: float | None = None
-    deadline: float = 6 * 3600.0  # after an hour's end: then `_INCOMPLETE` names what is missing
-    silent_agents: float = 30 * 86_400.0  # an agent not heard of for so long is not waited for
-    merge_below: int = 64 * 1024 * 1024  # files smaller than this are merged when an hour closes
-    merge_to: int = 512 * 1024 * 1024
+    settle: Seconds | None = None
+    """After its end an hour is called complete if no agent is known to write to the topic.
+    Without it, hours of events are [not complete](#complete-hours) then, as their agents may be
+    another cluster's; topics whose schema has no header have 900."""
+    deadline: Seconds = 6 * 3600.0
+    """After an hour's end `_INCOMPLETE` says what is missing."""
+    silent_agents: Seconds = 30 * 86_400.0
+    """An agent that was not heard of for so long is not waited for."""
+    merge_below: Bytes = 64 * 1024 * 1024
+    """Files smaller than this are merged when an hour is complete."""
+    merge_to: Bytes = 512 * 1024 * 1024
+    """Into files of about this size."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "deadline", *([] if self.settle is None else ["settle"]))
@@ -114,6 +125,7 @@ class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The tables are registered in a Hive metastore that Spark is configured for."""
 
     database: str = "default"
+    """Of the tables. It must be there."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_]{1,128}", self.database):
@@ -124,7 +136,10 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Where the work is done. `conf` is Spark's own configuration, handed on as it is."""
 
     master: str = "local[*]"
+    """`local[*]`, `yarn`, `spark://host:7077`, `k8s://https://host:6443`."""
     conf: dict[str, str | int | float | bool] = {}
+    """[Spark's own configuration](#spark-hadoop-and-java), and Hadoop's as `spark.hadoop.*`,
+    handed on as it is."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -137,30 +152,65 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One loader."""
 
-    root: str  # any Hadoop filesystem: hdfs://, file://, s3a://
-    topics: tuple[str, ...] = ()  # names, or patterns such as app.*
+    root: Url
+    """Where files go: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`, `file:///srv/logs`,
+    `viewfs:`; others (`abfs:`, `gs:`, `o3fs:` …) are refused, as files must be [created
+    atomically](#exactly-once). A table's first load needs a folder without files: what is there
+    and in no commit log is not added to."""
+    topics: tuple[str, ...] = ()
+    """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
+    whose name begins with `_` must be named."""
     exclude: tuple[str, ...] = ()
+    """Of those, names or patterns that are not loaded."""
     tables: dict[str, Table] = {}
+    """Topics that land together, under the table's name: see [topics of several
+    clusters](#topics-of-several-clusters)."""
     cluster: str = "local"
-    brokers: tuple[str, ...] = ("127.0.0.1:9092",)
-    registry: str = "http://127.0.0.1:8081"
+    """The cluster's name; stands in file names and in the ledger. Letters, digits, `.` and
+    `_`."""
+    brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
+    """Some brokers of the cluster."""
+    registry: Url = "http://127.0.0.1:8081"
+    """The schema registry; several instances separated by commas."""
     format: FileFormat = FileFormat.PARQUET
+    """How rows are kept. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
     compression: Compression = Compression.ZSTD
+    """How files are packed. JSON has no zstd: it gets gzip; Avro has no lz4."""
     header: HeaderColumns = HeaderColumns.FLAT
+    """`flat`: `time`, `host`, `app`, `source`, `seq`, `position` are columns; `nested`: one
+    column `header`."""
     spark: Spark = Spark()
     tasks: Tasks = Tasks()
     completeness: Completeness = Completeness()
-    dead_share: float = 0.01  # of a table's records in one run; above it nothing is committed
-    duplicate_share: float = 0.5  # the same, of duplicates
-    oldest: float = 3_650 * 86_400.0  # before a load's start: events of earlier times are dead
-    newest: float = 86_400.0  # after it: those of later ones
-    forget_sources: float = 2 * 86_400.0  # after the last load of theirs; with holes, 4 times that
+    dead_share: float = 0.01
+    """Of a table's records in one load that may be [dead letters](#what-cannot-be-decoded):
+    from 0 to 1; above it nothing is committed."""
+    duplicate_share: float = 0.5
+    """Of a table's records in one load that may be [duplicates](#exactly-once), if they are a
+    hundred or more: from 0 to 1; above it nothing is committed."""
+    oldest: Seconds = 3_650 * 86_400.0
+    """Before the load's start: rows of earlier times are dead letters."""
+    newest: Seconds = 86_400.0
+    """After the load's start: rows of later times are dead letters too. Producers with a wrong
+    clock or unit make no folders for years that are not there."""
+    forget_sources: Seconds = 2 * 86_400.0
+    """After something of it was last loaded, a source without holes is not looked out for any
+    more; one with holes after four times that."""
     keep_manifests: int = 100
+    """Of each table: 10 at least."""
     ledger: bool = True
-    audit: str = ""  # the URL of an audit service, which is asked whether hours are complete
-    check_files_hours: int = 48  # landed files are checked for so long; 0: only when asked
-    group: str = "penstock-loader"  # under which consumed offsets are told to the brokers
-    window: int = 60
+    """Whether what was loaded is told on `_audit`."""
+    audit: Url = ""
+    """The URL of [an audit service](audit.md), such as `http://audit:8090`: [complete
+    hours](#complete-hours) are what it says. Without it, agents' heartbeats decide."""
+    check_files_hours: int = 48
+    """Hours that are younger than so many, or were changed within that time, have their [files
+    checked](#checking-files) by each load; 0: only with `--check-files`."""
+    group: str = "penstock-loader"
+    """The consumer group under which brokers are told how far it is, for Kafka's own tools.
+    Penstock's brokers keep no offsets yet."""
+    window: WholeSeconds = 60
+    """Of event time, in the ledger; as the agents have it."""
     hive: Hive | None = None
 
     def __post_init__(self) -> None:

@@ -1,4 +1,7 @@
-"""What a registry can be told in its configuration file. Checked when it is loaded, once."""
+"""What a registry can be told in its configuration file. Checked when it is loaded, once.
+
+Each key is explained at its field: `penstock keys` and docs/registry.md have it from there.
+"""
 
 import msgspec
 
@@ -7,6 +10,7 @@ from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
 from registry.values import Level
 from serving.exposure import check_exposed, is_everywhere
+from serving.setting_types import Bytes, HostAndPort, Port, Seconds
 
 _HIGHEST_ID = 2**31 - 1
 
@@ -15,11 +19,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What clients can make a registry hold. Sizes in bytes, times in seconds."""
 
     connections: int = 1_000
-    request_bytes: int = 2 * 1024 * 1024
+    """More are told to come back (503)."""
+    request_bytes: Bytes = 2 * 1024 * 1024
+    """A larger body is answered with 42209, or 413 where no schema is registered."""
     waiting_writes: int = 1_000
+    """More are told to come back."""
     forwarding_connections: int = 64
-    idle_connection_seconds: float = 60.0
-    stalled_request_seconds: float = 30.0
+    """To the registry that writes."""
+    idle_connection_seconds: Seconds = 60.0
+    """Without a request for so long, a connection is closed."""
+    stalled_request_seconds: Seconds = 30.0
+    """So long a request may take to arrive, and an answer to be read."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -30,10 +40,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long something may take before it is given up, in seconds."""
 
-    start: float = 60.0  # for the brokers to be there, and for each next part of the topic
-    publish: float = 10.0  # for the topic to take a write
-    forward: float = 10.0  # for a writer to be there and take a write
-    write: float = 25.0  # for a client's whole write
+    start: Seconds = 60.0
+    """For the brokers to be there, and for each next part of the topic to be read."""
+    publish: Seconds = 10.0
+    """For the topic to take a write."""
+    forward: Seconds = 10.0
+    """For a registry that writes to be there and take a write."""
+    write: Seconds = 25.0
+    """For a client's whole write."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -44,23 +58,46 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One registry."""
 
-    brokers: tuple[str, ...] = ("127.0.0.1:9092",)
+    brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
+    """Some brokers of the cluster that has the topic: Penstock's or Apache Kafka's."""
     cluster: str = "local"
+    """The cluster's name."""
     topic: str = "_schemas"
+    """Where schemas are kept. Created if it is not there: one partition, compacted. One that is
+    not like that is refused."""
     replication_factor: int = 1
+    """Of the topic, when it is created."""
     zookeeper: str = ""
+    """Where registries elect the one that writes, `host:2181,host:2181/penstock`. Without it
+    this registry is the only one."""
     zookeeper_secret: str = ""
-    zookeeper_session_seconds: float = 6.0
+    """The brokers'. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
+    {data_dir}/zookeeper/secret`."""
+    zookeeper_session_seconds: Seconds = 6.0
+    """After how long a silent writer is replaced: from 2 to 60."""
     host: str = "127.0.0.1"
-    port: int = 8081
+    """Where it listens."""
+    port: Port = 8081
+    """Where it listens; 0: any that is free."""
     advertised_host: str = ""
-    advertised_port: int = 0
+    """Where other registries send writes to it. Without it: `host`."""
+    advertised_port: Port = 0
+    """Where other registries send writes to it; 0: `port`."""
     insecure: bool = False
+    """Allows addresses that other machines can reach, although nobody has to authenticate."""
     compatibility: Level = Level.BACKWARD
+    """The level for subjects where nobody has set another."""
     id_base: int = 1
+    """The first id that it gives. Registries that are written independently of each other get
+    disjoint ranges, because an id must mean one schema wherever data meets."""
     id_count: int | None = None
+    """How many ids it may give, from `id_base` on. Without it: all there are."""
     read_only: bool = False
-    sign_of_life_seconds: float = 3600.0
+    """For a topic that a mirror fills: serves, writes nothing, says READONLY."""
+    sign_of_life_seconds: Seconds = 3600.0
+    """So long a writer may have had nothing to write before it writes a record that says
+    nothing, since brokers forget a producer that is silent for a day, and with it that older
+    ones are fenced off."""
     limits: Limits = Limits()
     patience: Patience = Patience()
 
