@@ -1,0 +1,128 @@
+"""`penstock up`."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from penstock.event_log import LogFormat
+from penstock.output import one_line
+from penstock.program_configuration import log_format_option
+from penstock.standing.following import Following
+from penstock.up.errors import UpError, WrongFollow
+from penstock.up.followed import Follow, parse_follow
+from penstock.up.pipeline import Pipeline
+from penstock.up.places import Places, Ports
+from penstock.up.preconditions import problems
+from penstock.up.remembered import remembered_ports
+from penstock.up.screen import watching
+from penstock.up.stop_requests import StopRequests
+
+DIRECTORY: Final = Path("penstock-data")
+_CANNOT_START: Final = 1
+_TURN_SECONDS: Final = 0.2
+_STOPPING_TURN_SECONDS: Final = 0.05
+
+
+class FollowType(click.ParamType[Follow]):
+    """`[TOPIC=]GLOB`."""
+
+    name = "[topic=]glob"
+
+    def convert(
+        self, value: str | Follow, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Follow:
+        if isinstance(value, Follow):
+            return value
+        try:
+            return parse_follow(value, Path.cwd())
+        except WrongFollow as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    default=DIRECTORY,
+    show_default="./penstock-data",
+    metavar="DIR",
+    help="Where everything is kept; made if it is not there.",
+)
+@click.option(
+    "--port-base",
+    type=click.IntRange(1, 65_529),
+    metavar="N",
+    help="Listen on N and the five ports after it, now and at later starts.",
+)
+@click.option(
+    "--follow",
+    "follows",
+    type=FollowType(),
+    multiple=True,
+    metavar="[TOPIC=]GLOB",
+    help="Log files to follow, now and at later starts, into the topic logs or another; "
+    "may be repeated.",
+)
+@log_format_option
+def command(
+    *, directory: Path, port_base: int | None, follows: tuple[Follow, ...], log_format: LogFormat
+) -> int:
+    """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
+
+    That is a ZooKeeper, a broker, a registry, an agent, a loader that loads every minute, and an
+    audit. A second start goes on where the first stopped. docs/up.md says more.
+
+    \b
+    Example:
+        penstock up
+        penstock up --follow '/var/log/*.log'
+        penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
+    """
+    places = Places(directory.absolute())
+    with StopRequests() as asked:
+        try:
+            ports = Ports.beginning_at(port_base) if port_base else remembered_ports(directory)
+            wrong = problems(places, ports)
+            if asked.times:
+                return 0
+            if not wrong:
+                with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:
+                    _run(pipeline, asked)
+        except UpError as error:
+            wrong = [str(error)]
+    for each in wrong:
+        click.echo(f"penstock up: {one_line(each)}", err=True)
+    if wrong:
+        return _CANNOT_START
+    _say_how_to_go_on(directory, killed=asked.times > 1)
+    return 0
+
+
+def _run(pipeline: Pipeline, asked: StopRequests) -> None:
+    """Until it is told to stop, and everything has stopped."""
+    screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
+    try:
+        with Following(pipeline.addresses) as following:
+            while not asked.times:
+                screen.show(pipeline.turn(), following.latest)
+                asked.wait(_TURN_SECONDS)
+        pipeline.begin_to_stop()
+        while not pipeline.stopped:
+            if asked.times > 1:
+                pipeline.kill_all()
+            screen.show(pipeline.turn(), None)
+            asked.wait(_STOPPING_TURN_SECONDS)
+    finally:
+        screen.close()
+
+
+def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
+    again = "penstock up"
+    if directory != DIRECTORY:
+        again += f" --dir {shlex.quote(str(directory))}"
+    how = "was killed, as by a crash" if killed else "has stopped"
+    click.echo(f"Everything {how}. {one_line(again)} goes on where it stood.")

@@ -1,0 +1,25 @@
+"""What can go wrong before a pipeline runs, in one tree.
+
+    UpError
+    ├── AlreadyRunning       another `penstock up` has the directory
+    ├── DirectoryUnusable    it cannot be made, read or written
+    └── WrongFollow          what was asked to be followed is no such thing
+
+What goes wrong afterwards is no error of ours: programs that die are shown, and started again.
+"""
+
+
+class UpError(Exception):
+    """A pipeline cannot be started; the message is one line that says what to do."""
+
+
+class AlreadyRunning(UpError):
+    """Another process has the directory."""
+
+
+class DirectoryUnusable(UpError):
+    """The directory, or a file in it, is not what it must be."""
+
+
+class WrongFollow(UpError):
+    """No topic, no pattern, or none that an agent could follow."""

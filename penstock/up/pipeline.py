@@ -1,0 +1,115 @@
+"""A whole pipeline on this machine, as `penstock up` and `penstock demo` run it.
+
+    with Pipeline(places, ports) as pipeline:
+        while not pipeline.ready:
+            pipeline.turn()
+            time.sleep(0.2)
+
+All its programs are children of this process and end with it, even with SIGKILL. Their data are in
+`places.directory`; a pipeline that is started there again goes on where it stood. It belongs to the
+thread that made it, which must be the main one.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from penstock.event_log import LogFormat
+from penstock.up.directory import prepare
+from penstock.up.errors import DirectoryUnusable
+from penstock.up.followed import Follow
+from penstock.up.lock import Lock
+from penstock.up.places import Addresses, Places, Ports
+from penstock.up.program_standing import ProgramStanding
+from penstock.up.programs import programs
+from penstock.up.supervisor import Supervisor
+
+_TURN_SECONDS: Final = 0.05
+
+
+class Pipeline:
+    """To be used as a context, which prepares the directory and, at its end, stops everything.
+
+    Entering raises UpError. Ports, Java and the rest are `preconditions.problems`'s to find.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        ports: Ports,
+        *,
+        follow: Sequence[Follow] = (),
+        loads_every: str = "1m",
+        log_format: LogFormat = "text",
+    ) -> None:
+        self.places = places
+        self.ports = ports
+        self.addresses = Addresses.of(ports)
+        self._follow = follow
+        self._supervisor = Supervisor(
+            programs(places, ports, loads_every=loads_every, log_format=log_format),
+            log=places.log,
+            directory=places.directory,
+        )
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as held:
+            held.callback(self._supervisor.close)
+            try:
+                self.places.directory.mkdir(parents=True, exist_ok=True)
+                held.enter_context(Lock(self.places.lock))
+            except OSError as error:
+                raise DirectoryUnusable(
+                    f"{self.places.directory} cannot be used: {error.strerror}"
+                ) from None
+            prepare(self.places, self.ports, self._follow)
+            self._held = held.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._held:
+            self.stop()
+
+    def turn(self) -> tuple[ProgramStanding, ...]:
+        """Does what is due, and says how all programs stand. Several times a second, please."""
+        return self._supervisor.turn()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all programs run and answer."""
+        return self._supervisor.ready
+
+    @property
+    def stopped(self) -> bool:
+        return self._supervisor.stopped
+
+    def kill(self, name: str) -> None:
+        """Kills one program with SIGKILL, as a crash would end it; it is started again."""
+        self._supervisor.crash(name)
+
+    def begin_to_stop(self) -> None:
+        """`turn` stops one program after the other from here on."""
+        self._supervisor.begin_to_stop()
+
+    def kill_all(self) -> None:
+        """At once, and in no order: everything comes back as after a crash."""
+        self._supervisor.kill_all()
+
+    def stop(self) -> None:
+        """Returns when all have ended. Who interrupts it ends them at once."""
+        try:
+            self.begin_to_stop()
+            while not self.stopped:
+                self.turn()
+                time.sleep(_TURN_SECONDS)
+        except BaseException:
+            self.kill_all()
+            raise

@@ -1,0 +1,123 @@
+"""What must be so before anything is started: all that is not, at once, one line for each.
+
+Looking changes nothing, but for the directory, which is made if it is not there.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from cluster.errors import NoJava
+from cluster.jars import find_java
+from penstock.up.errors import AlreadyRunning
+from penstock.up.lock import Lock
+from penstock.up.places import HOST, Places, Ports
+from serving import ports as listening
+
+# Everything that the extra `all` brings, as modules.
+MODULES: Final = (
+    *("httptools", "inotify_simple", "kazoo", "numpy", "packaging", "prometheus_client"),
+    *("pyarrow", "pyruhvro", "pyspark", "starlette", "uvicorn", "uvloop", "zstandard"),
+)
+LOWEST_JAVA: Final = 17
+LEAST_FREE_BYTES: Final = 1_000_000_000
+_JAVA_SECONDS: Final = 20.0
+_PORT_SECONDS: Final = 2.0  # for programs that were just killed to be gone
+_JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_INSTALL_JAVA: Final = f"apt install openjdk-{LOWEST_JAVA}-jre-headless"
+_LISTENERS: Final = {
+    "zookeeper": "ZooKeeper",
+    "broker": "the broker",
+    "broker_http": "the broker's metrics",
+    "registry": "the registry",
+    "audit": "the audit",
+    "agent_http": "the agent's metrics",
+}
+
+
+def problems(places: Places, ports: Ports) -> list[str]:
+    """None: it can be started."""
+    found = [*_extras(), *_java(), *_directory(places)]
+    try:
+        with Lock(places.lock):
+            pass
+    except AlreadyRunning as error:
+        return [*found, str(error)]  # who has all the ports, too
+    except OSError:
+        pass  # the directory's problem, told above
+    return [*found, *_taken(ports)]
+
+
+def java_version(said: str) -> int | None:
+    """The major version, of what `java -version` says."""
+    found = _JAVA_VERSION.search(said)
+    return int(found[1]) if found else None
+
+
+def _extras() -> Iterator[str]:
+    missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        yield f"Python has no {', '.join(missing)}: pip install 'penstock[all]'"
+
+
+def _java() -> Iterator[str]:
+    try:
+        java = find_java()
+    except NoJava:
+        yield (
+            "ZooKeeper and Spark need Java, and there is none on the PATH nor in JAVA_HOME: "
+            f"{_INSTALL_JAVA}"
+        )
+        return
+    try:
+        ended = subprocess.run(
+            [java, "-version"], capture_output=True, timeout=_JAVA_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield f"{java} does not work: {error}"
+        return
+    version = java_version((ended.stderr + ended.stdout).decode(errors="replace"))
+    if version is None:
+        yield f"{java} does not say which version it is: {_INSTALL_JAVA}"
+    elif version < LOWEST_JAVA:
+        yield f"{java} is Java {version}, and Spark needs {LOWEST_JAVA} at least: {_INSTALL_JAVA}"
+
+
+def _directory(places: Places) -> Iterator[str]:
+    directory = places.directory
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        reason = "it is a file" if directory.is_file() else error.strerror
+        yield f"{directory} cannot be written to ({reason}): choose another --dir"
+        return
+    if free < LEAST_FREE_BYTES:
+        yield (
+            f"{directory} has {free // 1_000_000:,} MB left, and {LEAST_FREE_BYTES // 1_000_000:,} "
+            "are needed: free some, or choose another --dir"
+        )
+
+
+def _taken(ports: Ports) -> Iterator[str]:
+    deadline = time.monotonic() + _PORT_SECONDS
+    for name, port in ports._asdict().items():
+        try:
+            while not (free := listening.is_free(HOST, port)) and time.monotonic() < deadline:
+                time.sleep(0.1)
+        except OSError as error:
+            yield f"port {port}, for {_LISTENERS[name]}, cannot be used: {error.strerror}"
+            continue
+        if not free:
+            owner = listening.who_listens(port)
+            yield (
+                f"port {port}, for {_LISTENERS[name]}, is taken"
+                f"{f' by {owner}' if owner else ''}: stop that, or choose others with --port-base"
+            )

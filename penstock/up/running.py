@@ -1,0 +1,66 @@
+"""One program as a child of this process.
+
+It dies with us, however we end: even SIGKILL leaves none behind (see cluster/tether.py). That hangs
+on the thread that starts it, which must be the main one. It is in a session of its own, so that
+Ctrl-C in our terminal reaches only us, who stop programs in their order; and whatever it starts
+itself is killed with it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cluster import tether
+from penstock.up.log_files import open_log
+
+
+class Child:
+    """It runs from here on. Raises OSError if it cannot be started."""
+
+    def __init__(self, command: Sequence[str], *, log: Path, directory: Path) -> None:
+        output = open_log(log)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ended(self) -> str:
+        """How, in words; empty while it runs."""
+        code = self._process.poll()
+        if code is None:
+            return ""
+        if code >= 0:
+            return f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def crash(self) -> None:
+        """Kills it, and it alone: what it started has to notice."""
+        self._process.kill()
+
+    def kill(self) -> None:
+        """With all that it started, as far as that stayed in its group."""
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)

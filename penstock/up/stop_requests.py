@@ -1,0 +1,46 @@
+"""Being told to stop: Ctrl-C, SIGTERM, or the terminal is closed. Counted, as the second is meant.
+
+A context, on the main thread; the handlers that were there before are there again after it.
+"""
+
+import signal
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequests:
+    """`times` is how often so far."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self._came: SimpleQueue[int] = SimpleQueue()  # which a handler may write to
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # nohup
+            self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def wait(self, seconds: float) -> None:
+        """So long, or until the next request."""
+        with suppress(Empty):
+            self._came.get(timeout=seconds)
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        self.times += 1
+        self._came.put(number)

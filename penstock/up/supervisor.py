@@ -1,0 +1,226 @@
+"""Programs that are started in order, started again when they die, and stopped in order.
+
+`turn` looks at all of them once and never waits; whoever has the main thread calls it several times
+a second. Whether a program that has just started answers is asked in threads of their own.
+
+Rule 1: a program is started once all that it needs are running, so those that need nothing of each
+other start side by side. It is told to stop once nobody who needs it is left.
+
+Rule 2: a program that dies is started again after a pause that doubles with each death in a row,
+whatever it died of, and for ever. One that has lived for a minute begins with the shortest again.
+
+Rule 3: a program that has not ended within its time after SIGTERM is killed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from penstock.up import log_files
+from penstock.up.program import Program
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.running import Child
+
+LONGEST_PAUSE: Final = 30.0
+LIVED_SECONDS: Final = 60.0
+LAST_LINES: Final = 5
+UNASKED_SECONDS: Final = 1.0  # after which a program that cannot be asked counts as running
+_CUTTING_SECONDS: Final = 10.0
+_AT_WORK: Final = (ProgramPhase.STARTING, ProgramPhase.RUNNING)
+
+
+def pause_after(deaths: int) -> float:
+    """Seconds before the next start, after so many deaths in a row."""
+    return min(LONGEST_PAUSE, 2.0 ** min(deaths - 1, 10))
+
+
+class Supervisor:
+    """Belongs to the thread that made it, which must live as long as the process does."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        log: Callable[[str], Path],
+        directory: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._asking = ThreadPoolExecutor(max(1, len(programs)), "readiness")
+        self._watched = {
+            each.name: _Watched(each, log(each.name), directory, clock) for each in programs
+        }
+        self._cut_at = clock()
+        self.stopping = False
+
+    def turn(self) -> tuple[ProgramStanding, ...]:
+        """One look at all of them."""
+        for each in self._watched.values():
+            each.look(self._asking)
+        if self.stopping:
+            self._stop_those_that_may()
+        else:
+            self._start_those_that_may()
+        if self._clock() - self._cut_at >= _CUTTING_SECONDS:
+            self._cut_at = self._clock()
+            for each in self._watched.values():
+                log_files.cut(each.log)
+        return self.standings
+
+    @property
+    def standings(self) -> tuple[ProgramStanding, ...]:
+        return tuple(each.standing for each in self._watched.values())
+
+    @property
+    def ready(self) -> bool:
+        return all(each.phase is ProgramPhase.RUNNING for each in self._watched.values())
+
+    @property
+    def stopped(self) -> bool:
+        return all(each.phase is ProgramPhase.STOPPED for each in self._watched.values())
+
+    def begin_to_stop(self) -> None:
+        """Nothing is started from here on; `turn` does the rest."""
+        self.stopping = True
+        for each in self._watched.values():
+            each.start_no_more()
+
+    def crash(self, name: str) -> None:
+        """Kills one, as a crash would end it; nothing if it does not run."""
+        self._watched[name].crash()
+
+    def kill_all(self) -> None:
+        """At once, and in no order."""
+        self.begin_to_stop()
+        for each in self._watched.values():
+            each.kill()
+
+    def close(self) -> None:
+        self._asking.shutdown(wait=False, cancel_futures=True)
+
+    def _start_those_that_may(self) -> None:
+        for each in self._watched.values():
+            if all(self._watched[name].phase is ProgramPhase.RUNNING for name in each.needs):
+                each.start_if_due()
+
+    def _stop_those_that_may(self) -> None:
+        needed = {
+            name
+            for each in self._watched.values()
+            if each.phase is not ProgramPhase.STOPPED
+            for name in each.needs
+        }
+        for name, each in self._watched.items():
+            if name not in needed:
+                each.stop()
+
+
+class _Watched:
+    """One program, and what became of it so far. Times are the supervisor's clock's."""
+
+    def __init__(
+        self, program: Program, log: Path, directory: Path, clock: Callable[[], float]
+    ) -> None:
+        self.needs = program.needs
+        self.log = log
+        self._program = program
+        self._directory = directory
+        self._clock = clock
+        self._child: Child | None = None
+        self._answer: Future[bool] | None = None
+        self._deaths = 0  # in a row
+        self._started = 0.0
+        self._retry = 0.0
+        self._killed_at = 0.0  # when it will be, if it has not stopped
+        self._log_size = 0  # when it was started
+        self.standing = ProgramStanding(
+            name=program.name,
+            phase=ProgramPhase.WAITING,
+            address=program.address,
+            log=str(log),
+            since=time.time(),
+        )
+
+    @property
+    def phase(self) -> ProgramPhase:
+        return self.standing.phase
+
+    def look(self, asking: ThreadPoolExecutor) -> None:
+        """What became of it since the look before."""
+        if self._child is not None and (ended := self._child.ended):
+            self._child = None
+            self._has_ended(ended)
+        elif self.phase is ProgramPhase.STARTING:
+            self._look_whether_it_answers(asking)
+        elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:
+            self.kill()
+        elif self.phase is ProgramPhase.DEAD and self._clock() >= self._retry:
+            self._enter(ProgramPhase.WAITING)
+
+    def start_if_due(self) -> None:
+        if self.phase is not ProgramPhase.WAITING:
+            return
+        self._log_size = log_files.size(self.log)
+        self._started = self._clock()
+        self._answer = None
+        try:
+            self._child = Child(self._program.command, log=self.log, directory=self._directory)
+        except OSError as error:
+            self._has_ended(f"could not be started: {error.strerror}")
+        else:
+            self.standing = self.standing._replace(pid=self._child.pid)
+            self._enter(ProgramPhase.STARTING)
+
+    def start_no_more(self) -> None:
+        if self._child is None:
+            self._enter(ProgramPhase.STOPPED)
+
+    def stop(self) -> None:
+        if self._child is not None and self.phase in _AT_WORK:
+            self._child.terminate()
+            self._killed_at = self._clock() + self._program.stop_seconds
+            self._enter(ProgramPhase.STOPPING)
+
+    def crash(self) -> None:
+        if self._child is not None:
+            self._child.crash()
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._killed_at = self._clock()
+            self._enter(ProgramPhase.STOPPING)
+
+    def _look_whether_it_answers(self, asking: ThreadPoolExecutor) -> None:
+        if self._program.is_ready is None:
+            if self._clock() - self._started >= UNASKED_SECONDS:
+                self._enter(ProgramPhase.RUNNING)
+        elif self._answer is None:
+            self._answer = asking.submit(self._program.is_ready)
+        elif self._answer.done():
+            if self._answer.result():
+                self._enter(ProgramPhase.RUNNING)
+            self._answer = None
+
+    def _has_ended(self, how: str) -> None:
+        self.standing = self.standing._replace(pid=0)
+        if self.phase is ProgramPhase.STOPPING:
+            self._enter(ProgramPhase.STOPPED)
+            return
+        now = self._clock()
+        self._deaths = 1 if now - self._started >= LIVED_SECONDS else self._deaths + 1
+        pause = pause_after(self._deaths)
+        self._retry = now + pause
+        self.standing = self.standing._replace(
+            restarts=self.standing.restarts + 1,
+            ended=how,
+            last_lines=log_files.last_lines(self.log, self._log_size, LAST_LINES),
+            retry_at=time.time() + pause,
+        )
+        self._enter(ProgramPhase.DEAD)
+
+    def _enter(self, phase: ProgramPhase) -> None:
+        if phase is not self.phase:
+            self.standing = self.standing._replace(phase=phase, since=time.time())
