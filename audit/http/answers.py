@@ -245,6 +245,7 @@ class ConsumerRow(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     lag: int  # offsets
     read: int  # when it last said so
+    upto: int = -1  # it has read the offsets below, of all partitions together
 
 
 class Brokers(msgspec.Struct, frozen=True, kw_only=True):

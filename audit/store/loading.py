@@ -33,7 +33,9 @@ SELECT cluster, destination, topic_names.topic, count(*), sum(max(0, coalesce(
         (SELECT max(upto) FROM claimed AS others JOIN tiers AS kinds ON kinds.id = others.tier
         WHERE others.topic = claimed.topic AND others.partition = claimed.partition
         AND kinds.kind <> 'hdfs'), 0) - upto)),
-    (SELECT max(time) FROM loads WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier)
+    coalesce((SELECT max(time) FROM loads
+        WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier), -1),
+    sum(upto)
 FROM claimed JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
     JOIN topic_names ON topic_names.id = name WHERE kind = 'hdfs' AND (?1 = '' OR cluster = ?1)
     GROUP BY claimed.topic, claimed.tier ORDER BY cluster, topic_names.topic, destination
@@ -84,4 +86,4 @@ def hours(
 
 def consumers(connection: sqlite3.Connection, cluster: str) -> list[ConsumerRow]:
     rows = connection.execute(_CONSUMERS, (cluster,))
-    return [ConsumerRow._make((*row[:-1], -1 if row[-1] is None else row[-1])) for row in rows]
+    return [ConsumerRow(*row) for row in rows]

@@ -178,6 +178,7 @@ class ConsumerRow(NamedTuple):
     partitions: int
     lag: int
     read: int
+    upto: int  # offsets of all partitions together
 
 
 class JournalRow(NamedTuple):

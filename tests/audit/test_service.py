@@ -203,7 +203,8 @@ def test_answers_about_topics_have_their_shapes(ledger: Ledger, audit: AuditProc
     assert sum(each.rows for each in loads.hours) == 1_000
     brokers = audit.get("brokers", answers.Brokers, cluster="test")
     assert [each.id for each in brokers.brokers] == [1]
-    assert "shapes" in {each.topic for each in brokers.consumers}
+    consumers = {each.topic: (each.upto, each.lag) for each in brokers.consumers}
+    assert consumers["shapes"] == (1_000, 0)
     gate = audit.get("hour", answers.HourGate, topic="shapes", hour=BEGAN)
     assert (gate.complete, gate.missing) == (True, "")
     unknown = audit.get("hour", answers.HourGate, topic="nothing", hour=BEGAN)
