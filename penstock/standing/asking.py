@@ -4,33 +4,103 @@ Asked side by side, each within a short time: one that is away leaves its part o
 empty and a line among its problems. Nothing here raises for what others do or answer.
 """
 
-from types import TracebackType
-from typing import Self
+import time
+from typing import Final, Self, TypeVar
 
+import msgspec
+
+from agent.http.pages import STATUS_PATH
+from agent.status import Status
+from client.errors import ClientError
+from penstock.http_address import http_address
 from penstock.standing.addresses import Addresses
+from penstock.standing.audit_part import AskingAudit
+from penstock.standing.cluster_part import AskingCluster
+from penstock.standing.http_conversation import HttpConversation, NoAnswer
+from penstock.standing.joining import Parts, joined
+from penstock.standing.part import Part, Silent
 from penstock.standing.values import Standing
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
+
+__all__ = ["Asking"]
+
+SECONDS: Final = 2.0  # for all of them, side by side
+_LONGEST: Final = 300  # of what is said about one
+
+T = TypeVar("T")
 
 
 class Asking:
     """Asks again and again, and keeps connections for that. One thread at a time. A context."""
 
     def __init__(self, addresses: Addresses) -> None:
-        self.addresses = addresses
+        """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet."""
+        cluster = AskingCluster(addresses.brokers)
+        audit = AskingAudit(http_address(addresses.audit))
+        self._agent = HttpConversation(http_address(addresses.agent))
+        self._registry = RegistryClient(
+            addresses.registry,
+            patience_seconds=0,
+            first_contact_seconds=0,
+            attempt_seconds=SECONDS,
+        )
+        self._brokers = Part(f"broker at {addresses.brokers}", cluster.ask, cluster.close, every=0)
+        self._subjects = Part(
+            f"registry at {addresses.registry}", self._ask_registry, self._registry.close, every=5
+        )
+        self._status = Part(
+            f"agent at {addresses.agent}", self._ask_agent, self._agent.close, every=1
+        )
+        self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Does not wait for answers that are outstanding."""
+        for part in (self._brokers, self._subjects, self._status, self._audit):
+            part.close()
 
     def ask(self) -> Standing:
         """How everything stands now; takes two seconds and a little at most."""
-        raise NotImplementedError
+        for part in (self._brokers, self._subjects, self._status, self._audit):
+            part.ask()
+        deadline = time.monotonic() + SECONDS
+        silent: list[str] = []
+        return joined(
+            Parts(
+                cluster=_answer(self._brokers, deadline, silent),
+                subjects=_answer(self._subjects, deadline, silent),
+                agent=_answer(self._status, deadline, silent),
+                audit=_answer(self._audit, deadline, silent),
+                silent=silent,
+            ),
+            int(time.time() * 1000),
+        )
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def _ask_registry(self) -> int:
+        return len(self._registry.subjects())
+
+    def _ask_agent(self) -> Status:
+        body = self._agent.get(STATUS_PATH, within=SECONDS)
+        try:
+            return msgspec.json.decode(body, type=Status)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NoAnswer(f"what answers is no agent of this release: {error}") from None
+
+
+def _answer(part: Part[T], deadline: float, silent: list[str]) -> T | None:
+    try:
+        return part.answer(deadline)
+    except Silent:
+        silent.append(f"no {part.name}: no answer within {SECONDS:g} s")
+    except (ClientError, NoAnswer, SchemaError) as error:
+        # Some say by themselves who it is.
+        words = str(error)
+        said = words if words.startswith("no ") else f"no {part.name}: {words}"
+        silent.append(said[:_LONGEST])
+    return None

@@ -1,0 +1,115 @@
+"""What an audit says of the topics, agents and loads of the cluster that is asked.
+
+An audit may watch several clusters: which of them is meant is told by its brokers. What changes
+seldom is asked for seldom.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from audit.http import answers
+from audit.http.queries import MOST_ITEMS
+from penstock.http_address import HttpAddress
+from penstock.standing.http_conversation import HttpConversation, NoAnswer
+from penstock.standing.values import LoadStanding
+
+_SECONDS: Final = 1.8
+_SELDOM_S: Final = 5.0
+_ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
+_MOST_LOADS: Final = 200
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPart:
+    topics: answers.Topics
+    agents: answers.Agents
+    loads: answers.Loads
+    brokers: answers.Brokers
+
+
+class AskingAudit:
+    """One thread at a time."""
+
+    def __init__(self, at: HttpAddress) -> None:
+        self._conversation = HttpConversation(at)
+        self._seldom: tuple[answers.Agents, answers.Loads, answers.Brokers] | None = None
+        self._seldom_at = float("-inf")
+
+    def close(self) -> None:
+        self._conversation.close()
+
+    def ask(self) -> AuditPart:
+        """Raises NoAnswer."""
+        # The worst come first, where there are more than an answer has.
+        topics = self._get("topics", answers.Topics, size=MOST_ITEMS, sort="state")
+        now = time.monotonic()
+        if self._seldom is None or now - self._seldom_at >= _SELDOM_S:
+            self._seldom = (
+                self._get("agents", answers.Agents, size=MOST_ITEMS, sort="state"),
+                self._get("loads", answers.Loads, size=_MOST_LOADS),
+                self._get("brokers", answers.Brokers),
+            )
+            self._seldom_at = now
+        return AuditPart(topics, *self._seldom)
+
+    def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
+        query = urlencode(parameters)
+        body = self._conversation.get(f"/api/v1/{path}?{query}", within=_SECONDS)
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NoAnswer(f"what answers is no audit of this release: {error}") from None
+
+
+def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:
+    """The name by which the audit knows the cluster of these brokers, or the only one it knows;
+    empty if it cannot be told."""
+    for each in audit.brokers.brokers:
+        if (each.id, each.address) in brokers:
+            return each.cluster
+    return audit.topics.clusters[0] if len(audit.topics.clusters) == 1 else ""
+
+
+def landed_of(audit: AuditPart, cluster: str, destination: str) -> Mapping[str, int]:
+    """Offsets that have landed there, by topic; of a topic that was made anew the latest."""
+    rows = [
+        each
+        for each in audit.brokers.consumers
+        if (each.cluster, each.consumer) == (cluster, destination)
+    ]
+    return {each.topic: each.upto for each in sorted(rows, key=lambda each: each.read)}
+
+
+def last_load(audit: AuditPart, cluster: str) -> LoadStanding | None:
+    """Each topic is committed by itself: what follows soon after one another is one load."""
+    rows = [each for each in audit.loads.items if each.cluster == cluster]
+    if not rows:
+        return None
+    together = list(_together(rows))
+    return LoadStanding(
+        destination=rows[0].destination,
+        time=rows[0].time,
+        topics=len(together),
+        rows=sum(each.rows for each in together),
+    )
+
+
+def _together(rows: Sequence[answers.LoadRow]) -> Iterator[answers.LoadRow]:
+    """The newest first, as they come."""
+    newest, seen = rows[0], set[str]()
+    before = newest.time
+    for each in rows:
+        if each.destination != newest.destination:
+            continue
+        if each.topic in seen or before - each.time > _ONE_LOAD_MILLIS:
+            return
+        seen.add(each.topic)
+        before = each.time
+        yield each
