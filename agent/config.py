@@ -68,7 +68,7 @@ class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How much of deleted files is held open for what was not read yet."""
 
     bytes: Bytes = 1024 * 1024 * 1024
-    """Of all of them."""
+    """Of all such files together."""
     seconds: Seconds = 3600.0
     """For how long."""
 
@@ -92,7 +92,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One agent."""
 
     inputs: tuple[Input, ...] = ()
-    """What is followed: [inputs](#inputs)."""
+    """What is followed."""
     inputs_dir: FolderPath = ""
     """A folder with [a file for each application](#a-file-for-each-application). Beside this file,
     if it is not absolute."""
@@ -112,7 +112,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     http_host: str = "127.0.0.1"
     """Where `/metrics`, `/healthz`, `/readyz` and `/status` are served."""
     http_port: Port = 9464
-    """Where they are served."""
+    """Where they are served; 0: any that is free."""
     insecure: bool = False
     """Allows an `http_host` that other machines can reach, although nobody has to authenticate."""
     scan_interval: Seconds = 5.0

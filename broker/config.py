@@ -19,7 +19,7 @@ _BOTH_WAYS = (
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What clients can make a broker hold. Sizes in bytes, times in seconds."""
+    """What clients can make a broker hold."""
 
     connections: int = 20_000
     """More are closed at once."""
@@ -54,7 +54,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     checkpoint: Seconds = 5.0
     """Bounds what recovery must read."""
     retention: Seconds = 60.0
-    """How late old data goes."""
+    """How late data goes that is too old."""
     compaction: Seconds = 15.0
     """How late what was written over goes, of compacted topics."""
 

@@ -16,7 +16,7 @@ _HIGHEST_ID = 2**31 - 1
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What clients can make a registry hold. Sizes in bytes, times in seconds."""
+    """What clients can make a registry hold."""
 
     connections: int = 1_000
     """More are told to come back (503)."""

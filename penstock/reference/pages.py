@@ -1,0 +1,77 @@
+"""The tables of keys in docs/: Markdown, between two comments in each program's page."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from penstock.reference.defaults import is_nothing, said, written
+from penstock.reference.keys import Key, Section
+
+BEGIN: Final = "<!-- keys: made by `make reference` from what stands at the fields -->"
+END: Final = "<!-- end of keys -->"
+_BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+
+
+class NoPlace(Exception):
+    """The page does not say, once, where its table belongs."""
+
+
+def with_tables(page: str, reference: Sequence[Section]) -> str:
+    """The page, with what the keys mean now. Raises `NoPlace`."""
+    if len(_BETWEEN.findall(page)) != 1:
+        raise NoPlace(f"expected {BEGIN} and {END}, once")
+    tables = "\n".join(_tables(reference))
+    return _BETWEEN.sub(lambda _: f"{BEGIN}\n\n{tables}\n{END}", page)
+
+
+def _tables(reference: Sequence[Section]) -> Iterator[str]:
+    below = {section.name: section for section in reference if section.name}
+    for section in reference:
+        if section.name:
+            yield f"### {_heading(section.name)}\n\n{section.about}\n"
+        yield "| key | type | default | |\n|---|---|---|---|"
+        for key in section.keys:
+            yield f"| {' | '.join(_cells(key, below))} |"
+        yield ""
+
+
+def _cells(key: Key, below: dict[str, Section]) -> Iterator[str]:
+    yield f"`{key.name}`"
+    yield _choice([f"`{each}`" for each in key.allowed]) or key.type
+    yield _default(key)
+    meaning = key.meaning.replace("|", "\\|")
+    section = next((each for each in _places(key.name) if each in below), None)
+    if section is not None:
+        meaning = f"{meaning.removesuffix('.')} ([keys](#{_anchor(_heading(section))}))."
+    yield meaning
+
+
+def _choice(words: Sequence[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "required"
+    if key.default == {} and key.type == "mapping":
+        return ""  # its own keys say
+    if is_nothing(key.default):
+        return "none"
+    spoken = said(key.default, key.type)
+    return f"`{written(key.default)}`" + (f" ({spoken})" if spoken else "")
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """How a section may be called whose keys are this key's."""
+    return name, f"{name}[]", f"{name}.NAME"
+
+
+def _heading(section: str) -> str:
+    return f"Keys of `{section}`"
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
