@@ -1,4 +1,4 @@
-"""What is done to topics: list, create, enlarge, configure, delete.
+"""What is done to topics: list, create, enlarge, configure, delete; and how brokers are configured.
 
 Changes go to the controller, once each: a request whose answer is lost may have been served.
 """
@@ -28,6 +28,7 @@ from wire.messages.describe_configs import (
     ConfigSource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResponse,
     ResourceType,
 )
 from wire.messages.incremental_alter_configs import (
@@ -43,7 +44,7 @@ _TIMEOUT_MS: Final = 25_000
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One config of a topic; `is_default` if the topic does not set it."""
+    """One config of a topic or broker; `is_default` if no topic sets it."""
 
     name: str
     value: str | None
@@ -99,13 +100,28 @@ def delete_topic(brokers: Brokers, name: str) -> None:
 
 def topic_configs(brokers: Brokers, name: str) -> tuple[Config, ...]:
     """All configs of a topic, by name."""
-    resource = DescribeConfigsResource(
-        resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
+    request = _describe(ResourceType.TOPIC, name)
+    return _described(brokers.call_any(describe_configs.API, request), f"topic {name}")
+
+
+def broker_configs(brokers: Brokers, broker_id: int) -> tuple[Config, ...]:
+    """All configs of a broker that is known, by name. It is asked itself."""
+    request = _describe(ResourceType.BROKER, str(broker_id))
+    answer = brokers.persist(lambda: brokers.broker(broker_id).call(describe_configs.API, request))
+    return _described(answer, f"broker {broker_id}")
+
+
+def _describe(kind: ResourceType, name: str) -> DescribeConfigsRequest:
+    wanted = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
     )
-    answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=(resource,)))
+    return DescribeConfigsRequest(resources=(wanted,))
+
+
+def _described(answer: DescribeConfigsResponse, what: str) -> tuple[Config, ...]:
     found = []
     for result in answer.results:
-        check(result.error_code, f"topic {name}", result.error_message)
+        check(result.error_code, what, result.error_message)
         found += [
             Config(each.name, each.value, each.config_source != ConfigSource.TOPIC_CONFIG)
             for each in result.configs

@@ -3,7 +3,7 @@
 As far as brokers and registries answer; nothing is written, and the audit is not asked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ import msgspec
 
 from audit.config import AuditConfig, Cluster
 from audit.inventory import BadInventory, read
+from client.admin import topic_configs
 from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import Metadata
@@ -60,7 +61,9 @@ def check_audit(config: AuditConfig, ask: Ask) -> Report:
         except (OSError, BadInventory) as error:
             why = error.strerror if isinstance(error, OSError) else error
             problems.append(f"`inventory: {config.inventory}`: {why}")
-    clusters = tuple(_cluster(name, each, ask) for name, each in config.all_clusters.items())
+    clusters = tuple(
+        _cluster(name, each, ask, config.retention) for name, each in config.all_clusters.items()
+    )
     return Report(
         clusters=clusters,
         hosts=hosts,
@@ -76,7 +79,7 @@ def _remarks(config: AuditConfig) -> Iterator[str]:
         yield "no webhook: alerts are shown, and nobody is told"
 
 
-def _cluster(name: str, cluster: Cluster, ask: Ask) -> ClusterCheck:
+def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> ClusterCheck:
     if ask is Ask.NOBODY:
         return ClusterCheck(name=name)
     problems: list[str] = []
@@ -87,6 +90,9 @@ def _cluster(name: str, cluster: Cluster, ask: Ask) -> ClusterCheck:
     try:
         with Brokers(cluster.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
             known = brokers.persist(lambda: brokers.refresh(None))
+            if known.has(LEDGER_TOPIC):
+                configs = {each.name: each.value for each in topic_configs(brokers, LEDGER_TOPIC)}
+                problems += problems_of_ledger(configs, retention)
     except ClientError as error:
         unanswered.append(f"the ledger is not checked: {error}")
     try:
@@ -114,6 +120,18 @@ def _cluster(name: str, cluster: Cluster, ask: Ask) -> ClusterCheck:
     return msgspec.structs.replace(
         check, version=version, problems=tuple(problems), remarks=tuple(remarks)
     )
+
+
+def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> Iterator[str]:
+    """Why a database that was lost could not be built anew from the ledger's topic."""
+    if "compact" in (configs.get("cleanup.policy") or ""):
+        yield f"cleanup.policy of {LEDGER_TOPIC} has compact: its entries have no keys; set delete"
+    kept = configs.get("retention.ms") or ""
+    if kept.isdecimal() and int(kept) < retention * 1000:
+        yield (
+            f"retention.ms of {LEDGER_TOPIC} is {int(kept):,}, and the audit's `retention` is "
+            f"{retention:g} s: entries would be gone while their windows are still shown"
+        )
 
 
 def show_report(report: Report) -> None:

@@ -12,6 +12,7 @@ from agent.config import AgentConfig
 from agent.config_inputs import Input
 from client.admin import topic_configs
 from client.brokers import Brokers
+from client.new_topics import NewTopics, new_topics
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 _DAY_MILLIS = 86_400_000
@@ -36,11 +37,11 @@ def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
 def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -> list[TopicCheck]:
     """Raises ClientError if the cluster does not answer."""
     known = brokers.persist(lambda: brokers.refresh(topics))
+    made = None if all(known.has(name) for name in topics) else new_topics(brokers)
     checks = []
     for name in topics:
         if not known.has(name):
-            missing = "it does not exist yet: create it, or let the brokers do so at first use"
-            checks.append(TopicCheck(name=name, remarks=(missing,)))
+            checks.append(check_missing(name, made, config))
             continue
         configs = {each.name: each.value or "" for each in topic_configs(brokers, name)}
         checks.append(
@@ -48,10 +49,30 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
                 name=name,
                 partitions=len(known.topic(name).partitions),
                 problems=tuple(problems_of(configs)),
-                remarks=tuple(remarks_on(configs, config)),
+                remarks=tuple(remarks_on(name, configs, config)),
             )
         )
     return checks
+
+
+def check_missing(name: str, made: NewTopics | None, config: AgentConfig) -> TopicCheck:
+    """A topic that is not there, by what brokers say of those that they make."""
+    missing = "it does not exist yet"
+    if made is None:
+        so = f"{missing}: create it, or let the brokers do so at first use"
+        return TopicCheck(name=name, remarks=(so,))
+    if made.at_first_use:
+        so = f"{missing}: brokers make it at first use, with num.partitions={made.partitions}"
+        return TopicCheck(
+            name=name,
+            problems=tuple(problems_of(made.configs)),
+            remarks=(so, *remarks_on(name, made.configs, config)),
+        )
+    command = f"auto.create.topics.enable is false: penstock topics create {name}"
+    if name.endswith(DEAD_SUFFIX):
+        so = f"{missing}, and the first dead letter would wait for it, as {command}"
+        return TopicCheck(name=name, remarks=(so,))
+    return TopicCheck(name=name, problems=(f"{missing}, and {command}",))
 
 
 def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
@@ -68,7 +89,12 @@ def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
         yield "cleanup.policy has compact: events have no keys, and would be refused; set delete"
 
 
-def remarks_on(configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]:
+def remarks_on(name: str, configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]:
+    largest = _number(configs, "max.message.bytes")
+    if 0 <= largest < config.batches.bytes:
+        yield f"max.message.bytes is {largest:,}: batches are no larger, whatever `batches` says"
+    if name == LEDGER_TOPIC:  # its entries are of the time at which they are written
+        return
     oldest = config.times.oldest * 1000
     kept = _number(configs, "retention.ms")
     if 0 <= kept < oldest:
@@ -76,17 +102,14 @@ def remarks_on(configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]
             f"retention.ms is {_days(kept)}: on Apache Kafka, which goes by the events' times, "
             "older ones are deleted soon after they arrive"
         )
-    for name, bound in (
+    for bounded, bound in (
         ("message.timestamp.difference.max.ms", oldest),
         ("message.timestamp.before.max.ms", oldest),
         ("message.timestamp.after.max.ms", config.times.newest * 1000),
     ):
-        allowed = _number(configs, name)
+        allowed = _number(configs, bounded)
         if 0 <= allowed < bound:
-            yield f"{name} is {_days(allowed)}: times beyond it are put on that bound"
-    largest = _number(configs, "max.message.bytes")
-    if 0 <= largest < config.batches.bytes:
-        yield f"max.message.bytes is {largest:,}: batches are no larger, whatever `batches` says"
+            yield f"{bounded} is {_days(allowed)}: times beyond it are put on that bound"
 
 
 def _number(configs: Mapping[str, str], name: str) -> int:

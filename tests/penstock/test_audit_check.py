@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.audit_check import problems_of_ledger
 from tests.broker_process import BrokerProcess
 from tests.penstock.running import Ended, penstock
 from tests.registry_process import RegistryProcess
@@ -79,3 +80,19 @@ def test_an_inventory_that_cannot_be_used(tmp_path: Path, text: str | None, said
     assert ended.returncode == 1
     assert said in ended.stderr
     assert f"problem: `inventory: {inventory}`: " in ended.stdout
+
+
+DAY_MS = 86_400_000
+
+
+def test_a_ledger_that_is_kept_as_long_as_its_windows() -> None:
+    for kept in (str(7 * DAY_MS), "-1", None):
+        configs = {"cleanup.policy": "delete", "retention.ms": kept}
+        assert list(problems_of_ledger(configs, 7 * 86_400.0)) == []
+
+
+def test_a_ledger_that_could_not_be_read_again() -> None:
+    configs = {"cleanup.policy": "compact,delete", "retention.ms": str(3 * DAY_MS)}
+    compacted, short = problems_of_ledger(configs, 7 * 86_400.0)
+    assert "has compact" in compacted
+    assert "retention.ms of _audit is 259,200,000, and the audit's `retention` is 604800 s" in short

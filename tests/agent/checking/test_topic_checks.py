@@ -4,12 +4,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.checking.topic_checks import check_topics, problems_of, remarks_on, topics_of
+from agent.checking.topic_checks import (
+    check_missing,
+    check_topics,
+    problems_of,
+    remarks_on,
+    topics_of,
+)
 from agent.config import AgentConfig
 from agent.config_inputs import Input
 from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
+from client.new_topics import NewTopics
 from tests.apache_kafka import ApacheKafka
 
 INPUT = Input(paths=("/var/log/x",), topic="t")
@@ -32,8 +39,8 @@ def test_which_topics() -> None:
 
 def test_a_topic_as_it_should_be() -> None:
     assert list(problems_of(AS_NEEDED)) == []
-    assert list(remarks_on(AS_NEEDED, CONFIG)) == []
-    assert list(problems_of({})) == list(remarks_on({}, CONFIG)) == []
+    assert list(remarks_on("t", AS_NEEDED, CONFIG)) == []
+    assert list(problems_of({})) == list(remarks_on("t", {}, CONFIG)) == []
 
 
 @pytest.mark.parametrize(
@@ -59,8 +66,40 @@ def test_what_does_not_work(configs: Mapping[str, str], said: str) -> None:
     ],
 )
 def test_what_is_worth_knowing(configs: Mapping[str, str], said: str) -> None:
-    (remark,) = remarks_on({**AS_NEEDED, **configs}, CONFIG)
+    (remark,) = remarks_on("t", {**AS_NEEDED, **configs}, CONFIG)
     assert said in remark
+
+
+def test_the_ledgers_entries_are_of_the_time_at_which_they_are_written() -> None:
+    configs = {**AS_NEEDED, "retention.ms": "1", "message.timestamp.before.max.ms": "1"}
+    assert list(remarks_on("_audit", configs, CONFIG)) == []
+    (remark,) = remarks_on("_audit", {**configs, "max.message.bytes": "100000"}, CONFIG)
+    assert "max.message.bytes" in remark
+
+
+def test_a_topic_that_brokers_would_make_is_judged_before_it_is_there() -> None:
+    made = NewTopics(
+        at_first_use=True, partitions="3", configs={**AS_NEEDED, "compression.type": "gzip"}
+    )
+    check = check_missing("t", made, CONFIG)
+    (problem,), (remark,) = check.problems, check.remarks
+    assert "compression.type is gzip" in problem
+    assert "num.partitions=3" in remark
+
+
+def test_a_topic_that_nobody_would_make_is_a_problem_with_its_cure() -> None:
+    made = NewTopics(at_first_use=False, partitions="1", configs=AS_NEEDED)
+    (problem,) = check_missing("t", made, CONFIG).problems
+    assert "penstock topics create t" in problem
+    dead = check_missing("t.dead", made, CONFIG)
+    assert dead.problems == ()
+    assert "penstock topics create t.dead" in dead.remarks[0]
+
+
+def test_what_brokers_do_not_tell_is_left_to_whoever_runs_them() -> None:
+    check = check_missing("t", None, CONFIG)
+    assert check.problems == ()
+    assert "create it, or let the brokers do so" in check.remarks[0]
 
 
 @pytest.mark.parametrize("cluster", ["running_broker", "running_kafka"])
@@ -75,7 +114,8 @@ def test_topics_of_a_running_cluster(
     assert there.problems == missing.problems == ()
     assert any("retention.ms is 7 days" in each for each in there.remarks)
     assert any("max.message.bytes is 100,000" in each for each in there.remarks)
-    assert "does not exist yet" in missing.remarks[0]
+    assert "does not exist yet: brokers make it at first use" in missing.remarks[0]
+    assert any("retention.ms is 7 days" in each for each in missing.remarks)
 
 
 def test_a_topic_that_kafka_packs_anew(running_kafka: ApacheKafka, new_topic: str) -> None:
