@@ -1,10 +1,11 @@
 """Tables for people, JSON for programs.
 
-On a terminal a table is drawn and fitted to its width; anywhere else it is plain aligned text,
-never shortened, one line a row.
+On a terminal a table is drawn and fitted to its width, with colours unless NO_COLOR is set;
+anywhere else it is plain aligned text, never shortened, one line a row.
 """
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,6 +13,11 @@ from typing import Any, Final
 Row = Mapping[str, Any]  # what json can write
 
 _PLAIN: Final[Mapping[str, str]] = {}
+
+
+def has_colours() -> bool:
+    """Whether a terminal is to be coloured at all, as its user says."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_json(document: Any) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,7 +21,7 @@ _COLOURS = {Kind.ADDED: "green", Kind.REMOVED: "red", Kind.CHANGED: "yellow"}
 def say(text: str, *, colour: str | None = None) -> None:
     """A line on stdout, coloured on a terminal. What came from elsewhere cannot control it."""
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    click.secho(plain, fg=colour, color=False if os.environ.get("NO_COLOR") else None)
+    click.secho(plain, fg=colour)
 
 
 def say_differences(found: Iterable[Difference], indent: str = "") -> None:

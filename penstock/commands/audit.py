@@ -15,9 +15,11 @@ from penstock.program_configuration import configuration_options, configured, lo
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
-    table={
-        "retire": Lazy("penstock.commands.audit_retire", "Expect nothing more of a host."),
-        "accept": Lazy("penstock.commands.audit_accept", "Accept a fault that will stay."),
+    sections={
+        "Commands": {
+            "retire": Lazy("penstock.commands.audit_retire", "Expect nothing more of a host."),
+            "accept": Lazy("penstock.commands.audit_accept", "Accept a fault that will stay."),
+        }
     },
 )
 @configuration_options

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from penstock.audit_address import audit_option
-from penstock.failures import Failed
+from penstock.failures import Failed, usage_words
 from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.output import print_json
@@ -46,8 +46,9 @@ class _Report(click.Command):
 
 
 def _no_verdict(error: click.ClickException) -> NoVerdict:
-    usage = " (see penstock report --help)" if isinstance(error, click.UsageError) else ""
-    return NoVerdict(f"{error.format_message()}{usage}")
+    if isinstance(error, click.UsageError):
+        return NoVerdict(f"{usage_words(error)} (see penstock report --help)")
+    return NoVerdict(error.format_message())
 
 
 @click.command(cls=_Report)

@@ -7,22 +7,26 @@ from penstock.lazy_group import Lazy, LazyGroup
 
 @click.group(
     cls=LazyGroup,
-    table={
-        "list": Lazy("penstock.commands.topics_list", "All topics."),
-        "describe": Lazy("penstock.commands.topics_describe", "One topic's partitions, configs."),
-        "create": Lazy("penstock.commands.topics_create", "A new topic."),
-        "alter": Lazy("penstock.commands.topics_alter", "Set configs, or add partitions."),
-        "delete": Lazy("penstock.commands.topics_delete", "Delete topics and all they hold."),
-        "recover": Lazy(
-            "penstock.commands.topics_recover",
-            "Rebuild the map of topics after ZooKeeper was lost.",
-            "broker",
-        ),
-        "repair": Lazy(
-            "penstock.commands.topics_repair",
-            "Cut a damaged partition off at its first damage.",
-            "broker",
-        ),
+    sections={
+        "Commands": {
+            "list": Lazy("penstock.commands.topics_list", "All topics."),
+            "describe": Lazy(
+                "penstock.commands.topics_describe", "One topic's partitions, configs."
+            ),
+            "create": Lazy("penstock.commands.topics_create", "A new topic."),
+            "alter": Lazy("penstock.commands.topics_alter", "Set configs, or add partitions."),
+            "delete": Lazy("penstock.commands.topics_delete", "Delete topics and all they hold."),
+            "recover": Lazy(
+                "penstock.commands.topics_recover",
+                "Rebuild the map of topics after ZooKeeper was lost.",
+                "broker",
+            ),
+            "repair": Lazy(
+                "penstock.commands.topics_repair",
+                "Cut a damaged partition off at its first damage.",
+                "broker",
+            ),
+        }
     },
 )
 def command() -> None:

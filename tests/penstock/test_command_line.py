@@ -63,9 +63,15 @@ def test_the_version() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["brokr"], "penstock: No such command 'brokr'. (see penstock --help)"),
-        (["topics", "lst"], "penstock topics: No such command 'lst'. (see penstock topics --help)"),
-        (["consume"], "penstock consume: Missing argument 'TOPIC'. (see penstock consume --help)"),
+        (
+            ["brokr"],
+            "penstock: there is no command 'brokr'; did you mean broker? (see penstock --help)",
+        ),
+        (
+            ["topics", "lst"],
+            "penstock topics: there is no command 'lst'; did you mean list? (see penstock topics",
+        ),
+        (["consume"], "penstock consume: missing argument 'TOPIC' (see penstock consume --help)"),
         (["consume", "t", "--from", "x"], "'x' is none of beginning, end, an offset, a time like"),
         (["consume", "t", "--count", "0"], "0 is not in the range x>=1"),
         (["produce", "t", "--acks", "2"], "'2' is not one of 'all', '1', '0'"),
@@ -97,7 +103,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str
 def test_without_a_command_there_is_help() -> None:
     ended = penstock()
     assert ended.returncode == 2
-    assert "Commands:" in ended.stderr
+    assert "Begin here:" in ended.stderr
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["produce", "t"], ["consume", "t"]])

@@ -1,0 +1,65 @@
+"""What a shell asks for when somebody presses Tab.
+
+The shell's script (`penstock completion bash`) runs `penstock` with what has been typed in
+variables of the environment, click's own way. Whatever goes wrong then, nothing is said: an error
+in the middle of what somebody types would only be in the way. Names that come from a cluster or a
+registry become words of a shell, so only those are offered that every shell takes as they are.
+"""
+
+import os
+import re
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final
+
+import click
+
+VARIABLE: Final = "_PENSTOCK_COMPLETE"
+SHELLS: Final = ("bash", "zsh", "fish")
+
+_PATIENCE_SECONDS: Final = 1.0  # somebody waits, with a finger on the key
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*", re.ASCII)
+_MOST: Final = 1000
+
+
+def complete(group: click.Group, asked: str) -> int:
+    """Prints what could come next. `asked` is the variable's value, such as bash_complete."""
+    # Only completion needs it.
+    from penstock.shell_scripts import completer  # noqa: PLC0415
+
+    shell, _, _ = asked.partition("_")
+    if shell not in SHELLS:
+        return 1
+    with suppress(click.ClickException):  # a command that lacks its extra
+        click.echo(completer(shell, group).complete())
+    return 0
+
+
+@contextmanager
+def for_a_moment() -> Iterator[None]:
+    """What takes longer than somebody would wait is given up, and so is what fails."""
+
+    def give_up(_: int, __: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+    try:
+        with suppress(TimeoutError, click.ClickException):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def said(context: click.Context, option: str, variable: str, default: str) -> str:
+    """An option's value as far as the line has been typed, or its default."""
+    return str(context.params.get(option) or os.environ.get(variable) or default)
+
+
+def words(names: Iterable[str], incomplete: str) -> list[str]:
+    """Those that can come next. Penstock's own topics, _audit and the like, only if asked for."""
+    found = (name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name))
+    return sorted(name for name in found if incomplete or not name.startswith("_"))[:_MOST]

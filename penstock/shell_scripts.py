@@ -1,0 +1,51 @@
+"""The scripts that make shells complete, and how each of them says what has been typed.
+
+They are click's, but for bash. There words end at a colon too, so that `-b 127.0.0.1:9092` would be
+three of them; and what is offered must not be taken for a pattern of files.
+"""
+
+from typing import Any, ClassVar, Final
+
+import click
+from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
+
+from penstock.completion import VARIABLE
+
+_BASH: Final = """\
+%(complete_func)s() {
+    local line=${COMP_LINE:0:COMP_POINT} kind value
+    COMPREPLY=()
+    while IFS=, read -r kind value; do
+        case $kind in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("$value") ;;
+        esac
+    done < <(env COMP_WORDS="$line" COMP_CWORD="${line##*[[:space:]]}" \\
+        %(complete_var)s=bash_complete "$1" 2> /dev/null)
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class _Bash(FishComplete):
+    """Told the line and its last word, as fish tells them."""
+
+    name = "bash"
+    source_template: ClassVar[str] = _BASH
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        return f"{item.type},{item.value}"
+
+
+_COMPLETERS: Final[dict[str, type[ShellComplete]]] = {
+    "bash": _Bash,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
+
+
+def completer(shell: str, group: click.Command) -> ShellComplete:
+    """Of one of the shells that there are."""
+    return _COMPLETERS[shell](group, {}, "penstock", VARIABLE)
