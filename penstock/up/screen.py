@@ -1,10 +1,12 @@
 """What `penstock up` shows: a screen on a terminal, lines elsewhere."""
 
+import os
 from collections.abc import Sequence
 from typing import Protocol, TextIO
 
 from penstock.standing.values import Standing
 from penstock.up.places import Addresses, Places
+from penstock.up.plain import PlainScreen
 from penstock.up.program_standing import ProgramStanding
 
 
@@ -17,9 +19,14 @@ class Screen(Protocol):
         """A line that stays."""
 
     def close(self) -> None:
-        """Leaves the terminal as it was, with the last picture on it. May be called twice."""
+        """Leaves the terminal as it was, with the notes on it. May be called twice."""
 
 
 def watching(stream: TextIO, places: Places, addresses: Addresses) -> Screen:
     """A screen where there is a terminal, otherwise a line for each event."""
-    raise NotImplementedError
+    if not stream.isatty() or os.environ.get("TERM", "") in {"", "dumb"}:
+        return PlainScreen(stream, places, addresses)
+    # Only a terminal waits for rich to be imported.
+    from penstock.up.screen_terminal import TerminalScreen  # noqa: PLC0415
+
+    return TerminalScreen(stream, places, addresses)

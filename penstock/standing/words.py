@@ -1,0 +1,102 @@
+"""How a `Standing` is put into words, for whoever shows it. Pure.
+
+What came from outside is made printable here. Colours are terminals' names, and never the only
+sign.
+"""
+
+from typing import Final, NamedTuple
+
+from audit.verdicts import State
+from penstock.output import one_line
+from penstock.report_words import MARKS, MEANINGS
+from penstock.standing.values import LoadStanding, Standing
+
+UNKNOWN: Final = "-"
+COLOURS: Final = {
+    State.COMPLETE: "green",
+    State.PENDING: "yellow",
+    State.MISSING: "red",
+    State.DUPLICATED: "magenta",
+    State.CHANGED: "red",
+}
+FAULTY: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
+
+_SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class Words(NamedTuple):
+    """A sentence with a sign in front of it."""
+
+    mark: str
+    colour: str
+    text: str
+
+
+def verdict_words(standing: Standing) -> Words:
+    """In one line: whether everything has arrived."""
+    if not standing.verdict:
+        if standing.alerts < 0:  # the audit has not answered
+            return Words("?", "yellow", "unknown: no audit answers")
+        return Words("·", "", "nothing to judge yet")
+    state = State(standing.verdict)
+    words = {
+        State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
+        State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
+    }.get(state, MEANINGS[state])
+    return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+
+
+def state_words(state: str) -> Words:
+    """Of a topic."""
+    if not state:
+        return Words("", "", UNKNOWN)
+    return Words(MARKS[State(state)], COLOURS[State(state)], state)
+
+
+def load_words(load: LoadStanding | None, now: int) -> str:
+    if load is None:
+        return "nothing has been loaded yet"
+    when = duration((now - load.time) / 1000)
+    of = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
+    left = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
+    return f"last load {when} ago: {load.rows:,} rows of {of}{left}"
+
+
+def count(number: int) -> str:
+    return UNKNOWN if number < 0 else f"{number:,}"
+
+
+def rate(number: float) -> str:
+    if number < 0:
+        return UNKNOWN
+    return f"{number:.1f}" if 0 < number < 9.95 else f"{number:,.0f}"
+
+
+def size(number: int) -> str:
+    if number < 0:
+        return UNKNOWN
+    value, step = float(number), 0
+    while value >= 1024 and step < len(_UNITS) - 1:
+        value, step = value / 1024, step + 1
+    return f"{number} B" if step == 0 else f"{value:,.1f} {_UNITS[step]}"
+
+
+def duration(seconds: float) -> str:
+    """In whole units, as it is read at a glance: 5 s, 12 min, 3 h."""
+    for length, unit in _SPANS:
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return "0 s"
+
+
+def shown(text: str, longest: int = 200) -> str:
+    """What came from outside."""
+    text = one_line(text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _events(number: int) -> str:
+    if number <= 0:
+        return "some events have"
+    return "1 event has" if number == 1 else f"{number:,} events have"

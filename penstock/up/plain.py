@@ -1,0 +1,119 @@
+"""`penstock up` where there is no terminal: a line for each event, and one a minute with figures.
+
+What a program's log ended with, when it died, follows on lines that are indented.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from penstock.standing.rates import Rates
+from penstock.standing.values import Standing
+from penstock.standing.words import (
+    FAULTY,
+    duration,
+    load_words,
+    rate,
+    shown,
+    size,
+    verdict_words,
+)
+from penstock.up.places import Addresses, Places
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+
+_FIGURES_S: Final = 60.0
+
+
+class PlainScreen:
+    """Events are told from what was shown before."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        places: Places,
+        addresses: Addresses,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._stream = stream
+        self._places = places
+        self._addresses = addresses
+        self._clock = clock
+        self._before: dict[str, ProgramStanding] = {}
+        self._rates = Rates()
+        self._figures_at = clock() + _FIGURES_S
+        self._all_ran = False
+        self._faulty = False
+
+    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
+        for each in programs:
+            for line in _event(self._before.get(each.name), each):
+                self._say(line)
+            self._before[each.name] = each
+        if not self._all_ran and all(each.phase is ProgramPhase.RUNNING for each in programs):
+            self._all_ran = True
+            self._say(
+                f"everything runs: dashboard {self._addresses.audit}, data in "
+                f"{shown(str(self._places.directory))}"
+            )
+        if standing is not None:
+            self._figures(standing)
+
+    def note(self, text: str) -> None:
+        self._say(shown(text))
+
+    def close(self) -> None:
+        """Nothing was changed that must be changed back."""
+
+    def _figures(self, standing: Standing) -> None:
+        self._rates.add(standing)
+        was, self._faulty = self._faulty, standing.verdict in FAULTY
+        now = self._clock()
+        if now >= self._figures_at or (self._faulty and not was):
+            self._figures_at = now + _FIGURES_S
+            self._say(_figures(standing, self._rates))
+
+    def _say(self, text: str) -> None:
+        at = datetime.fromtimestamp(self._clock(), UTC)
+        self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
+        self._stream.flush()
+
+
+def _event(before: ProgramStanding | None, now: ProgramStanding) -> Iterator[str]:
+    """What happened, if anything did."""
+    if before is not None and (before.phase, before.since) == (now.phase, now.since):
+        return
+    name = now.name
+    match now.phase:
+        case ProgramPhase.WAITING:
+            return
+        case ProgramPhase.STARTING:
+            yield f"{name} starts"
+        case ProgramPhase.RUNNING:
+            at = f" at {now.address}" if now.address else ""
+            took = f" after {duration(now.since - before.since)}" if before else ""
+            yield f"{name} runs{at}{took}"
+        case ProgramPhase.DEAD:
+            last = "; the end of its log:" if now.last_lines else ""
+            again = duration(max(0.0, now.retry_at - now.since))
+            yield f"{name} died: {shown(now.ended)}; it is started again in {again}{last}"
+            for line in now.last_lines:
+                yield f"    {shown(line)}"
+        case ProgramPhase.STOPPING:
+            yield f"{name} stops"
+        case ProgramPhase.STOPPED:
+            yield f"{name} has stopped"
+
+
+def _figures(standing: Standing, rates: Rates) -> str:
+    topics = standing.topics
+    parts = [
+        verdict_words(standing).text,
+        "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
+        f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
+        f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
+        load_words(standing.last_load, standing.now),
+        *(shown(each) for each in standing.problems),
+    ]
+    return "; ".join(parts)

@@ -1,0 +1,218 @@
+"""What stands on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
+
+It fits whatever size a terminal has. Where there are too few lines, first topics and notes give
+way, then empty lines; in the end it is cut.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from penstock.standing.rates import Rates
+from penstock.standing.values import Standing, TopicStanding
+from penstock.standing.words import (
+    count,
+    duration,
+    load_words,
+    rate,
+    shown,
+    size,
+    state_words,
+    verdict_words,
+)
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.screen_table import Column, table
+
+_SIGNS: Final = {
+    ProgramPhase.WAITING: ("·", "dim"),
+    ProgramPhase.STARTING: ("…", "yellow"),
+    ProgramPhase.RUNNING: ("✓", "green"),
+    ProgramPhase.DEAD: ("✗", "red"),
+    ProgramPhase.STOPPING: ("…", "yellow"),
+    ProgramPhase.STOPPED: ("·", "dim"),
+}
+_ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
+_LAST_LINES: Final = 3
+_PROBLEMS: Final = 3
+_NOTES: Final = 8
+_FEWEST_TOPICS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is to show."""
+
+    programs: Sequence[ProgramStanding]
+    standing: Standing | None
+    rates: Rates
+    notes: Sequence[str]
+    directory: Path
+    here: Path  # where the user stands
+    dashboard: str
+    now: float
+
+
+def picture(seen: Seen, width: int, height: int) -> list[Text]:
+    """Lines of that width at most, not more than that many."""
+    topics = _topics(seen, width)
+    notes = [_cut(each, width) for each in seen.notes[-_NOTES:]]
+    parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
+    parts = [each for each in [*parts, _places(seen, width)] if each]
+    over = sum(map(len, parts)) + len(parts) - 1 - height
+    if over > 0 and notes:
+        gone = min(over, len(notes) - 1)
+        del notes[:gone]
+        over -= gone
+    if over > 0 and len(topics) > 1 + _FEWEST_TOPICS:
+        gone = min(over + 1, len(topics) - 1 - _FEWEST_TOPICS)
+        del topics[-gone:]
+        topics.append(Text(f"and {gone} more", style="dim"))
+        over -= gone - 1
+    lines: list[Text] = []
+    for index, part in enumerate(parts):
+        if index and over <= 0:
+            lines.append(Text())
+        lines += part
+    return lines[:height]
+
+
+def _head(seen: Seen, width: int) -> list[Text]:
+    phases = {each.phase for each in seen.programs}
+    left = Text("Penstock", style="bold")
+    if phases & _ENDING:
+        state, ends = "stops", "Ctrl-C again kills"
+    elif phases <= {ProgramPhase.RUNNING}:
+        state, ends = "runs", "Ctrl-C stops"
+    elif ProgramPhase.DEAD in phases:
+        state, ends = "runs in part", "Ctrl-C stops"
+    else:
+        state, ends = "starts", "Ctrl-C stops"
+    left.append(f" {state}", style="not bold")
+    left.append(" " * max(2, width - left.cell_len - len(ends)))
+    left.append(ends, style="dim not bold")
+    left.truncate(width)
+    return [left]
+
+
+def _programs(seen: Seen, width: int) -> list[Text]:
+    """A line each, and below those that are dead what they said last."""
+    rows = table(
+        [
+            Column("", [Text(*_SIGNS[each.phase]) for each in seen.programs], 0),
+            Column("", [Text(each.name) for each in seen.programs], 0),
+            Column("", [Text(each.address) for each in seen.programs], 2),
+            Column("", [_phase(each, seen.now) for each in seen.programs], 1),
+            Column("", [_restarts(each) for each in seen.programs], 3),
+        ],
+        width,
+    )
+    lines: list[Text] = []
+    for each, row in zip(seen.programs, rows, strict=True):
+        lines.append(row)
+        if each.phase is ProgramPhase.DEAD:
+            last = each.last_lines[-_LAST_LINES:]
+            lines += [_cut(f"     {shown(said)}", width, "dim") for said in last]
+    return lines
+
+
+def _phase(program: ProgramStanding, now: float) -> Text:
+    since = duration(max(0.0, now - program.since))
+    match program.phase:
+        case ProgramPhase.RUNNING:
+            return Text(since, style="dim")
+        case ProgramPhase.DEAD:
+            again = duration(max(0.0, program.retry_at - now))
+            return Text(f"{shown(program.ended)}, again in {again}", style="red")
+        case ProgramPhase.STARTING:
+            return Text(f"starting, {since}")
+        case _:
+            return Text(program.phase.value, style="dim")
+
+
+def _restarts(program: ProgramStanding) -> Text:
+    if not program.restarts:
+        return Text()
+    times = "once" if program.restarts == 1 else f"{program.restarts:,} times"
+    return Text(f"restarted {times}", style="yellow")
+
+
+def _topics(seen: Seen, width: int) -> list[Text]:
+    if seen.standing is None:
+        return []
+    topics = seen.standing.topics
+    if not topics:
+        return [
+            _cut("No lines have come yet. Files are followed with", width),
+            _cut("    penstock up --follow '/var/log/*.log'", width),
+        ]
+
+    def numbers(texts: Sequence[str]) -> list[Text]:
+        return [Text(each) for each in texts]
+
+    return table(
+        [
+            Column("topic", [Text(shown(each.topic)) for each in topics], 0),
+            Column(
+                "events/s", numbers([rate(seen.rates.of(e.topic)) for e in topics]), 2, right=True
+            ),
+            Column("events", numbers([count(each.end) for each in topics]), 4, right=True),
+            Column("landed", numbers([count(each.landed) for each in topics]), 3, right=True),
+            Column("not read", numbers([size(e.unread_bytes) for e in topics]), 5, right=True),
+            Column("verdict", [_state(each) for each in topics], 1),
+        ],
+        width,
+    )
+
+
+def _state(topic: TopicStanding) -> Text:
+    words = state_words(topic.state)
+    return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
+
+
+def _sums(seen: Seen, width: int) -> list[Text]:
+    """Whether everything has arrived; nothing as long as nobody can know."""
+    standing = seen.standing
+    if standing is None or not standing.topics:
+        return []
+    words = verdict_words(standing)
+    lines = [
+        Text.assemble((f"{words.mark} ", words.colour), words.text),
+        Text(f"  {load_words(standing.last_load, standing.now)}"),
+    ]
+    # While programs start or stop, that they do not answer is no news.
+    if all(each.phase is ProgramPhase.RUNNING for each in seen.programs):
+        lines += [
+            Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_PROBLEMS]
+        ]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return lines
+
+
+def _places(seen: Seen, width: int) -> list[Text]:
+    rows = {
+        "dashboard": seen.dashboard,
+        "logs": _short(seen.directory / "logs", seen.here),
+        "warehouse": _short(seen.directory / "warehouse", seen.here),
+    }
+    return table(
+        [
+            Column("", [Text(each, style="dim") for each in rows], 0),
+            Column("", [Text(shown(each)) for each in rows.values()], 0),
+        ],
+        width,
+    )
+
+
+def _short(path: Path, here: Path) -> str:
+    """From where the user stands, if it is below."""
+    return f"./{path.relative_to(here)}" if path.is_relative_to(here) else str(path)
+
+
+def _cut(text: str, width: int, style: str = "") -> Text:
+    cut = Text(text, style=style, no_wrap=True)
+    cut.truncate(width, overflow="ellipsis")
+    return cut
