@@ -105,8 +105,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must not leave this host. It is done before all else: what it replaces is in no event,
-    no dead letter, and no filter sees it."""
+    """What must not leave this host: what is replaced is in no event, in no dead letter, and no
+    filter sees it."""
 
     pattern: Pattern
     """What is replaced."""

@@ -212,6 +212,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     window: WholeSeconds = 60
     """Of event time, in the ledger; as the agents have it."""
     hive: Hive | None = None
+    """The tables are registered in a Hive metastore that Spark is configured for, if `hive: {}` is
+    there at all: see [Hive](#hive)."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)

@@ -10,7 +10,7 @@ import click
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
-from penstock.reference.defaults import is_nothing, said, written
+from penstock.reference.defaults import is_nothing, spoken, written
 from penstock.reference.keys import Key, found, sections
 from penstock.reference.programs import KINDS
 
@@ -70,8 +70,8 @@ def _print_paragraphs(keys: Sequence[Key]) -> None:
     width = min(get_terminal_size().columns, _WIDEST)
     for key in keys:
         default = _default(key)
-        default = "" if default is None else f", {default}" if key.required else f": {default}"
-        click.echo(f"{click.style(key.name, bold=True)}  {_type(key)}{default}")
+        said = "" if default is None else f", {'' if key.required else 'default '}{default}"
+        click.echo(f"{click.style(key.name, bold=True)}  {_type(key)}{said}")
         click.echo(textwrap.indent(textwrap.fill(key.plain_meaning, width - 4), "    "))
 
 
@@ -84,5 +84,5 @@ def _default(key: Key) -> str | None:
         return "required"
     if is_nothing(key.default):
         return None
-    spoken = said(key.default, key.type)
-    return written(key.default) + (f" ({spoken})" if spoken else "")
+    short = spoken(key.default, key.type)
+    return written(key.default) + (f" ({short})" if short else "")

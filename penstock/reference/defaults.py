@@ -22,7 +22,7 @@ def written(value: Any) -> str:
     return yaml.safe_dump(value, width=1_000).removesuffix("\n").removesuffix("\n...")
 
 
-def said(value: Any, type_word: str) -> str:
+def spoken(value: Any, type_word: str) -> str:
     """How people say so many bytes or seconds; nothing where that is no shorter."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return ""

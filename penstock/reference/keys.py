@@ -56,14 +56,16 @@ def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
 
 
 def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
-    """The keys that have all of these words somewhere, in any case."""
-    wanted = [word.lower() for word in words]
-    return [
-        key
-        for section in among
-        for key in section.keys
-        if all(word in " ".join([key.name, *key.allowed, key.meaning]).lower() for word in wanted)
+    """The keys that have all of these words somewhere, in any case; those so called first."""
+    keys = [key for section in among for key in section.keys]
+    speaking = [
+        key for key in keys if _has(" ".join([key.name, *key.allowed, key.plain_meaning]), words)
     ]
+    return sorted(speaking, key=lambda key: not _has(key.name, words))
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    return all(word.lower() in text.lower() for word in words)
 
 
 def _described(struct: type[msgspec.Struct]) -> inspect.StructType:
@@ -84,17 +86,12 @@ def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Sect
         meaning = texts.get(field.name, "")
         if inner is not None:
             below += _sections(inner, place, about(inner.cls))
-            meaning = meaning or _first_sentence(about(inner.cls))
+            meaning = meaning or about(inner.cls)
         if not meaning:
             raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
         keys.append(_key(full, field, meaning))
     yield Section(name, said, tuple(keys))
     yield from below
-
-
-def _first_sentence(text: str) -> str:
-    first, dot, _ = text.partition(". ")
-    return first + "." if dot else text
 
 
 def _inner(kind: inspect.Type, name: str) -> tuple[inspect.StructType | None, str]:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from penstock.reference.defaults import is_nothing, said, written
+from penstock.reference.defaults import is_nothing, spoken, written
 from penstock.reference.keys import Key, Section
 
-BEGIN: Final = "<!-- keys: made by `make reference` from what stands at the fields -->"
+BEGIN: Final = "<!-- keys: made by make reference from what stands at the fields -->"
 END: Final = "<!-- end of keys -->"
 _BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
@@ -42,7 +42,8 @@ def _cells(key: Key, below: dict[str, Section]) -> Iterator[str]:
     meaning = key.meaning.replace("|", "\\|")
     section = next((each for each in _places(key.name) if each in below), None)
     if section is not None:
-        meaning = f"{meaning.removesuffix('.')} ([keys](#{_anchor(_heading(section))}))."
+        first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
+        meaning = f"{first.removesuffix('.')} ([keys](#{_anchor(_heading(section))}))."
     yield meaning
 
 
@@ -59,8 +60,8 @@ def _default(key: Key) -> str:
         return ""  # its own keys say
     if is_nothing(key.default):
         return "none"
-    spoken = said(key.default, key.type)
-    return f"`{written(key.default)}`" + (f" ({spoken})" if spoken else "")
+    short = spoken(key.default, key.type)
+    return f"`{written(key.default)}`" + (f" ({short})" if short else "")
 
 
 def _places(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ SAMPLES = sorted((REPOSITORY / "docs" / "samples").glob("*.yaml"))
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_every_sample_is_valid(sample: Path) -> None:
-    """A sample is named after its program: broker.yaml, broker-embedded.yaml."""
+    """A sample is named after its program: broker.yaml, broker-minimal.yaml."""
     kind = sample.stem.partition("-")[0]
     offline = ["--offline"] if kind in {"agent", "loader", "audit"} else []
     ended = penstock("check-config", kind, str(sample), "--json", *offline)
