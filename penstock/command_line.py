@@ -24,7 +24,8 @@ NO_READER: Final = 141
 SECTIONS: Final = {
     "Begin here": {
         "up": Lazy("penstock.commands.up", "Run the whole pipeline on this machine.", "all"),
-        "demo": Lazy("penstock.commands.demo", "Show a broker at work on this machine.", "broker"),
+        "demo": Lazy("penstock.commands.demo", "Show it all at work on this machine.", "all"),
+        "status": Lazy("penstock.commands.status", "Show what runs, how far it is, what is wrong."),
         "report": Lazy("penstock.commands.report", "Say whether every line has arrived."),
     },
     "Topics, messages, schemas": {

@@ -6,7 +6,7 @@ seldom is asked for seldom.
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -14,6 +14,8 @@ import msgspec
 
 from audit.http import answers
 from audit.http.queries import MOST_ITEMS
+from audit.judged_hours import HOUR
+from audit.verdicts import State, WindowVerdict
 from penstock.http_address import HttpAddress
 from penstock.standing.http_conversation import HttpConversation, NoAnswer
 from penstock.standing.values import LoadStanding
@@ -22,8 +24,13 @@ _SECONDS: Final = 1.8
 _SELDOM_S: Final = 5.0
 _ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
 _MOST_LOADS: Final = 200
+_MOST_LOOKED_INTO: Final = 20
+_FINEST_MILLIS: Final = 1_000  # rounded up to the audit's windows
 
 A = TypeVar("A")
+
+
+Name = tuple[str, str]  # a topic's, with its cluster's
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,7 @@ class AuditPart:
     agents: answers.Agents
     loads: answers.Loads
     brokers: answers.Brokers
+    complete_until: Mapping[Name, int]  # of those topics of which it was asked
 
 
 class AskingAudit:
@@ -39,8 +47,8 @@ class AskingAudit:
 
     def __init__(self, at: HttpAddress) -> None:
         self._conversation = HttpConversation(at)
-        self._seldom: tuple[answers.Agents, answers.Loads, answers.Brokers] | None = None
-        self._seldom_at = float("-inf")
+        self._kept: AuditPart | None = None
+        self._kept_since = float("-inf")
 
     def close(self) -> None:
         self._conversation.close()
@@ -49,15 +57,36 @@ class AskingAudit:
         """Raises NoAnswer."""
         # The worst come first, where there are more than an answer has.
         topics = self._get("topics", answers.Topics, size=MOST_ITEMS, sort="state")
-        now = time.monotonic()
-        if self._seldom is None or now - self._seldom_at >= _SELDOM_S:
-            self._seldom = (
-                self._get("agents", answers.Agents, size=MOST_ITEMS, sort="state"),
-                self._get("loads", answers.Loads, size=_MOST_LOADS),
-                self._get("brokers", answers.Brokers),
-            )
-            self._seldom_at = now
-        return AuditPart(topics, *self._seldom)
+        kept = self._kept
+        if kept is not None and time.monotonic() - self._kept_since < _SELDOM_S:
+            return replace(kept, topics=topics)
+        self._kept = AuditPart(
+            topics,
+            self._get("agents", answers.Agents, size=MOST_ITEMS, sort="state"),
+            self._get("loads", answers.Loads, size=_MOST_LOADS),
+            self._get("brokers", answers.Brokers),
+            self._complete_until(topics),
+        )
+        self._kept_since = time.monotonic()
+        return self._kept
+
+    def _complete_until(self, topics: answers.Topics) -> dict[Name, int]:
+        """Of some topics: each costs a question."""
+        found = {}
+        for each in topics.items:
+            hour = first_open_hour(each)
+            if hour < 0:
+                found[each.cluster, each.topic] = topics.as_of
+            elif len(found) < _MOST_LOOKED_INTO:
+                window = self._get(
+                    "topic",
+                    answers.TopicAnswer,
+                    cluster=each.cluster,
+                    topic=each.topic,
+                    **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
+                )
+                found[each.cluster, each.topic] = complete_until(window.cells, hour + HOUR)
+        return found
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
         query = urlencode(parameters)
@@ -66,6 +95,19 @@ class AskingAudit:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NoAnswer(f"what answers is no audit of this release: {error}") from None
+
+
+def first_open_hour(topic: answers.TopicRow) -> int:
+    """The first of which not everything is complete; -1 if there is none."""
+    for index, state in enumerate(topic.states):
+        if state is not State.COMPLETE:
+            return topic.from_hour + index * HOUR
+    return -1
+
+
+def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
+    """Where the first begins that is not complete."""
+    return min((e.start for e in cells if e.state is not State.COMPLETE), default=otherwise)
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:

@@ -43,6 +43,7 @@ def joined(parts: Parts, now: int) -> Standing:
         agents=tuple(_agents(parts, cluster)),
         last_load=load,
         verdict=worst([each.state for each in rows.values()]) if rows else "",
+        complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         problems=(*parts.silent, *_problems(parts, cluster)),
@@ -72,9 +73,10 @@ def _topics(
     stored = parts.cluster.topics if parts.cluster else None
     unread = _unread(parts.agent)
     landed: Mapping[str, int] = {}
+    until: Mapping[tuple[str, str], int] = {}
     unlanded = -1
     if parts.audit is not None:
-        unlanded = 0
+        unlanded, until = 0, parts.audit.complete_until
         landed = landed_of(parts.audit, cluster, load.destination) if load else {}
     for name in sorted(rows if stored is None else stored):
         held = stored[name] if stored is not None else None
@@ -87,6 +89,7 @@ def _topics(
             landed=landed.get(name, unlanded),
             unread_bytes=-1 if unread is None else unread.get(name, 0),
             state=row.state if row else "",
+            complete_until=until.get((cluster, name), -1),
             waits=row.waits if row else "",
             missing=row.missing if row else 0,
             excess=row.excess if row else 0,

@@ -27,6 +27,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     landed: int = -1  # offsets that loaders have committed, all partitions together
     unread_bytes: int = -1  # of followed files, not acknowledged yet; of the agent that was asked
     state: str = ""  # the audit's word for the last day: complete, pending, missing …
+    complete_until: int = -1  # every event before is accounted for
     waits: str = ""  # for what, in words
     missing: int = 0
     excess: int = 0
@@ -65,6 +66,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[AgentStanding, ...] = ()
     last_load: LoadStanding | None = None
     verdict: str = ""  # the worst word of all topics: complete, pending, missing …
+    complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
     problems: tuple[str, ...] = ()  # who does not answer, and why

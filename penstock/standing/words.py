@@ -21,6 +21,7 @@ COLOURS: Final = {
 }
 FAULTY: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
 
+_LONG_MILLIS: Final = 300_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -41,10 +42,27 @@ def verdict_words(standing: Standing) -> Words:
         return Words("·", "", "nothing to judge yet")
     state = State(standing.verdict)
     words = {
+        State.PENDING: _so_far(standing),
         State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
         State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
     }.get(state, MEANINGS[state])
     return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+
+
+def _so_far(standing: Standing) -> str:
+    if standing.complete_until < 0:
+        return MEANINGS[State.PENDING]
+    ago = duration((standing.now - standing.complete_until) / 1000)
+    return f"every line up to {ago} ago is accounted for"
+
+
+def waiting_words(standing: Standing) -> list[str]:
+    """What the topics wait for that have waited for long: the newest lines always do."""
+    return [
+        shown(f"{each.topic} waits: {each.waits}")
+        for each in standing.topics
+        if each.waits and each.complete_until < standing.now - _LONG_MILLIS
+    ]
 
 
 def state_words(state: str) -> Words:

@@ -22,6 +22,7 @@ from penstock.standing.words import (
     size,
     state_words,
     verdict_words,
+    waiting_words,
 )
 from penstock.up.program_standing import ProgramPhase, ProgramStanding
 from penstock.up.screen_table import Column, table
@@ -36,7 +37,7 @@ _SIGNS: Final = {
 }
 _ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
 _LAST_LINES: Final = 3
-_PROBLEMS: Final = 3
+_REMARKS: Final = 3
 _NOTES: Final = 8
 _FEWEST_TOPICS: Final = 3
 
@@ -97,12 +98,15 @@ def _head(seen: Seen, width: int) -> list[Text]:
     return [left]
 
 
+def _all_run(seen: Seen) -> bool:
+    return all(each.phase is ProgramPhase.RUNNING for each in seen.programs)
+
+
 def _programs(seen: Seen, width: int) -> list[Text]:
     """A line each, and below those that are dead what they said last."""
     rows = table(
         [
-            Column("", [Text(*_SIGNS[each.phase]) for each in seen.programs], 0),
-            Column("", [Text(each.name) for each in seen.programs], 0),
+            Column("", [_name(each) for each in seen.programs], 0),
             Column("", [Text(each.address) for each in seen.programs], 2),
             Column("", [_phase(each, seen.now) for each in seen.programs], 1),
             Column("", [_restarts(each) for each in seen.programs], 3),
@@ -114,8 +118,13 @@ def _programs(seen: Seen, width: int) -> list[Text]:
         lines.append(row)
         if each.phase is ProgramPhase.DEAD:
             last = each.last_lines[-_LAST_LINES:]
-            lines += [_cut(f"     {shown(said)}", width, "dim") for said in last]
+            lines += [_cut(f"    {shown(said)}", width, "dim") for said in last]
     return lines
+
+
+def _name(program: ProgramStanding) -> Text:
+    sign, colour = _SIGNS[program.phase]
+    return Text.assemble((sign, colour), f" {program.name}")
 
 
 def _phase(program: ProgramStanding, now: float) -> Text:
@@ -143,11 +152,8 @@ def _topics(seen: Seen, width: int) -> list[Text]:
     if seen.standing is None:
         return []
     topics = seen.standing.topics
-    if not topics:
-        return [
-            _cut("No lines have come yet. Files are followed with", width),
-            _cut("    penstock up --follow '/var/log/*.log'", width),
-        ]
+    if not topics and _all_run(seen):
+        return [_cut("No lines have come yet: what is followed is said with --follow.", width)]
 
     def numbers(texts: Sequence[str]) -> list[Text]:
         return [Text(each) for each in texts]
@@ -182,10 +188,11 @@ def _sums(seen: Seen, width: int) -> list[Text]:
         Text.assemble((f"{words.mark} ", words.colour), words.text),
         Text(f"  {load_words(standing.last_load, standing.now)}"),
     ]
+    lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
     # While programs start or stop, that they do not answer is no news.
-    if all(each.phase is ProgramPhase.RUNNING for each in seen.programs):
+    if _all_run(seen):
         lines += [
-            Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_PROBLEMS]
+            Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_REMARKS]
         ]
     for line in lines:
         line.truncate(width, overflow="ellipsis")

@@ -1,0 +1,71 @@
+"""`penstock status`."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from client.errors import BadAddress
+from penstock.agent_status import agent_option
+from penstock.audit_address import audit_option
+from penstock.connecting import bootstrap_option
+from penstock.http_address import HttpAddress
+from penstock.json_option import json_option
+from penstock.registry_connection import registry_option
+from penstock.standing.addresses import Addresses
+from penstock.standing.asking import Asking
+from penstock.standing.table import is_well, show_standing
+from penstock.up.errors import UpError
+from penstock.up.remembered import remembered_ports
+
+_WELL, _NOT_WELL = 0, 1
+
+
+@click.command()
+@bootstrap_option
+@registry_option
+@audit_option
+@agent_option
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Of a `penstock up`: what it runs is asked, wherever that listens.",
+)
+@json_option
+def command(
+    *,
+    bootstrap: str,
+    registry: str,
+    audit: HttpAddress,
+    agent: HttpAddress,
+    directory: Path | None,
+    as_json: bool,
+) -> int:
+    """Show what runs, how far behind it is, and whether every line has arrived.
+
+    Exit code 1: somebody does not answer, or events are missing, twice, or changed.
+
+    \b
+    Example:
+        penstock status
+        penstock status --dir ./penstock-data
+        penstock status --bootstrap dc1-a:9092 --audit http://audit:8090
+        penstock status --json | jq '.topics[] | {topic, landed}'
+    """
+    try:
+        addresses = (
+            Addresses(bootstrap, registry, str(audit), str(agent))
+            if directory is None
+            else Addresses.of(remembered_ports(directory))
+        )
+        with Asking(addresses) as asking:
+            standing = asking.ask()
+    except (BadAddress, ValueError, UpError) as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        click.echo(msgspec.json.encode(standing))
+    else:
+        show_standing(standing)
+    return _WELL if is_well(standing) else _NOT_WELL

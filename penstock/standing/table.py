@@ -1,0 +1,125 @@
+"""A `Standing` in the terminal: whether all is well, then brokers, topics, agents, and what to do.
+
+In a pipe it is plain text, a line a thing, nothing shortened. Colours are never the only sign.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from penstock.output import print_table
+from penstock.report_words import MARKS
+from penstock.standing.values import AgentStanding, BrokerStanding, Standing, TopicStanding
+from penstock.standing.words import (
+    COLOURS,
+    FAULTY,
+    UNKNOWN,
+    Words,
+    count,
+    duration,
+    load_words,
+    shown,
+    size,
+    state_words,
+    verdict_words,
+    waiting_words,
+)
+
+_BROKERS: Final = ("broker", "address", "leads", "partitions", "remark")
+_TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read", "verdict")
+_AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
+_FEW_AGENTS: Final = 20
+_STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in COLOURS.items()} | {
+    "silent": "red",
+    "never": "red",
+    "behind": "yellow",
+}
+
+
+class Figure(int):
+    """A number; below 0 it is not known."""
+
+    def __str__(self) -> str:
+        return count(self)
+
+
+def is_well(standing: Standing) -> bool:
+    """Everybody answers, and nothing is known to be wrong."""
+    return not standing.problems and standing.verdict not in FAULTY
+
+
+def show_standing(standing: Standing) -> None:
+    _say(verdict_words(standing), bold=True)
+    if standing.alerts >= 0:
+        print(f"  {load_words(standing.last_load, standing.now)}")
+    for each in waiting_words(standing):
+        print(f"  {each}")
+    if standing.alerts > 0:
+        alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
+        _say(Words("!", "yellow", f"{alerts} raised"))
+    for problem in standing.problems:
+        _say(Words("!", "yellow", shown(problem, 400)))
+    _section(_BROKERS, [_broker(each) for each in standing.brokers])
+    _section(_TOPICS, [_topic(each) for each in standing.topics])
+    _section(_AGENTS, [_agent(each, standing.now) for each in standing.agents[:_FEW_AGENTS]])
+    if len(standing.agents) > _FEW_AGENTS:
+        print(f"and {len(standing.agents) - _FEW_AGENTS:,} more agents")
+    if standing.problems:
+        print(f"\n{_what_to_do(standing)}")
+
+
+def _say(words: Words, *, bold: bool = False) -> None:
+    """Coloured on a terminal only."""
+    mark = click.style(words.mark, fg=words.colour or None, bold=bold)
+    click.echo(f"{mark} {click.style(words.text, bold=bold)}")
+
+
+def _section(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        print()
+        print_table(columns, rows, styles=_STYLES)
+
+
+def _broker(each: BrokerStanding) -> dict[str, Any]:
+    return {
+        "broker": each.id,
+        "address": each.address,
+        "leads": Figure(each.leads),
+        "partitions": Figure(each.partitions),
+        "remark": "controller" if each.controller else None,
+    }
+
+
+def _topic(each: TopicStanding) -> dict[str, Any]:
+    state = state_words(each.state)
+    return {
+        "topic": each.topic,
+        "partitions": Figure(each.partitions),
+        "stored": Figure(each.stored),
+        "events": Figure(each.end),
+        "landed": Figure(each.landed),
+        "not_read": size(each.unread_bytes),
+        "verdict": f"{state.mark} {state.text}".lstrip(),
+    }
+
+
+def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
+    return {
+        "agent": each.agent or None,
+        "host": each.host,
+        "state": each.state,
+        "files": Figure(each.files),
+        "not_read": size(each.lag_bytes),
+        "heard": f"{duration((now - each.heard) / 1000)} ago" if each.heard > 0 else UNKNOWN,
+        "version": each.version or None,
+    }
+
+
+def _what_to_do(standing: Standing) -> str:
+    if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
+        return (
+            "Nothing runs here. `penstock up` starts everything on this machine; what runs "
+            "elsewhere is found with -b, -r, --audit and --agent, or with --dir of a `penstock up`."
+        )
+    return "docs/status.md says what each of these means, and what to do."
