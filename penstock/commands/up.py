@@ -7,9 +7,8 @@ from typing import Final
 
 import click
 
-from penstock.event_log import LogFormat
+from penstock.event_log import FORMATS, LogFormat
 from penstock.output import one_line
-from penstock.program_configuration import log_format_option
 from penstock.standing.following import Following
 from penstock.up.errors import UpError, WrongFollow
 from penstock.up.followed import Follow, parse_follow
@@ -48,7 +47,7 @@ class FollowType(click.ParamType[Follow]):
     "directory",
     type=click.Path(path_type=Path),
     default=DIRECTORY,
-    show_default="./penstock-data",
+    show_default=True,
     metavar="DIR",
     help="Where everything is kept; made if it is not there.",
 )
@@ -67,7 +66,13 @@ class FollowType(click.ParamType[Follow]):
     help="Log files to follow, now and at later starts, into the topic logs or another; "
     "may be repeated.",
 )
-@log_format_option
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How the programs write events to their log files.",
+)
 def command(
     *, directory: Path, port_base: int | None, follows: tuple[Follow, ...], log_format: LogFormat
 ) -> int:

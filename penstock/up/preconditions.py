@@ -107,6 +107,13 @@ def _directory(places: Places) -> Iterator[str]:
 
 
 def _taken(ports: Ports) -> Iterator[str]:
+    taken = list(_unusable(ports))
+    yield from taken
+    if taken:
+        yield "stop who has them, or choose other ports with --port-base, such as 19000"
+
+
+def _unusable(ports: Ports) -> Iterator[str]:
     deadline = time.monotonic() + _PORT_SECONDS
     for name, port in ports._asdict().items():
         try:
@@ -118,6 +125,5 @@ def _taken(ports: Ports) -> Iterator[str]:
         if not free:
             owner = listening.who_listens(port)
             yield (
-                f"port {port}, for {_LISTENERS[name]}, is taken"
-                f"{f' by {owner}' if owner else ''}: stop that, or choose others with --port-base"
+                f"port {port}, for {_LISTENERS[name]}, is taken{f' by {owner}' if owner else ''}"
             )
