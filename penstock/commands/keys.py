@@ -38,7 +38,10 @@ def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
         print_json([_document(key) for key in keys])
     elif not keys:
-        raise Failed(f"no key of the {program} speaks of {' '.join(words)}")
+        said = " ".join(words)
+        raise Failed(
+            f"no key of the {program} speaks of {said}; all are in `penstock keys {program}`"
+        )
     elif stdout.isatty():
         _print_paragraphs(keys)
     else:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import yaml
 
+_FLOW: Final = set(",[]{}")
 _SIZES: Final = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _TIMES: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
@@ -16,10 +17,17 @@ def is_nothing(value: Any) -> bool:
 def written(value: Any) -> str:
     """A default as YAML."""
     if isinstance(value, tuple | list):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(_item, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return yaml.safe_dump(value, width=1_000).removesuffix("\n").removesuffix("\n...")
+
+
+def _item(value: Any) -> str:
+    """In a list's brackets a text must not have such by itself, nor commas."""
+    if isinstance(value, str) and _FLOW & set(value):
+        return yaml.safe_dump(value, width=1_000, default_style='"').removesuffix("\n")
+    return written(value)
 
 
 def spoken(value: Any, type_word: str) -> str:
