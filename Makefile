@@ -13,8 +13,8 @@ PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --us
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed-programs ## a broker on this machine: some thousand messages in, the same ones out
-	@$(PYTHON) -m penstock demo
+demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
+	@$(VENV)/bin/penstock demo $(ARGS)
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
 	@$(PYTHON) -m tests.foreign_tools

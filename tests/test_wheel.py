@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.server_process import ServerProcess, free_ports
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
     *("agent", "audit", "broker", "client", "cluster", "ledger", "loader"),
@@ -48,6 +50,8 @@ def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     assert metadata
     built_in = ("EventHeader", "LogLine", "DeadLetter", "Ledger")
     assert {f"penstock/programs/schemas/avro/{name}.avsc" for name in built_in} <= set(files)
+    typed = ("payments", "shop")
+    assert {f"penstock/demo/schemas/{name}-value.avsc" for name in typed} <= set(files)
     page = {path.relative_to(ROOT) for path in (ROOT / "audit/page").rglob("*") if path.is_file()}
     assert {f"penstock/programs/{path}" for path in page} <= set(files)
     assert "penstock/programs/audit/page/vendor/uplot/LICENSE" in files
@@ -71,9 +75,15 @@ def test_it_runs_beside_a_package_of_the_same_name(wheel: Path, tmp_path: Path) 
     (site / "broker").mkdir()
     (site / "broker" / "__init__.py").write_text("raise RuntimeError('somebody else’s broker')\n")
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            arguments, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+            arguments,
+            input=stdin,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
 
     ended = run(str(python), "-c", "import broker")
@@ -83,6 +93,27 @@ def test_it_runs_beside_a_package_of_the_same_name(wheel: Path, tmp_path: Path) 
 
     program = str(home / "bin" / "penstock")
     assert run(program, "--version").stdout.startswith("penstock 0.")
-    ended = run(str(python), "-m", "penstock", "demo", "--messages", "500")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.endswith("All 500 messages arrived, each once and in order.\n")
+    samples = run(str(python), "-c", "from penstock.demo.samples import *; schema_text(SAMPLES[0])")
+    assert (samples.returncode, samples.stderr) == (0, "")
+    port, http_port, zookeeper_port = free_ports(3)
+    settings = {
+        "id": 1,
+        "data_dir": tmp_path / "broker",
+        "port": port,
+        "http_port": http_port,
+        "zookeeper": "embedded",
+        "zookeeper_port": zookeeper_port,
+        "zookeeper_dir": tmp_path / "zookeeper",
+    }
+    overrides = [f"--set={key}={value}" for key, value in settings.items()]
+    with ServerProcess([program, "broker", *overrides], output=tmp_path / "broker.log") as broker:
+        broker.spawn()
+        broker.wait_ready(lambda: "broker ready" in broker.log(), within=60)
+        at = ("--bootstrap", f"127.0.0.1:{port}")
+        ended = run(program, "topics", "create", "lines", *at)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        ended = run(program, "produce", "lines", *at, stdin="a line\n")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        ended = run(program, "consume", "lines", "--from", "beginning", "--to-end", *at)
+        assert (ended.returncode, ended.stdout) == (0, "a line\n")
+        assert broker.terminate() == 0

@@ -1,7 +1,6 @@
-"""The programs that run until they are stopped, and the demonstration."""
+"""The programs that run until they are stopped."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -13,29 +12,6 @@ from cluster.zookeeper import EmbeddedZooKeeper, answers
 from tests.broker_process import BrokerProcess
 from tests.penstock.running import INTERPRETER, PENSTOCK, REPOSITORY, At, penstock, running
 from tests.server_process import free_ports, wait_until
-
-
-def test_the_demonstration() -> None:
-    ended = penstock("demo", "--messages", "2000")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    steps = [line.split()[0] for line in ended.stdout.splitlines() if line.startswith("  ")]
-    assert steps == ["start", "create", "produce", "kill", "consume", "stop"]
-    assert ended.stdout.endswith("\nAll 2,000 messages arrived, each once and in order.\n")
-
-
-def test_the_demonstration_without_java_says_so(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [*PENSTOCK, "demo"],
-        env={**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1
-    assert "needs Java" in ended.stderr
 
 
 def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""What was written of each topic, what every tier had of it, and where the two differ. Pure.
+
+What was written is known from the applications' own tallies. Shipped is what the agent told the
+ledger; stored and landed were counted where the events are. All agree, or it is said in words what
+does not.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from audit.http.answers import TopicReport
+from audit.verdicts import State
+from penstock.demo.applications.tally import Tally
+from penstock.demo.arrivals import Arrivals
+
+_MOST_WORDS = 3  # of the audit's, of one kind
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic's, which has the name of its application."""
+
+    tally: Tally
+    said: TopicReport | None  # by the audit; None if it knows no such topic
+    stored: Arrivals
+    landed: Arrivals
+
+    @property
+    def topic(self) -> str:
+        return self.tally.application
+
+    @property
+    def shipped(self) -> int:
+        """Events of which the agent has told the ledger."""
+        tiers = self.said.tiers if self.said else []
+        return sum(each.events for each in tiers if each.tier == "agent")
+
+    @property
+    def mirrored(self) -> None:
+        """Nothing copies clusters yet."""
+
+    @property
+    def verdict(self) -> State | None:
+        return self.said.state if self.said else None
+
+    def differences(self) -> Iterator[str]:
+        """In words; none if every line is accounted for."""
+        events, lines = self.tally.events, self.tally.lines
+        if self.shipped != events:
+            yield f"the agent says that it shipped {self.shipped:,} of {events:,} events"
+        if self.said and self.said.flow.read != lines:
+            yield f"the agent says that it read {self.said.flow.read:,} of {lines:,} lines"
+        yield from self.stored.faults("stored")
+        yield from self.landed.faults("landed")
+        if self.said is None:
+            yield "the audit knows no such topic"
+        elif self.said.state is not State.COMPLETE:
+            found = [each.words for each in self.said.findings if not each.accepted]
+            waits = [f"it waits for {each.words}" for each in self.said.waits]
+            words = [*found[:_MOST_WORDS], *waits[:_MOST_WORDS]]
+            yield f"the audit says {self.said.state.value}" + "".join(f"; {each}" for each in words)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A demonstration that has come to its end."""
+
+    figures: tuple[Figures, ...]
+    seconds: float  # for which the applications wrote
+    killed: tuple[str, ...]
+    unsettled: str = ""  # what had not arrived when waiting for it was given up
+
+    @property
+    def differences(self) -> list[str]:
+        found = [f"{each.topic}: {words}" for each in self.figures for words in each.differences()]
+        return [*found, self.unsettled] if self.unsettled else found
+
+    @property
+    def agrees(self) -> bool:
+        return bool(self.figures) and not self.differences
+
+
+def totals(figures: Sequence[Figures]) -> dict[str, int]:
+    return {
+        "files": sum(each.tally.files for each in figures),
+        "lines": sum(each.tally.lines for each in figures),
+        "events": sum(each.tally.events for each in figures),
+        "shipped": sum(each.shipped for each in figures),
+        "stored": sum(each.stored.events for each in figures),
+        "landed": sum(each.landed.events for each in figures),
+    }
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """What `--json` prints of it."""
+    return {
+        "agrees": outcome.agrees,
+        "seconds": round(outcome.seconds, 1),
+        "killed": outcome.killed,
+        "topics": [
+            {
+                "topic": each.topic,
+                "files": each.tally.files,
+                "lines": each.tally.lines,
+                "events": each.tally.events,
+                "shipped": each.shipped,
+                "stored": each.stored.events,
+                "mirrored": each.mirrored,
+                "landed": each.landed.events,
+                "verdict": each.verdict,
+            }
+            for each in outcome.figures
+        ],
+        "totals": {**totals(outcome.figures), "mirrored": None},
+        "differences": outcome.differences,
+    }

@@ -1,0 +1,93 @@
+"""A pipeline that is looked after and shown while something else is waited for."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from penstock.demo.errors import DemoFailed, Stopped
+from penstock.standing.following import Following
+from penstock.up.pipeline import Pipeline
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.screen import Screen
+from penstock.up.stop_requests import StopRequests
+
+_TURN_SECONDS: Final = 0.1
+_STOPPING_TURN_SECONDS: Final = 0.05
+_MOST_DEATHS: Final = 3  # of a program that has not been ready yet
+
+
+class Watch:
+    """Belongs to the pipeline's thread. Whoever waits for something, waits here."""
+
+    def __init__(
+        self, pipeline: Pipeline, screen: Screen, following: Following, asked: StopRequests
+    ) -> None:
+        self.pipeline = pipeline
+        self._screen = screen
+        self._following = following
+        self._asked = asked
+        self._programs: dict[str, ProgramStanding] = {}
+
+    def note(self, text: str) -> None:
+        self._screen.note(text)
+
+    def turn(self) -> None:
+        """Raises Stopped once somebody wants that."""
+        if self._asked.times:
+            raise Stopped
+        programs = self.pipeline.turn()
+        self._programs = {each.name: each for each in programs}
+        self._screen.show(programs, self._following.latest)
+        self._asked.wait(_TURN_SECONDS)
+
+    def until(self, condition: Callable[[], bool], within: float) -> bool:
+        """Whether it came true in time, which is in seconds."""
+        deadline = time.monotonic() + within
+        while not condition():
+            if time.monotonic() >= deadline:
+                return False
+            self.turn()
+        return True
+
+    def runs(self, program: str) -> bool:
+        found = self._programs.get(program)
+        return found is not None and found.phase is ProgramPhase.RUNNING
+
+    def until_ready(self, within: float, meanwhile: Callable[[], None]) -> None:
+        """Raises DemoFailed if a program does not start."""
+
+        def ready() -> bool:
+            meanwhile()
+            for each in self._programs.values():
+                if each.restarts >= _MOST_DEATHS:
+                    raise DemoFailed(_died(each))
+            return self.pipeline.ready
+
+        if not self.until(ready, within):
+            late = [each for each in self._programs.values() if not self.runs(each.name)]
+            raise DemoFailed(
+                f"not ready within {within:.0f} s: "
+                + "; ".join(f"{each.name} is {each.phase.value}, see {each.log}" for each in late)
+            )
+
+
+def _died(program: ProgramStanding) -> str:
+    last = program.last_lines[-1] if program.last_lines else "it said nothing"
+    return f"{program.name} does not start ({program.ended}): {last}"
+
+
+def look_after(pipeline: Pipeline, asked: StopRequests) -> None:
+    """Until somebody wants it to end."""
+    while not asked.times:
+        pipeline.turn()
+        asked.wait(_TURN_SECONDS)
+
+
+def stop(pipeline: Pipeline, asked: StopRequests) -> None:
+    """Stops all programs, in their order; at once, if that is asked for twice."""
+    pipeline.begin_to_stop()
+    while not pipeline.stopped:
+        if asked.times > 1:
+            pipeline.kill_all()
+        pipeline.turn()
+        asked.wait(_STOPPING_TURN_SECONDS)
