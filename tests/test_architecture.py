@@ -15,9 +15,9 @@ from broker.config import BrokerConfig
 from broker.metrics import BrokerMetrics
 from client.connection import SOFTWARE_VERSION
 from penstock.command_line import penstock as command_line
-from penstock.commands.check_config import KINDS
 from penstock.configuration import load
 from penstock.lazy_group import LazyGroup
+from penstock.reference.programs import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

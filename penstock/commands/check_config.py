@@ -6,9 +6,7 @@ from typing import Any
 import click
 import msgspec
 
-from agent.config import AgentConfig
 from audit.config import AuditConfig
-from broker.config import BrokerConfig
 from loader.config import LoaderConfig
 from penstock.agent_configuration import load_agent
 from penstock.audit_check import check_audit, show_report
@@ -17,16 +15,9 @@ from penstock.failures import Failed, WrongConfiguration
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 from penstock.program_configuration import configured
+from penstock.reference.programs import KINDS
 from penstock.whom_to_ask import Ask
-from registry.config import RegistryConfig
 
-KINDS: dict[str, type[msgspec.Struct]] = {
-    "agent": AgentConfig,
-    "broker": BrokerConfig,
-    "registry": RegistryConfig,
-    "loader": LoaderConfig,
-    "audit": AuditConfig,
-}
 _SECRET = ("secret", "password", "token")
 _SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
 
@@ -51,7 +42,7 @@ def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool
 
     Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
 
-    Exit code 1 if there are problems.
+    Exit code 1: there are problems.
 
     \b
     Example:
