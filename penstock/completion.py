@@ -9,7 +9,7 @@ registry become words of a shell, so only those are offered that every shell tak
 import os
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
@@ -22,6 +22,10 @@ SHELLS: Final = ("bash", "zsh", "fish")
 _PATIENCE_SECONDS: Final = 1.0  # somebody waits, with a finger on the key
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*", re.ASCII)
 _MOST: Final = 1000
+
+
+class _TookTooLong(Exception):
+    """Nobody who asks takes it for a time limit of their own, and asks again."""
 
 
 def complete(group: click.Group, asked: str) -> int:
@@ -37,29 +41,35 @@ def complete(group: click.Group, asked: str) -> int:
     return 0
 
 
-@contextmanager
-def for_a_moment() -> Iterator[None]:
-    """What takes longer than somebody would wait is given up, and so is what fails."""
-
-    def give_up(_: int, __: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
-    try:
-        with suppress(TimeoutError, click.ClickException):
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def said(context: click.Context, option: str, variable: str, default: str) -> str:
     """An option's value as far as the line has been typed, or its default."""
     return str(context.params.get(option) or os.environ.get(variable) or default)
 
 
-def words(names: Iterable[str], incomplete: str) -> list[str]:
-    """Those that can come next. Penstock's own topics, _audit and the like, only if asked for."""
-    found = (name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name))
+def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """Those names that can come next; none if somebody would wait for them, or asking fails.
+
+    Penstock's own topics, _audit and the like, only come where they were begun.
+    """
+    asked: Iterable[str] = ()
+    with _for_a_moment(), suppress(click.ClickException):
+        asked = names()
+    found = (name for name in asked if name.startswith(incomplete) and _PLAIN.fullmatch(name))
     return sorted(name for name in found if incomplete or not name.startswith("_"))[:_MOST]
+
+
+@contextmanager
+def _for_a_moment() -> Iterator[None]:
+    """What takes longer than somebody would wait is given up."""
+
+    def give_up(_: int, __: FrameType | None) -> None:
+        raise _TookTooLong
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+    try:
+        with suppress(_TookTooLong):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

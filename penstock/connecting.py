@@ -1,6 +1,6 @@
 """What the commands that talk to a cluster have in common: options, a connection, plain errors."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.errors import BadAddress, ClientError
 from penstock import address_variables
+from penstock.completion import said, words
 from penstock.failures import Failed
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -40,3 +41,14 @@ def connected(bootstrap: str) -> Iterator[Brokers]:
         raise click.UsageError(str(error)) from None
     except ClientError as error:
         raise Failed(str(error)) from None
+
+
+def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """For completion: what could be meant, if the cluster says so quickly."""
+    bootstrap = said(context, "bootstrap", address_variables.BOOTSTRAP, DEFAULT_BOOTSTRAP)
+
+    def topics() -> Iterable[str]:
+        with connected(bootstrap) as brokers:
+            return brokers.refresh(None).topics
+
+    return words(topics, incomplete)

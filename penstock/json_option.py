@@ -1,4 +1,4 @@
-"""`--json`, which every command takes that has something to say."""
+"""`--json`, which every command takes that has something to say and comes to an end."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

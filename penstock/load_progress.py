@@ -167,7 +167,7 @@ class LoadBars:
     def ended(self, outcome: TableOutcome) -> None:
         self._remove(outcome.table)
         if outcome.error is not None:
-            self._say(f"penstock load: {outcome.table}: {outcome.error}")
+            self._say(f"penstock: {outcome.table}: {outcome.error}")
 
     def _change(self, table: str, **values: Any) -> None:
         with self._lock:

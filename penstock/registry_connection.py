@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock import address_variables
+from penstock.completion import said, words
 from penstock.failures import Failed
 from schemas.errors import RegistryRefused, SchemaError
 from schemas.registry_client import RegistryClient
@@ -45,6 +46,17 @@ def registry_at(urls: str) -> Iterator[RegistryClient]:
         raise Failed(shortened(error.message)) from None
     except SchemaError as error:
         raise Failed(shortened(str(error))) from None
+
+
+def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """For completion: what could be meant, if the registry says so quickly."""
+    urls = said(context, "registry", address_variables.REGISTRY, DEFAULT_REGISTRY)
+
+    def subjects() -> list[str]:
+        with registry_at(urls) as client:
+            return client.subjects()
+
+    return words(subjects, incomplete)
 
 
 def shortened(text: str) -> str:

@@ -8,6 +8,7 @@ import click
 from client.brokers import Brokers
 from ledger.names import topic_id_text
 from penstock.audit_operator import Ledger, ledger_options, operator, write_statement
+from penstock.connecting import existing_topics
 from penstock.json_option import json_option
 from penstock.number_ranges import BytesType, NumberRange, NumbersType
 from penstock.output import one_line, print_json
@@ -15,8 +16,8 @@ from penstock.time_arguments import TimeType, time_text
 
 
 @click.command()
-@click.argument("topic")
-@click.option("--partition", type=click.IntRange(0), help="Only there.")
+@click.argument("topic", shell_complete=existing_topics)
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only there.")
 @click.option(
     "--offsets",
     type=NumbersType(),

@@ -1,16 +1,24 @@
 """`penstock consume`: messages in, lines out."""
 
 import base64
+import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 
 from client.consumer import Consumer, Message
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
-from penstock.connecting import bootstrap_option, connected
+from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.json_option import json_option
-from penstock.output import print_json
+from penstock.output import one_line, print_json
+from penstock.registry_connection import registry_at, registry_option
+from schemas.errors import BadMessage
+
+Decode = Callable[[bytes | None], Any]
 
 
 class StartType(click.ParamType[Start]):
@@ -37,7 +45,7 @@ class StartType(click.ParamType[Start]):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=existing_topics)
 @click.option(
     "--from",
     "start",
@@ -47,13 +55,20 @@ class StartType(click.ParamType[Start]):
     metavar="beginning|end|OFFSET|TIME",
     help="Where to begin in each partition; a time is UTC unless it says otherwise.",
 )
-@click.option("--count", type=click.IntRange(1), help="Stop after this many messages.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after this many messages.")
 @click.option("--to-end", is_flag=True, help="Stop where the topic ends now.")
 @click.option(
-    "--partition", "partitions", type=click.IntRange(0), multiple=True, help="May be repeated."
+    "--partition",
+    "partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="N",
+    help="Only this one; may be repeated.",
 )
 @click.option("--key-separator", metavar="TEXT", help="Print the key and this before each value.")
+@click.option("--events", is_flag=True, help="Print events as JSON, by the schemas they name.")
 @bootstrap_option
+@registry_option
 @json_option
 def command(
     *,
@@ -63,16 +78,25 @@ def command(
     to_end: bool,
     partitions: tuple[int, ...],
     key_separator: str | None,
+    events: bool,
     bootstrap: str,
+    registry: str,
     as_json: bool,
 ) -> None:
     """Read a topic: each message's value as a line, as it comes, until Ctrl-C.
 
+    Without --from it begins with what is written from now on.
+
+    What agents write are events in Avro: --events asks the registry for their schemas, and prints
+    each as an object. A message that is no event is said on stderr, and passed over.
+
     With --json a line is an object: partition, offset, timestamp, key, value, headers; bytes that
-    are no UTF-8 are there in base64, under key_base64 and value_base64.
+    are no UTF-8 are there in base64, under key_base64 and value_base64. With --events, too, it has
+    event in place of value.
 
     \b
     Example:
+        penstock consume page_views --from beginning --count 10 --events
         penstock consume page_views --from beginning --to-end | wc -l
         penstock consume page_views --from 2026-11-20T07:00:00Z --count 10 --json
     """
@@ -82,6 +106,7 @@ def command(
     left = count
     with (
         connected(bootstrap) as brokers,
+        _decoding(registry if events else None) as decode,
         Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
     ):
         while not consumer.finished and left != 0:
@@ -89,16 +114,39 @@ def command(
                 if left == 0:
                     break
                 left = None if left is None else left - 1
+                try:
+                    value = message.record.value if decode is None else decode(message.record.value)
+                except BadMessage as error:
+                    where = f"{topic}-{message.partition}, offset {message.record.offset}"
+                    click.echo(f"penstock: {where}: {one_line(str(error))}", err=True)
+                    continue
                 if as_json:
-                    print_json(_document(message))
+                    print_json(_document(message, value, is_event=events))
                 else:
-                    sys.stdout.buffer.write(shown(_line(message, separator)) + b"\n")
+                    sys.stdout.buffer.write(shown(_line(message, value, separator)) + b"\n")
             sys.stdout.flush()
 
 
-def _line(message: Message, separator: bytes | None) -> bytes:
-    value = message.record.value or b""
-    return value if separator is None else (message.record.key or b"") + separator + value
+@contextmanager
+def _decoding(registry: str | None) -> Iterator[Decode | None]:
+    """What makes events of values, if there is a registry to be asked."""
+    if registry is None:
+        yield None
+        return
+    # Whoever wants bytes waits for no Avro to be imported.
+    from penstock.event_lines import Events  # noqa: PLC0415
+
+    with registry_at(registry) as client:
+        yield Events(client).event
+
+
+def _line(message: Message, value: Any, separator: bytes | None) -> bytes:
+    text = value or b"" if isinstance(value, bytes | None) else _json(value)
+    return text if separator is None else (message.record.key or b"") + separator + text
+
+
+def _json(event: Any) -> bytes:
+    return json.dumps(event, ensure_ascii=False).encode()
 
 
 def _printable(line: bytes) -> bytes:
@@ -106,7 +154,7 @@ def _printable(line: bytes) -> bytes:
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text).encode()
 
 
-def _document(message: Message) -> dict[str, object]:
+def _document(message: Message, value: Any, *, is_event: bool) -> dict[str, object]:
     record = message.record
     headers = [{"name": name, **_bytes("value", value)} for name, value in record.headers]
     return {
@@ -114,7 +162,7 @@ def _document(message: Message) -> dict[str, object]:
         "offset": record.offset,
         "timestamp": record.timestamp,
         **_bytes("key", record.key),
-        **_bytes("value", record.value),
+        **({"event": value} if is_event else _bytes("value", value)),
         "headers": headers,
     }
 

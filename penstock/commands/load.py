@@ -22,7 +22,7 @@ from penstock.load_arguments import (
 from penstock.load_program import LoadProgram
 from penstock.load_progress import watching
 from penstock.load_summary import Ended, document, show, show_plan
-from penstock.output import print_json
+from penstock.output import one_line, print_json
 from penstock.program_configuration import configuration_options, configured, log_format_option
 
 
@@ -51,7 +51,8 @@ from penstock.program_configuration import configuration_options, configured, lo
 @click.option(
     "--accept-gap/--fail-on-gap",
     default=False,
-    help="Whether to go on where the brokers have lost what was to be read (default: fail).",
+    show_default=True,
+    help="Whether to go on where the brokers have lost what was to be read.",
 )
 @click.option(
     "--rebuild",
@@ -87,9 +88,11 @@ def command(
 ) -> int:
     """Load what topics hold into a Hadoop filesystem, each event once.
 
-    docs/loader.md explains every key of the file. Exit code 3: there was nothing to do; 4: events
-    are missing in the brokers; 5: another loader is at work; 6: too many events cannot be decoded;
-    7: Spark failed; 8: landed files are not what was committed.
+    docs/loader.md explains every key of the file.
+
+    Exit code 3: there was nothing to do; 4: events are missing in the brokers; 5: another loader is
+    at work; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files are not what was
+    committed.
 
     \b
     Example:
@@ -140,7 +143,7 @@ def _hours_to_check(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | N
 
 
 def _failed(error: Exception, exit_code: int) -> int:
-    click.echo(f"penstock load: {' '.join(str(error).split())}", err=True)
+    click.echo(f"penstock: {one_line(' '.join(str(error).split()))}", err=True)
     return exit_code
 
 

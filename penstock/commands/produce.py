@@ -16,7 +16,7 @@ from typing import IO
 import click
 
 from client.producer import BATCH_BYTES, Acks, Delivered, Producer
-from penstock.connecting import bootstrap_option, connected
+from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
@@ -28,16 +28,25 @@ _LINGER_SECONDS = 0.01
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=existing_topics)
 @click.option(
     "--file",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
     help="Read this instead of stdin.",
 )
 @click.option("--key-separator", metavar="TEXT", help="A line is key, this text, value.")
-@click.option("--partition", type=click.IntRange(0), help="Write to this partition only.")
-@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option(
+    "--partition", type=click.IntRange(0), metavar="N", help="Write to this partition only."
+)
+@click.option(
+    "--acks",
+    type=click.Choice(list(ACKS)),
+    default="all",
+    show_default=True,
+    help="Who must have a batch before it counts: all replicas in sync, the leader, nobody.",
+)
 @click.option(
     "--codec",
     type=click.Choice([codec.name.lower() for codec in Codec]),

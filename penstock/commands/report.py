@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from penstock.audit_address import audit_option
+from penstock.connecting import existing_topics
 from penstock.failures import Failed, usage_words
 from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
@@ -52,7 +53,7 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
 
 
 @click.command(cls=_Report)
-@click.argument("topics", nargs=-1, metavar="[TOPIC]…")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…", shell_complete=existing_topics)
 @audit_option
 @click.option("--cluster", default="", metavar="NAME", help="Only topics of this cluster.")
 @click.option("--day", type=DayType(), help="A day, such as 2026-11-20, today, yesterday.")

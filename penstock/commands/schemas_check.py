@@ -21,7 +21,9 @@ from schemas.registration import Outcome, Plan, Planner
 def command(
     *, file: Path, subject: str | None, topic: str | None, registry: str, as_json: bool
 ) -> None:
-    """May a schema be registered? If not, why? Nothing is changed; exit code 1 if it may not.
+    """Say whether a schema may be registered and, if not, why. Nothing is changed.
+
+    Exit code 1: it may not.
 
     \b
     Example:

@@ -5,7 +5,7 @@ import click
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
-from penstock.registry_connection import registry_at, registry_option
+from penstock.registry_connection import existing_subjects, registry_at, registry_option
 from penstock.schema_arguments import SUBJECT
 from penstock.schema_reports import say
 from schemas.compatibility import Level
@@ -13,12 +13,13 @@ from schemas.registry_client import RegistryClient
 
 
 @click.command()
-@click.argument("subject", type=SUBJECT, required=False)
+@click.argument("subject", type=SUBJECT, required=False, shell_complete=existing_subjects)
 @click.option(
     "--set",
     "wanted",
     type=click.Choice([each.value for each in Level], case_sensitive=False),
-    help="The level from now on.",
+    metavar="LEVEL",
+    help=f"The level from now on: {', '.join(Level)}.",
 )
 @click.option("--default", "reset", is_flag=True, help="No level of its own any longer.")
 @registry_option
@@ -26,7 +27,7 @@ from schemas.registry_client import RegistryClient
 def command(
     *, subject: str | None, wanted: str | None, reset: bool, registry: str, as_json: bool
 ) -> None:
-    """The level of compatibility: of a subject, or of all that have none of their own.
+    """Show or set the level of compatibility: of a subject, or of all that have none of their own.
 
     \b
     Example:

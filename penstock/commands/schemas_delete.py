@@ -1,13 +1,12 @@
 """`penstock schemas delete`."""
 
-import sys
-
 import click
 
+from penstock.confirmation import confirm_deletion, yes_option
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
-from penstock.registry_connection import registry_at, registry_option
+from penstock.registry_connection import existing_subjects, registry_at, registry_option
 from penstock.schema_arguments import HIGHEST, SUBJECT
 from penstock.schema_reports import say
 from schemas.errors import RegistryRefused
@@ -20,12 +19,12 @@ from schemas.registry_client import (
 
 
 @click.command()
-@click.argument("subject", type=SUBJECT)
-@click.option("--version", type=click.IntRange(1, HIGHEST), help="Only this version.")
+@click.argument("subject", type=SUBJECT, shell_complete=existing_subjects)
+@click.option("--version", type=click.IntRange(1, HIGHEST), metavar="N", help="Only this one.")
 @click.option(
     "--permanent", is_flag=True, help="For good: what was written with it may be unreadable."
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @registry_option
 @json_option
 def command(
@@ -49,7 +48,7 @@ def command(
     """
     what = subject if version is None else f"{subject}, version {version}"
     if not yes:
-        _confirm(f"delete {what}{' for good' if permanent else ''}?")
+        confirm_deletion(f"{what}{' for good' if permanent else ''}")
     with registry_at(registry) as client:
         versions = _delete(client, subject, version, again=permanent)
         if permanent:
@@ -59,16 +58,6 @@ def command(
     else:
         shown = ", ".join(map(str, versions))
         say(f"deleted {subject}{' for good' if permanent else ''}: version {shown}")
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to be asked: say --yes")
-    try:
-        if not click.confirm(question, err=True):
-            raise Failed("nothing was deleted")
-    except click.Abort:
-        raise KeyboardInterrupt from None
 
 
 def _delete(client: RegistryClient, subject: str, version: int | None, *, again: bool) -> list[int]:

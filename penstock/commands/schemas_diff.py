@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
-from penstock.registry_connection import registry_at, registry_option
+from penstock.registry_connection import existing_subjects, registry_at, registry_option
 from penstock.schema_arguments import SUBJECT, VERSION, Which
 from penstock.schema_files import schema_file, subject_options
 from penstock.schema_reports import difference_documents, say, say_differences
@@ -19,8 +20,15 @@ from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
 
 
+def _subjects_and_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    subjects = existing_subjects(context, parameter, incomplete)
+    return [*map(CompletionItem, subjects), CompletionItem(incomplete, type="file")]
+
+
 @click.command()
-@click.argument("what", type=SUBJECT, metavar="SUBJECT|FILE")
+@click.argument("what", type=SUBJECT, metavar="SUBJECT|FILE", shell_complete=_subjects_and_files)
 @click.argument("old", type=VERSION, required=False)
 @click.argument("new", type=VERSION, required=False)
 @subject_options
@@ -36,7 +44,7 @@ def command(
     registry: str,
     as_json: bool,
 ) -> None:
-    """What changed between two versions of a subject, or from a version to a file (*.avsc).
+    """Show what changed between two versions of a subject, or from a version to a file (*.avsc).
 
     Without versions: from the last but one to the latest; from the latest to the file.
 

@@ -16,7 +16,7 @@ COLUMNS = ("subject", "version", "id", "type")
 @registry_option
 @json_option
 def command(*, deleted: bool, registry: str, as_json: bool) -> None:
-    """All subjects with their latest version, by name.
+    """List all subjects with their latest version, by name.
 
     \b
     Example:

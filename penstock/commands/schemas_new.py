@@ -33,12 +33,13 @@ _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
     metavar="NAME=TYPE",
     help="A field: a type of Avro, with ? if it may be null, or JSON; may be repeated.",
 )
-@click.option("--doc", default="", help="What the event is.")
+@click.option("--doc", default="", metavar="TEXT", help="What the event is.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
     default=".",
     show_default=True,
+    metavar="DIR",
     help="Where the file is put.",
 )
 @json_option
@@ -51,7 +52,7 @@ def command(
     directory: Path,
     as_json: bool,
 ) -> None:
-    """A first schema for a topic's events, as a file TOPIC-value.avsc to be edited.
+    """Write a first schema for a topic's events, as a file TOPIC-value.avsc to be edited.
 
     It begins with the header that every event has. A file that is there is left alone.
 

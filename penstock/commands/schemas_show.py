@@ -6,16 +6,18 @@ import click
 
 from penstock.json_option import json_option
 from penstock.output import print_json
-from penstock.registry_connection import registry_at, registry_option
+from penstock.registry_connection import existing_subjects, registry_at, registry_option
 from penstock.schema_arguments import SCHEMA_ID, SUBJECT, VERSION, Which
 from penstock.schema_reports import indented, schema_document
 from schemas.registry_client import RegistryClient
 
 
 @click.command()
-@click.argument("subject", type=SUBJECT, required=False)
-@click.option("--version", type=VERSION, help="A number, deleted or not; without it, the latest.")
-@click.option("--id", "schema_id", type=SCHEMA_ID, help="What this id means.")
+@click.argument("subject", type=SUBJECT, required=False, shell_complete=existing_subjects)
+@click.option(
+    "--version", type=VERSION, metavar="N|latest", help="Deleted or not; without it, the latest."
+)
+@click.option("--id", "schema_id", type=SCHEMA_ID, metavar="N", help="What this id means.")
 @registry_option
 @json_option
 def command(
@@ -26,7 +28,7 @@ def command(
     registry: str,
     as_json: bool,
 ) -> None:
-    """One schema, of a subject or of an id.
+    """Show one schema, of a subject or of an id.
 
     \b
     Example:

@@ -9,11 +9,11 @@ from penstock.lazy_group import Lazy, LazyGroup
     cls=LazyGroup,
     sections={
         "Commands": {
-            "list": Lazy("penstock.commands.topics_list", "All topics."),
+            "list": Lazy("penstock.commands.topics_list", "List topics."),
             "describe": Lazy(
-                "penstock.commands.topics_describe", "One topic's partitions, configs."
+                "penstock.commands.topics_describe", "Show one topic's partitions and configs."
             ),
-            "create": Lazy("penstock.commands.topics_create", "A new topic."),
+            "create": Lazy("penstock.commands.topics_create", "Create a topic."),
             "alter": Lazy("penstock.commands.topics_alter", "Set configs, or add partitions."),
             "delete": Lazy("penstock.commands.topics_delete", "Delete topics and all they hold."),
             "recover": Lazy(
@@ -30,7 +30,7 @@ from penstock.lazy_group import Lazy, LazyGroup
     },
 )
 def command() -> None:
-    """Topics: what there is, and changes to it.
+    """List and change the topics of a cluster; Apache Kafka is as good.
 
     \b
     Example:

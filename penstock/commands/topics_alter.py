@@ -3,14 +3,14 @@
 import click
 
 from client.admin import add_partitions, alter_topic
-from penstock.connecting import bootstrap_option, connected
+from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.json_option import json_option
 from penstock.output import print_json
 from penstock.topic_configs import config_option
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=existing_topics)
 @config_option
 @click.option(
     "--default",
@@ -19,7 +19,9 @@ from penstock.topic_configs import config_option
     metavar="NAME",
     help="Take a config back to its default; may be repeated.",
 )
-@click.option("--partitions", type=click.IntRange(1), help="Enlarge the topic to this many.")
+@click.option(
+    "--partitions", type=click.IntRange(1), metavar="N", help="Enlarge the topic to this many."
+)
 @bootstrap_option
 @json_option
 def command(

@@ -12,11 +12,15 @@ from penstock.topic_configs import config_option
 @click.command()
 @click.argument("topic")
 @click.option(
-    "--partitions", type=click.IntRange(1), help="How many; without it, the broker's default."
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many; without it, the broker's default.",
 )
 @click.option(
     "--replication-factor",
     type=click.IntRange(1),
+    metavar="N",
     help="Copies of each; without it, the broker's default.",
 )
 @config_option
@@ -31,7 +35,7 @@ def command(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """A new topic.
+    """Create a topic.
 
     \b
     Example:

@@ -7,7 +7,7 @@ from client.brokers import Brokers
 from client.errors import UnknownTopic
 from client.metadata import NO_LEADER, Topic
 from client.offsets import Beginning, End, start_offsets
-from penstock.connecting import bootstrap_option, connected
+from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.json_option import json_option
 from penstock.output import print_json, print_table
 
@@ -16,12 +16,12 @@ CONFIG_COLUMNS = ("config", "value", "is_default")
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=existing_topics)
 @click.option("--all", "all_configs", is_flag=True, help="Show the configs left at their default.")
 @bootstrap_option
 @json_option
 def command(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> None:
-    """One topic: its partitions with their offsets, and the configs set for it.
+    """Show one topic: its partitions with their offsets, and the configs set for it.
 
     \b
     Example:

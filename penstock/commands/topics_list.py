@@ -15,7 +15,7 @@ COLUMNS = ("name", "partitions", "replication_factor", "without_leader", "id")
 @bootstrap_option
 @json_option
 def command(bootstrap: str, as_json: bool) -> None:
-    """All topics, by name.
+    """List all topics, by name.
 
     \b
     Example:

@@ -17,13 +17,28 @@ from penstock.program_configuration import log_format_option
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
+    metavar="DIR",
     help="Where it keeps its data; made if it is not there.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    metavar="N",
+    help="The port to listen on.",
+)
 @click.option(
     "--jars",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
     help="A directory with ZooKeeper's jars, if not PySpark's or Debian's.",
 )
 @click.option("--insecure", is_flag=True, help="Allow an address that other machines can reach.")

@@ -116,7 +116,11 @@ def records_planned(event: str) -> int:
     return int(found[1]) if found else 0
 
 
-def test_what_keeps_spark_from_starting_is_one_line(config: Path, tmp_path: Path) -> None:
+def test_what_keeps_spark_from_starting_is_one_line(
+    application: Application, config: Path, tmp_path: Path
+) -> None:
+    application.write(1, time=BEGAN)
+
     def run(**environment: str) -> tuple[int, str]:
         ended = subprocess.run(
             [sys.executable, "-m", "penstock", "load", "--config", str(config)],
@@ -132,11 +136,11 @@ def test_what_keeps_spark_from_starting_is_one_line(config: Path, tmp_path: Path
 
     code, said = run(PATH=str(tmp_path), JAVA_HOME="")
     assert code == 1
-    assert said.startswith("penstock load: Spark needs Java 17 or newer, and there is none on the")
+    assert said.startswith("penstock: Spark needs Java 17 or newer, and there is none on the")
     (tmp_path / "bin").mkdir()
     java = tmp_path / "bin" / "java"
     java.write_text("#!/bin/sh\necho 'Error: no such thing' >&2\nexit 1\n")
     java.chmod(0o755)
     code, said = run(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
     assert code == 7
-    assert said == "penstock load: Spark's JVM did not start: Error: no such thing"
+    assert said == "penstock: Spark's JVM did not start: Error: no such thing"

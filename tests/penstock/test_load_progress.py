@@ -126,5 +126,5 @@ def test_what_is_to_be_known_stands_above() -> None:
     screen.bars.ended(TableOutcome("views", error=GapError("no such offsets")))
     assert screen.above.splitlines() == [
         "views: offsets [3] to 5 are missing [2J",
-        "penstock load: views: no such offsets",
+        "penstock: views: no such offsets",
     ]

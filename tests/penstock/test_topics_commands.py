@@ -36,7 +36,7 @@ def test_the_life_of_a_topic(at: At, new_topic: str) -> None:
     everything = at.json("topics", "describe", new_topic, "--all")["configs"]
     assert {"config": "retention.ms", "value": "604800000", "is_default": True} in everything
 
-    assert at.output("topics", "delete", new_topic) == f"deleted {new_topic}\n"
+    assert at.output("topics", "delete", new_topic, "--yes") == f"deleted {new_topic}\n"
     gone = at.run("topics", "describe", new_topic)
     assert (gone.returncode, gone.stderr) == (1, f"penstock: no topic {new_topic}\n")
 
@@ -74,7 +74,7 @@ def test_what_a_broker_refuses_is_one_line(at: At, new_topic: str) -> None:
         (["create", f"{new_topic}2", "--replication-factor", "2"], "replication"),
         (["alter", new_topic, "--config", "retention.ms=soon"], "retention.ms"),
         (["alter", new_topic, "--partitions", "1"], "partition"),
-        (["delete", f"{new_topic}3"], "does not exist"),
+        (["delete", f"{new_topic}3", "-y"], "does not exist"),
         (["describe", f"{new_topic}3"], "no topic"),
     ):
         ended = at.run("topics", *arguments)
