@@ -1,0 +1,58 @@
+"""Messages as the events that they are: what `penstock consume --events` prints. Blocks.
+
+An event is an object with its fields, as its own schema has them, which the registry is asked for
+once. Values are as Avro carries them: a time is a number. Bytes are text where they are UTF-8, and
+base64 where they are not, under "base64".
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.envelope import Decoder
+from schemas.errors import BadMessage, InvalidSchema, RegistryRefused
+from schemas.parsing import AvroSchema
+from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+
+
+class Events:
+    """Events of any topics."""
+
+    def __init__(self, registry: RegistryClient) -> None:
+        self._registry = registry
+        self._decoder = Decoder(self._schema)
+
+    def event(self, value: bytes | None) -> Any:
+        """As JSON can write it. Raises BadMessage for what is no event, and RegistryError."""
+        if value is None:
+            raise BadMessage("it has no value")
+        return _plain(self._decoder.decode(value))
+
+    def _schema(self, schema_id: int) -> AvroSchema | None:
+        try:
+            return self._registry.schema(schema_id)
+        except RegistryRefused as refused:
+            if refused.code == SCHEMA_NOT_FOUND:
+                return None
+            raise
+        except InvalidSchema as error:
+            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case bytes():
+            return _text_of(value)
+        case _:
+            return value
+
+
+def _text_of(value: bytes) -> str | dict[str, str]:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
