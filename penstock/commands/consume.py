@@ -12,7 +12,7 @@ import click
 
 from client.consumer import Consumer, Message
 from client.offsets import AtOffset, AtTime, Beginning, End, Start
-from penstock.connecting import bootstrap_option, connected
+from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.json_option import json_option
 from penstock.output import one_line, print_json
 from penstock.registry_connection import registry_at, registry_option
@@ -45,7 +45,7 @@ class StartType(click.ParamType[Start]):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=existing_topics)
 @click.option(
     "--from",
     "start",
