@@ -4,6 +4,7 @@ It fits whatever size a terminal has. Where there are too few lines, first topic
 way, then empty lines; in the end it is cut.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ _SIGNS: Final = {
     ProgramPhase.STOPPED: ("·", "dim"),
 }
 _ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
+_WIDEST: Final = 100
 _LAST_LINES: Final = 3
 _REMARKS: Final = 3
 _NOTES: Final = 8
@@ -56,8 +58,13 @@ class Seen:
     now: float
 
 
+def all_run(programs: Sequence[ProgramStanding]) -> bool:
+    return all(each.phase is ProgramPhase.RUNNING for each in programs)
+
+
 def picture(seen: Seen, width: int, height: int) -> list[Text]:
     """Lines of that width at most, not more than that many."""
+    width = min(width, _WIDEST)
     topics = _topics(seen, width)
     notes = [_cut(each, width) for each in seen.notes[-_NOTES:]]
     parts = [_head(seen, width), _programs(seen, width), topics, _sums(seen, width), notes]
@@ -87,7 +94,7 @@ def _head(seen: Seen, width: int) -> list[Text]:
         state, ends = "stops", "Ctrl-C again kills"
     elif phases <= {ProgramPhase.RUNNING}:
         state, ends = "runs", "Ctrl-C stops"
-    elif ProgramPhase.DEAD in phases:
+    elif any(each.restarts or each.phase is ProgramPhase.DEAD for each in seen.programs):
         state, ends = "runs in part", "Ctrl-C stops"
     else:
         state, ends = "starts", "Ctrl-C stops"
@@ -96,10 +103,6 @@ def _head(seen: Seen, width: int) -> list[Text]:
     left.append(ends, style="dim not bold")
     left.truncate(width)
     return [left]
-
-
-def _all_run(seen: Seen) -> bool:
-    return all(each.phase is ProgramPhase.RUNNING for each in seen.programs)
 
 
 def _programs(seen: Seen, width: int) -> list[Text]:
@@ -113,12 +116,20 @@ def _programs(seen: Seen, width: int) -> list[Text]:
         ],
         width,
     )
+    longest = max((len(each.name) for each in seen.programs), default=0)
     lines: list[Text] = []
     for each, row in zip(seen.programs, rows, strict=True):
-        lines.append(row)
-        if each.phase is ProgramPhase.DEAD:
-            last = each.last_lines[-_LAST_LINES:]
-            lines += [_cut(f"    {shown(said)}", width, "dim") for said in last]
+        if each.phase is not ProgramPhase.DEAD:
+            lines.append(row)
+            continue
+        # What it died of takes the place of what it has while it runs.
+        again = duration(max(1, math.ceil(each.retry_at - seen.now)))
+        died = _name(each) + Text(" " * (2 + longest - len(each.name)))
+        died.append(f"{shown(each.ended)}, again in {again}", style="red")
+        died.truncate(width, overflow="ellipsis")
+        lines.append(died)
+        last = each.last_lines[-_LAST_LINES:]
+        lines += [_cut(f"    {shown(said)}", width, "dim") for said in last]
     return lines
 
 
@@ -132,11 +143,10 @@ def _phase(program: ProgramStanding, now: float) -> Text:
     match program.phase:
         case ProgramPhase.RUNNING:
             return Text(since, style="dim")
-        case ProgramPhase.DEAD:
-            again = duration(max(0.0, program.retry_at - now))
-            return Text(f"{shown(program.ended)}, again in {again}", style="red")
         case ProgramPhase.STARTING:
             return Text(f"starting, {since}")
+        case ProgramPhase.DEAD:
+            return Text()
         case _:
             return Text(program.phase.value, style="dim")
 
@@ -152,8 +162,12 @@ def _topics(seen: Seen, width: int) -> list[Text]:
     if seen.standing is None:
         return []
     topics = seen.standing.topics
-    if not topics and _all_run(seen):
-        return [_cut("No lines have come yet: what is followed is said with --follow.", width)]
+    if not topics:
+        return (
+            []
+            if not all_run(seen.programs)
+            else [_cut("No lines have come yet: what is followed is said with --follow.", width)]
+        )
 
     def numbers(texts: Sequence[str]) -> list[Text]:
         return [Text(each) for each in texts]
@@ -190,7 +204,7 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     ]
     lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
     # While programs start or stop, that they do not answer is no news.
-    if _all_run(seen):
+    if all_run(seen.programs):
         lines += [
             Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_REMARKS]
         ]

@@ -21,7 +21,7 @@ from penstock.standing.values import Standing
 from penstock.standing.words import shown
 from penstock.up.places import Addresses, Places
 from penstock.up.program_standing import ProgramStanding
-from penstock.up.screen_picture import Seen, picture
+from penstock.up.screen_picture import Seen, all_run, picture
 
 _EVERY_S: Final = 0.5
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
@@ -50,7 +50,8 @@ class TerminalScreen:
     def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
         changed = programs != self._programs
         self._programs = programs
-        if standing is not None:
+        if standing is not None and (standing.brokers or all_run(programs)):
+            # While the brokers are away, what was last known of topics stays.
             self._standing = standing
             self._rates.add(standing)
         if changed or time.monotonic() - self._drawn_at >= _EVERY_S:
