@@ -19,7 +19,7 @@ _PAGE_SIZE: Final = 500
 
 @click.command()
 @click.argument("host")
-@click.option("--agent", metavar="ID", help="Only this one of the agents there.")
+@click.option("--agent-id", "agent", metavar="ID", help="Only this one of the agents there.")
 @click.option(
     "--since",
     type=TimeType(),

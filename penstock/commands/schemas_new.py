@@ -35,7 +35,8 @@ _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 )
 @click.option("--doc", default="", metavar="TEXT", help="What the event is.")
 @click.option(
-    "--directory",
+    "--dir",
+    "directory",
     type=click.Path(path_type=Path),
     default=".",
     show_default=True,

@@ -21,7 +21,7 @@ USER = {"name": "user", "type": ["null", "long"], "default": None}
 def test_the_life_of_a_schema(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     subject = f"{new_topic}-value"
     fields = ["--field", "url=string", "--record", "shop.Click"]
-    made = penstock("schemas", "new", new_topic, *fields, "--directory", str(tmp_path), "--json")
+    made = penstock("schemas", "new", new_topic, *fields, "--dir", str(tmp_path), "--json")
     file = tmp_path / f"{subject}.avsc"
     assert json.loads(made.stdout) == {"file": str(file), "subject": subject}
     assert schemas.output("check", str(file)) == f"new: there is no {subject} yet\n"

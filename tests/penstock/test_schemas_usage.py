@@ -69,7 +69,7 @@ def test_nobody_there_is_one_line_at_once() -> None:
 
 
 def test_a_new_schema_is_an_event_and_written_once(tmp_path: Path) -> None:
-    directory = ["--directory", str(tmp_path)]
+    directory = ["--dir", str(tmp_path)]
     fields = ["--field", "url=string", "--field", "user=long?", "--field", 'n={"type": "int"}']
     ended = penstock("schemas", "new", "page-views.v2", *fields, "--doc", "A look.", *directory)
     path = tmp_path / "page-views.v2-value.avsc"
@@ -84,7 +84,7 @@ def test_a_new_schema_is_an_event_and_written_once(tmp_path: Path) -> None:
     again = penstock("schemas", "new", "page-views.v2", *directory)
     assert (again.returncode, again.stderr) == (1, f"penstock: {path} is there already\n")
     assert path.read_text() == "mine"
-    nowhere = penstock("schemas", "new", "x", "--directory", str(tmp_path / "nowhere"))
+    nowhere = penstock("schemas", "new", "x", "--dir", str(tmp_path / "nowhere"))
     assert (nowhere.returncode, len(nowhere.stderr.splitlines())) == (1, 1)
 
 
