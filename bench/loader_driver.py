@@ -44,10 +44,11 @@ class _Driver:
 
     def load(self, config: Json) -> Json:
         """One load of one table."""
-        assert self._spark is not None, "never started"
+        spark = self._spark
+        assert spark is not None, "never started"
         started = time.perf_counter()
         (outcome,) = load(
-            msgspec.convert(config, LoaderConfig), Request(), self._spark, _Unwatched()
+            msgspec.convert(config, LoaderConfig), Request(), lambda: spark, _Unwatched()
         )
         seconds = time.perf_counter() - started
         if outcome.error is not None:

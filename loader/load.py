@@ -7,7 +7,7 @@ read before anything is planned: what they promise lies below the ends that are 
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -39,14 +39,18 @@ log = logging.getLogger(__name__)
 def load(
     config: LoaderConfig,
     request: Request,
-    spark: SparkSession,
+    start_spark: Callable[[], SparkSession],
     watcher: Watcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
-    """Every table's outcome. Raises LoaderError or ClientError if none could even be begun."""
+    """Every table's outcome. Raises LoaderError or ClientError if none could even be begun.
+
+    Spark is asked for by the first who needs it: the store, unless it is local, or a table of which
+    something is to be read, merged or counted.
+    """
     stopping = stopping or threading.Event()
-    check_format(spark, config.format, config.compression)
-    store = open_store(config.root, spark)
+    check_format(start_spark, config.format, config.compression)
+    store = open_store(config.root, start_spark)
     if not request.dry_run:
         store.prove()
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
@@ -55,7 +59,7 @@ def load(
             around = Surroundings(
                 config=config,
                 request=request,
-                spark=spark,
+                start_spark=start_spark,
                 store=store,
                 registry=registry,
                 watermarks=(

@@ -1,6 +1,6 @@
 """The rows of files that may be anything: what cannot be read is counted as UNKNOWN."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -15,8 +15,10 @@ from loader.store.store import Store
 class RowCounter:
     """Of one root, as files of this format."""
 
-    def __init__(self, spark: SparkSession, store: Store, format_: FileFormat) -> None:
-        self._spark = spark
+    def __init__(
+        self, start_spark: Callable[[], SparkSession], store: Store, format_: FileFormat
+    ) -> None:
+        self._start_spark = start_spark
         self._store = store
         self._format = format_
 
@@ -27,7 +29,7 @@ class RowCounter:
         try:
             uris = {path: self._store.uri(path) for path in paths}
             with working("counting rows"):
-                rows = count_rows(self._spark, list(uris.values()), self._format)
+                rows = count_rows(self._start_spark(), list(uris.values()), self._format)
             return {path: rows[uri] for path, uri in uris.items()}
         except (LoaderError, StoreError):
             if len(paths) == 1:

@@ -55,7 +55,7 @@ class Surroundings:
 
     config: LoaderConfig
     request: Request
-    spark: SparkSession
+    start_spark: Callable[[], SparkSession]  # the same each time; raises LoaderError
     store: Store
     registry: RegistryClient
     watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
@@ -65,6 +65,11 @@ class Surroundings:
     stopping: threading.Event
     clock: Callable[[], float] = time.time
     loader: str = field(default_factory=loader_name)
+
+    @property
+    def spark(self) -> SparkSession:
+        """For what only Spark can do: a load that finds nothing new never asks for it."""
+        return self.start_spark()
 
     def now(self) -> int:
         return int(self.clock() * 1000)

@@ -86,7 +86,7 @@ class TableCheck:
             self._history,
             [source.topic for source in self._table.topics],
             young_millis=young_hours * HOUR_MILLIS,
-            count=RowCounter(around.spark, around.store, around.config.format),
+            count=RowCounter(around.start_spark, around.store, around.config.format),
             tell=self._tell,
         )
 

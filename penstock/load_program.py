@@ -5,8 +5,8 @@ ends the program between two loads at once. Within one, Spark's jobs are cancell
 step is begun: what is not committed is read again by the next load, what is committed is made
 visible, now or then. A second signal ends the process, and its JVM with it, wherever they are.
 
-Spark is started for each load and stopped after it: between loads nobody holds executors, or tokens
-that grow old. The JVM stays.
+Spark is started for each load that needs it, and stopped after it: between loads nobody holds
+executors, or tokens that grow old. The JVM stays.
 """
 
 import logging
@@ -29,13 +29,14 @@ from loader.environment.settings import runs_here
 from loader.errors import LoaderError
 from loader.load import load
 from loader.outcomes import TableOutcome
-from loader.spark_jvm import cancel_jobs, end_jvm, end_session
+from loader.spark_jvm import end_jvm
 from loader.surroundings import Request
 from penstock.load_progress import LoadWatcher
 from penstock.load_schedule import missed, next_run
 from penstock.load_summary import INTERRUPTED, NOTHING_TO_DO, Ended
 from penstock.spark_output import SparkOutput
 from penstock.spark_start import check_java, start_spark
+from penstock.spark_when_needed import SparkWhenNeeded
 from schemas.errors import SchemaError
 
 _TURN_SECONDS: Final = 0.5
@@ -56,8 +57,7 @@ class LoadProgram:
         self._output = SparkOutput()
         self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
         self._stopping = threading.Event()
-        self._lock = threading.Lock()
-        self._session: Any = None  # Spark's; the loader knows its type
+        self._spark: SparkWhenNeeded | None = None  # of the load that runs
         self._thread = ThreadPoolExecutor(1, "load")
 
     def __enter__(self) -> "LoadProgram":
@@ -126,21 +126,26 @@ class LoadProgram:
         return packed
 
     def _load(self) -> list[TableOutcome]:
+        with SparkWhenNeeded(self._start_spark) as spark:
+            self._spark = spark
+            try:
+                outcomes = load(
+                    self._config, self._request, spark.session, self._watcher, self._stopping
+                )
+            finally:
+                self._spark = None
+        if spark.failure is not None:
+            raise spark.failure
+        return outcomes
+
+    def _start_spark(self) -> Any:
         self._watcher.preparing("starting Spark")
         try:
             if self._packed is not None:
                 self._packed = kept(self._packed)
-            session = start_spark(self._config, self._packed, self._output)
+            return start_spark(self._config, self._packed, self._output)
         finally:
             self._watcher.preparing("")
-        with self._lock:
-            self._session = session
-        try:
-            return load(self._config, self._request, session, self._watcher, self._stopping)
-        finally:
-            with self._lock:
-                self._session = None
-            end_session(session)
 
     def _is_over(self, running: Future[list[TableOutcome]]) -> bool:
         """After the next event, or a turn. What a load that is to stop begins, is cancelled."""
@@ -150,10 +155,8 @@ class LoadProgram:
                 return True
             self._stopping.set()
             self._watcher.preparing("stopping")
-        if self._stopping.is_set():
-            with self._lock:
-                if self._session is not None:
-                    cancel_jobs(self._session)
+        if self._stopping.is_set() and (spark := self._spark) is not None:
+            spark.cancel_jobs()
         return False
 
     def _told_to_stop_before(self, at: float) -> bool:

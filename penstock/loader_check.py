@@ -229,8 +229,8 @@ def _with_spark(config: LoaderConfig) -> Iterator[str]:
         try:
             session = start_spark(config, None, output)
             try:
-                check_format(session, config.format, config.compression)
-                open_store(config.root, session).prove()
+                check_format(lambda: session, config.format, config.compression)
+                open_store(config.root, lambda: session).prove()
             finally:
                 end_session(session)
         except LoaderError as error:

@@ -5,6 +5,7 @@ there is such a thing: the same algorithm in another frame, or, for JSON, which 
 with zstd, gzip.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,11 +69,14 @@ def codec(format_: FileFormat, compression: Compression) -> str:
     return found
 
 
-def check_format(spark: SparkSession, format_: FileFormat, compression: Compression) -> None:
-    """Raises LoaderError if this Spark cannot write such files."""
+def check_format(
+    start_spark: Callable[[], SparkSession], format_: FileFormat, compression: Compression
+) -> None:
+    """Raises LoaderError if this Spark cannot write such files. Only for Avro it is asked."""
     codec(format_, compression)
     if format_ is not FileFormat.AVRO:
         return
+    spark = start_spark()
     jvm: Any = spark._jvm
     sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:

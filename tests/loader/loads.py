@@ -43,7 +43,7 @@ def load_once(
     spark: SparkSession, config: LoaderConfig, request: Request | None = None
 ) -> TableOutcome:
     """The outcome of a load's only table, in which nothing went wrong."""
-    (outcome,) = load(config, request or Request(), spark, Listening())
+    (outcome,) = load(config, request or Request(), lambda: spark, Listening())
     if outcome.error is not None:
         raise outcome.error
     return outcome

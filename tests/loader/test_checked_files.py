@@ -29,7 +29,7 @@ PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
 
 
 def loaded(spark: SparkSession, config: LoaderConfig) -> TableOutcome:
-    (outcome,) = load(config, Request(), spark, Listening())
+    (outcome,) = load(config, Request(), lambda: spark, Listening())
     return outcome
 
 

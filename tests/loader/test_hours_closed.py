@@ -152,7 +152,7 @@ def test_an_hours_way(
     files = in_hour(config, BEGAN + HOUR)
     (gone,) = [name for name in parts(files) if name.startswith("part-local-1-")]
     files[gone].unlink()
-    (last,) = load(hasty, Request(), spark, Listening())
+    (last,) = load(hasty, Request(), lambda: spark, Listening())
     assert isinstance(last.error, FilesDiffer)
     assert [Path(fault.path).name for fault in last.faults] == [gone]
     assert last.complete == [BEGAN + HOUR]

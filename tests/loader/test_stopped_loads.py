@@ -54,7 +54,7 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
         around = Surroundings(
             config=config,
             request=Request(),
-            spark=spark,
+            start_spark=lambda: spark,
             store=store,
             registry=registry,
             watermarks=marks,

@@ -119,12 +119,12 @@ def test_a_column_may_be_called_slice(spark: SparkSession, tmp_path: Path) -> No
 
 def test_avro_without_its_module_names_what_is_missing(spark: SparkSession) -> None:
     with pytest.raises(LoaderError, match=r"spark\.jars\.packages to org.apache.spark:spark-avro_"):
-        check_format(spark, FileFormat.AVRO, Compression.ZSTD)
+        check_format(lambda: spark, FileFormat.AVRO, Compression.ZSTD)
 
 
 @pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.JSON])
 def test_formats_that_spark_has(spark: SparkSession, format_: FileFormat) -> None:
-    check_format(spark, format_, Compression.ZSTD)
+    check_format(lambda: spark, format_, Compression.ZSTD)
 
 
 def test_a_codec_that_a_format_has_not() -> None:

@@ -167,7 +167,7 @@ class Pipeline:
             window=WINDOW,
             completeness=Completeness(deadline=100 * 365 * 86_400.0),
         )
-        found = load(config, request or Request(), self._spark, Listening())
+        found = load(config, request or Request(), lambda: self._spark, Listening())
         return {each.table: each for each in found}
 
     # What the audit says

@@ -88,7 +88,7 @@ def test_two_on_a_table(spark: SparkSession, application: Application, small: Lo
     other = msgspec.structs.replace(small, root=small.root.replace("///", "///./"))
 
     def one_load(config: LoaderConfig) -> TableOutcome:
-        (outcome,) = load(config, Request(), spark, Listening())
+        (outcome,) = load(config, Request(), lambda: spark, Listening())
         return outcome
 
     with ThreadPoolExecutor(2) as threads:

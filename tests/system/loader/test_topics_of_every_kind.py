@@ -110,7 +110,7 @@ def of_all(config: LoaderConfig, new_topic: str) -> LoaderConfig:
 
 def outcomes(spark: SparkSession, config: LoaderConfig) -> dict[str, TableOutcome]:
     """By the last part of the tables' names."""
-    found = load(config, Request(), spark, Listening())
+    found = load(config, Request(), lambda: spark, Listening())
     return {each.table.rpartition(".")[2]: each for each in found}
 
 
