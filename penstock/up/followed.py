@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
+from agent.config_inputs import Input
 from penstock.up.errors import WrongFollow
 from penstock.up.places import Places
 from penstock.up.replacing import replace
@@ -39,21 +38,18 @@ def parse_follow(text: str, working_directory: Path) -> Follow:
     """Raises WrongFollow. `./a=b.log` is a file, `a=b.log` is the file b.log for the topic a."""
     found = _TOPIC.fullmatch(text)
     topic, pattern = found.groups() if found else (DEFAULT_TOPIC, text)
-    try:
-        check_topic_name(topic)
-    except InvalidTopicName as error:
-        raise WrongFollow(f"{text}: {error}") from None
-    if topic.startswith("_"):
-        raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
     if not pattern or "\0" in pattern:
         raise WrongFollow(f"{text!r} names no file: '/var/log/*.log' or 'TOPIC=/var/log/*.log'")
+    if topic.startswith("_"):
+        raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
     try:
-        path = Path(pattern).expanduser()
-    except RuntimeError as error:
+        path = working_directory / Path(pattern).expanduser()
+        if pattern.endswith("/") or path.is_dir():
+            path = path / "*"
+        Input(paths=(str(path),), topic=topic)
+    except (OSError, RuntimeError, ValueError) as error:
         raise WrongFollow(f"{text}: {error}") from None
-    if pattern.endswith("/") or path.is_dir():
-        path = path / "*"
-    return Follow(str(working_directory / path), topic)
+    return Follow(str(path), topic)
 
 
 def follow(places: Places, follows: Sequence[Follow]) -> None:

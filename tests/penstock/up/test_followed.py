@@ -1,0 +1,88 @@
+"""`--follow`: what is asked for is what the agent follows, and nothing of ours."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.files.patterns import Exclusion
+from penstock.agent_configuration import load_inputs
+from penstock.up.directory import prepare
+from penstock.up.errors import WrongFollow
+from penstock.up.followed import FILE, Follow, document, parse_follow
+from penstock.up.places import Places, Ports
+
+HERE = Path("/home/ann")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/var/log/*.log", Follow("/var/log/*.log", "logs")),
+        ("shop=/srv/shop/*.json", Follow("/srv/shop/*.json", "shop")),
+        ("app.log", Follow("/home/ann/app.log", "logs")),
+        ("web.access-1=../x/**/*.log", Follow("/home/ann/../x/**/*.log", "web.access-1")),
+        ("./a=b.log", Follow("/home/ann/a=b.log", "logs")),
+        ("a=b=c.log", Follow("/home/ann/b=c.log", "a")),
+        ("my logs=x", Follow("/home/ann/my logs=x", "logs")),
+        ("/no/such/folder/", Follow("/no/such/folder/*", "logs")),
+    ],
+)
+def test_what_is_meant(text: str, meant: Follow) -> None:
+    assert parse_follow(text, HERE) == meant
+
+
+def test_a_folder_means_the_files_in_it(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    assert parse_follow("logs", tmp_path).pattern == f"{tmp_path}/logs/*"
+    assert parse_follow(str(tmp_path), HERE).pattern == f"{tmp_path}/*"
+
+
+def test_home_is_known_even_in_quotes() -> None:
+    assert parse_follow("~/x.log", HERE).pattern == str(Path.home() / "x.log")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "names no file"),
+        ("..=x", "'..'"),
+        ("_mine=x", "Penstock's own"),
+        ("logs.dead=x", "Penstock itself"),
+        (f"{'t' * 246}=x", "too long"),
+        ("a\0b", "names no file"),
+        ("x" * 5000, "too long"),
+        ("~nobody-has-this-name/x", "nobody-has-this-name"),
+    ],
+)
+def test_what_cannot_be_meant(text: str, said: str) -> None:
+    with pytest.raises(WrongFollow, match=said):
+        parse_follow(text, HERE)
+
+
+def test_the_agent_takes_it(tmp_path: Path) -> None:
+    places = Places(tmp_path / "${HOME}" / "my data")
+    places.directory.mkdir(parents=True)
+    follows = [Follow("/a/*.log"), Follow("/b/${c}.log", "b"), Follow("/d.log")]
+    prepare(places, Ports(), follows)
+    logs, b = load_inputs(places.inputs / FILE)
+    assert (logs.topic, logs.paths) == ("logs", ("/a/*.log", "/d.log"))
+    assert (b.topic, b.paths) == ("b", ("/b/${c}.log",))
+    assert {logs.start, b.start} == {"beginning"}
+    for each in (logs, b):
+        excluded = Exclusion(each.exclude)
+        assert excluded("agent.log", str(places.log("agent")))
+        assert not excluded("x.log", str(places.directory.parent / "x.log"))
+
+
+def test_it_stays_until_something_else_is_asked_for(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    own = places.inputs / "shop.yaml"
+    prepare(places, Ports(), [Follow("/a.log")])
+    own.write_text("inputs: []")
+    first = (places.inputs / FILE).read_text()
+    prepare(places, Ports(), [])
+    assert (places.inputs / FILE).read_text() == first
+    prepare(places, Ports(), [Follow("/b.log")])
+    assert (places.inputs / FILE).read_text() == document(places, [Follow("/b.log")])
+    assert own.read_text() == "inputs: []"
+    assert sorted(each.name for each in places.inputs.iterdir()) == [FILE, "shop.yaml"]

@@ -1,0 +1,140 @@
+"""All that is wrong is said at once, before anything is started."""
+
+import importlib.util
+import os
+import re
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from penstock.up.errors import AlreadyRunning
+from penstock.up.lock import Lock
+from penstock.up.places import Places, Ports
+from penstock.up.preconditions import MODULES, java_version, problems
+from tests.penstock.running import REPOSITORY
+from tests.server_process import free_ports
+
+
+def ports() -> Ports:
+    return Ports(*free_ports(len(Ports._fields)))
+
+
+def up(*arguments: str, **environment: str) -> tuple[int, list[str]]:
+    """Of a `penstock up` that cannot start: its exit code, and its lines on stderr."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "penstock", "up", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.stdout == ""
+    return ended.returncode, ended.stderr.splitlines()
+
+
+def test_nothing_is_wrong(tmp_path: Path) -> None:
+    assert problems(Places(tmp_path / "new" / "data"), ports()) == []
+    assert problems(Places(tmp_path / "new" / "data"), ports()) == []
+
+
+def test_who_has_a_port_is_named(tmp_path: Path) -> None:
+    wanted = ports()
+    with socket.create_server(("127.0.0.1", wanted.registry)):
+        port, advice = problems(Places(tmp_path), wanted)
+    assert port.startswith(f"port {wanted.registry}, for the registry, is taken by process ")
+    assert f"process {os.getpid()} (" in port
+    assert "--port-base" in advice
+
+
+def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    for directory in (tmp_path / "data", tmp_path / "data" / "below"):
+        (said,) = problems(Places(directory), ports())
+        assert re.match(rf"{directory} cannot be written to \(.*\): choose another --dir", said)
+
+
+def test_a_directory_in_which_nobody_can_write() -> None:
+    (said,) = problems(Places(Path("/proc/penstock-data")), ports())
+    assert said.startswith("/proc/penstock-data cannot be written to (")
+
+
+def test_another_one_that_runs_is_named_and_its_ports_are_not(tmp_path: Path) -> None:
+    wanted = ports()
+    with Lock(tmp_path / "lock"), socket.create_server(("127.0.0.1", wanted.broker)):
+        (said,) = problems(Places(tmp_path), wanted)
+        with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
+            Lock(tmp_path / "lock")
+    assert f"in use by another penstock up (process {os.getpid()})" in said
+    assert problems(Places(tmp_path), wanted) == []
+
+
+def test_whoever_wrote_the_lock_file_is_not_believed_too_much(tmp_path: Path) -> None:
+    with Lock(tmp_path / "lock"):
+        (tmp_path / "lock").write_bytes(b"\x1b[31m" * 1_000)
+        (said,) = problems(Places(tmp_path), ports())
+    assert "in use by another penstock up: stop" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "21" 2023-09-19', 21),
+        ("no such thing", None),
+    ],
+)
+def test_versions_of_java(said: str, version: int | None) -> None:
+    assert java_version(said) == version
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11, and Spark needs 17 at least: apt"),
+        ("exit 1", "does not say which version it is: apt install openjdk-17-jre-headless"),
+    ],
+)
+def test_a_java_that_will_not_do(tmp_path: Path, script: str, said: str) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    (tmp_path / "data").write_text("")
+    base = ("--port-base", str(free_ports(1)[0]), "--dir", str(tmp_path / "data"))
+    code, (about_java, about_directory, *_) = up(*base, JAVA_HOME=str(tmp_path))
+    assert code == 1
+    assert about_java.startswith(f"penstock up: {java} ")
+    assert said in about_java
+    assert "cannot be written to" in about_directory, "all that is wrong is said at once"
+
+
+def test_no_java(tmp_path: Path) -> None:
+    base = ("--port-base", str(free_ports(1)[0]), "--dir", str(tmp_path / "data"))
+    code, (said, *_) = up(*base, JAVA_HOME="", PATH=str(tmp_path))
+    assert code == 1
+    assert said == (
+        "penstock up: ZooKeeper and Spark need Java, and there is none on the PATH nor in "
+        "JAVA_HOME: apt install openjdk-17-jre-headless"
+    )
+
+
+def test_every_extra_is_looked_for() -> None:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        extras: Mapping[str, list[str]] = tomllib.load(file)["project"]["optional-dependencies"]
+    wanted = {
+        re.split(r"[^\w-]", requirement)[0].replace("-", "_")
+        for extra, requirements in extras.items()
+        if extra not in {"all", "development"}
+        for requirement in requirements
+    }
+    assert wanted == set(MODULES)
+    assert all(importlib.util.find_spec(each) for each in MODULES)

@@ -1,0 +1,250 @@
+"""Programs are started, kept and stopped in order: with small real ones, and a clock of ours."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from penstock.up.program import Program
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
+from tests.server_process import wait_until
+
+WITHIN = 30.0
+FOR_EVER = "exec sleep 1000"
+WAITING, STARTING, RUNNING, DEAD, STOPPED = (
+    *(ProgramPhase.WAITING, ProgramPhase.STARTING, ProgramPhase.RUNNING),
+    *(ProgramPhase.DEAD, ProgramPhase.STOPPED),
+)
+
+
+def program(
+    name: str,
+    script: str,
+    *needs: str,
+    is_ready: Callable[[], bool] | None = lambda: True,
+    stop_seconds: float = 1000.0,
+) -> Program:
+    return Program(name, ("/bin/sh", "-c", script), "", is_ready, frozenset(needs), stop_seconds)
+
+
+class Run:
+    """A supervisor, and the time that passes for it."""
+
+    def __init__(self, directory: Path, programs: Sequence[Program]) -> None:
+        self.now = 0.0
+        self.directory = directory
+        self.supervisor = Supervisor(
+            programs,
+            log=lambda name: directory / "logs" / f"{name}.log",
+            directory=directory,
+            clock=lambda: self.now,
+        )
+
+    def standing(self, name: str) -> ProgramStanding:
+        (found,) = (each for each in self.supervisor.turn() if each.name == name)
+        return found
+
+    def until(self, name: str, phase: ProgramPhase) -> ProgramStanding:
+        wait_until(
+            lambda: self.standing(name).phase is phase, within=WITHIN, what=f"{name} is {phase}"
+        )
+        return self.standing(name)
+
+    def stop(self) -> None:
+        self.supervisor.begin_to_stop()
+        wait_until(self._stopped, within=WITHIN, what="all have stopped")
+
+    def _stopped(self) -> bool:
+        self.supervisor.turn()
+        return self.supervisor.stopped
+
+
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    runs: list[Run] = []
+
+    def started(*programs: Program) -> Run:
+        runs.append(Run(tmp_path, programs))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        run.supervisor.kill_all()
+        run.stop()
+        run.supervisor.close()
+
+
+def test_a_program_is_started_when_those_it_needs_answer(start: Start, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    run = start(
+        program("second", FOR_EVER, "first"),
+        program("first", FOR_EVER, is_ready=answers.exists),
+        program("alone", FOR_EVER),
+    )
+    run.until("alone", RUNNING)
+    assert run.standing("first").phase is STARTING
+    assert run.standing("second").phase is WAITING
+    assert not run.supervisor.ready
+    answers.touch()
+    run.until("second", RUNNING)
+    assert run.supervisor.ready
+
+
+def test_one_that_cannot_be_asked_runs_once_it_has_lived_for_a_moment(start: Start) -> None:
+    run = start(program("mute", FOR_EVER, is_ready=None))
+    run.until("mute", STARTING)
+    run.now = 0.9
+    assert run.standing("mute").phase is STARTING
+    run.now = 1.0
+    assert run.standing("mute").phase is RUNNING
+
+
+def test_who_dies_is_shown_with_its_last_lines_and_started_again(start: Start) -> None:
+    run = start(program("weak", "echo before; for i in 1 2 3 4 5; do echo $i; done; exit 3"))
+    run.until("weak", DEAD)
+    dead = run.standing("weak")
+    assert (dead.ended, dead.last_lines, dead.restarts) == ("exit code 3", tuple("12345"), 1)
+    assert (dead.pid, dead.retry_at > dead.since) == (0, True)
+    for pause in (1, 2, 4, 8):
+        run.now += pause - 0.01
+        assert run.standing("weak").phase is DEAD
+        restarts = run.standing("weak").restarts
+        run.now += 0.02
+        run.until("weak", DEAD)
+        assert run.standing("weak").restarts == restarts + 1
+
+
+def test_its_last_lines_are_those_of_its_last_life(start: Start, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    run = start(program("weak", f"test -e {again} || echo first; touch {again}; exit 1"))
+    assert run.until("weak", DEAD).last_lines == ("first",)
+    run.now += 1.5
+    run.until("weak", STARTING)
+    assert run.until("weak", DEAD).last_lines == ()
+
+
+def test_who_has_lived_for_a_minute_is_started_again_soon(start: Start) -> None:
+    run = start(program("old", FOR_EVER))
+    for life, pause in ((0.0, 1.0), (59.0, 2.0), (61.0, 1.0), (0.0, 2.0)):
+        run.until("old", RUNNING)
+        run.now += life
+        run.supervisor.crash("old")
+        assert run.until("old", DEAD).ended == "killed by SIGKILL"
+        run.now += pause - 0.01
+        assert run.standing("old").phase is DEAD
+        run.now += 0.02
+
+
+def test_pauses_grow_up_to_a_limit() -> None:
+    assert [pause_after(deaths) for deaths in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+    assert pause_after(10**9) == LONGEST_PAUSE
+
+
+def test_a_program_that_cannot_be_started_is_as_good_as_dead(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("no folder")
+    run = start(program("any", FOR_EVER))
+    assert "could not be started" in run.until("any", DEAD).ended
+
+
+def test_those_who_are_needed_stop_last(start: Start, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+
+    def noting(name: str, *needs: str) -> Program:
+        ready = tmp_path / name
+        on_term = f"trap 'echo {name} >> {told}; exit' TERM"
+        script = f"{on_term}; touch {ready}; while :; do sleep 0.01; done"
+        return program(name, script, *needs, is_ready=ready.exists)
+
+    run = start(
+        noting("bottom"),
+        noting("middle", "bottom"),
+        noting("left", "middle"),
+        noting("right", "middle"),
+    )
+    for name in ("left", "right"):
+        run.until(name, RUNNING)
+    run.stop()
+    *tops, middle, bottom = told.read_text().split()
+    assert (sorted(tops), middle, bottom) == (["left", "right"], "middle", "bottom")
+
+
+def test_who_does_not_stop_in_its_time_is_killed_with_its_children(
+    start: Start, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    script = f"trap '' TERM; sleep 1000 & echo $! > {pids}.new; mv {pids}.new {pids}; wait"
+    run = start(program("deaf", script, stop_seconds=3.0, is_ready=pids.exists))
+    run.until("deaf", RUNNING)
+    run.supervisor.begin_to_stop()
+    assert run.standing("deaf").phase is ProgramPhase.STOPPING
+    run.now += 2.9
+    assert run.standing("deaf").phase is ProgramPhase.STOPPING
+    run.now += 0.2
+    run.until("deaf", STOPPED)
+    child = int(pids.read_text())
+    wait_until(lambda: not is_alive(child), within=WITHIN, what="its child has ended, too")
+
+
+def test_nobody_is_started_once_stopping_has_begun(start: Start) -> None:
+    run = start(program("weak", "exit 1"), program("later", FOR_EVER, "weak"))
+    run.until("weak", DEAD)
+    run.stop()
+    run.now += 100
+    assert {each.phase for each in run.supervisor.turn()} == {STOPPED}
+
+
+def test_a_second_ctrl_c_kills_everybody(start: Start, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    script = f"trap '' TERM; touch {ready}; while :; do sleep 0.01; done"
+    run = start(program("deaf", script, is_ready=ready.exists))
+    run.until("deaf", RUNNING)
+    run.supervisor.begin_to_stop()
+    run.supervisor.turn()
+    run.supervisor.kill_all()
+    run.until("deaf", STOPPED)
+
+
+OF_A_PARENT = """
+import sys, time
+from pathlib import Path
+from penstock.up.program import Program
+from penstock.up.supervisor import Supervisor
+directory = Path(sys.argv[1])
+supervisor = Supervisor(
+    [Program("a", ("/bin/sh", "-c", "exec sleep 1000"), "", lambda: True)],
+    log=lambda name: directory / name, directory=directory,
+)
+while not supervisor.ready:
+    supervisor.turn()
+    time.sleep(0.01)
+print(supervisor.turn()[0].pid, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_programs_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OF_A_PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert is_alive(pid)
+        assert os.getsid(pid) == pid, "Ctrl-C in the terminal is for us alone"
+        parent.send_signal(signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), within=WITHIN, what="the program has ended")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
