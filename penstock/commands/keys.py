@@ -9,7 +9,7 @@ import click
 
 from penstock.failures import Failed
 from penstock.json_option import json_option
-from penstock.output import print_json, print_table
+from penstock.output import has_colours, print_json, print_table
 from penstock.reference.defaults import is_nothing, spoken, written
 from penstock.reference.keys import Key, found, sections
 from penstock.reference.programs import KINDS
@@ -74,7 +74,8 @@ def _print_paragraphs(keys: Sequence[Key]) -> None:
     for key in keys:
         default = _default(key)
         said = "" if default is None else f", {'' if key.required else 'default '}{default}"
-        click.echo(f"{click.style(key.name, bold=True)}  {_type(key)}{said}")
+        name = click.style(key.name, bold=True) if has_colours() else key.name
+        click.echo(f"{name}  {_type(key)}{said}")
         click.echo(textwrap.indent(textwrap.fill(key.plain_meaning, width - 4), "    "))
 
 
