@@ -48,16 +48,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What an agent may use of its host."""
 
     in_flight_bytes: Bytes = 16 * 1024 * 1024
-    """Batches that are not acknowledged yet; beyond, nothing is read."""
+    """Batches that are not acknowledged yet; beyond so much, nothing is read."""
     open_files: int = 1_024
     """Handles of followed files; idle ones beyond are closed and opened again when they grow."""
     cpu: float = 0.0
     """Cores that the process may use, such as 0.5; 0: no limit. Kept by pausing."""
     memory_bytes: Bytes = 0
-    """That the process may use; 0: no limit. Kept by having less in flight: see
+    """Memory that the process may use; 0: no limit. Kept by having less in flight: see
     [what can fail](#what-can-fail-and-what-to-do)."""
     journal_bytes: Bytes = 64 * 1024 * 1024
-    """After which the journal begins a new file."""
+    """The size after which the journal begins a new file."""
 
     def __post_init__(self) -> None:
         check_positive(self, "in_flight_bytes", "open_files", "journal_bytes")
@@ -68,9 +68,9 @@ class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How much of deleted files is held open for what was not read yet."""
 
     bytes: Bytes = 1024 * 1024 * 1024
-    """Of all such files together."""
+    """Of all deleted files together, so much is held open."""
     seconds: Seconds = 3600.0
-    """For how long."""
+    """For how long a deleted file is held open."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "bytes", "seconds")
@@ -80,9 +80,9 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Which times are believed, from now. What lies outside is put on the bound, and counted."""
 
     oldest: Seconds = 400 * 86_400.0
-    """An event that says it is older is put on that bound."""
+    """An event that says it is older is put on that bound, and counted."""
     newest: Seconds = 3600.0
-    """An event that says it is further in the future, too."""
+    """An event that says it is further in the future is put on that bound, and counted."""
 
     def __post_init__(self) -> None:
         check_positive(self, "oldest", "newest")
@@ -110,13 +110,13 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     host: str = ""
     """`header.host` of its events. Without it: the machine's name."""
     http_host: str = "127.0.0.1"
-    """Where `/metrics`, `/healthz`, `/readyz` and `/status` are served."""
+    """The address of `/metrics`, `/healthz`, `/readyz` and `/status`."""
     http_port: Port = 9464
-    """Where they are served; 0: any that is free."""
+    """The port of `/metrics`, `/healthz`, `/readyz` and `/status`; 0: any that is free."""
     insecure: bool = False
     """Allows an `http_host` that other machines can reach, although nobody has to authenticate."""
     scan_interval: Seconds = 5.0
-    """Between looks at everything, whatever the kernel tells; also at `inputs_dir`."""
+    """Between looks at all files, whatever the kernel tells; also at `inputs_dir`."""
     batches: Batches = Batches()
     limits: Limits = Limits()
     hold_deleted: HoldDeleted = HoldDeleted()
@@ -127,7 +127,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ledger: bool = True
     """Whether what was shipped is told on `_audit`."""
     ledger_interval: Seconds = 10.0
-    """Between entries there."""
+    """Between entries on `_audit`."""
     window: WholeSeconds = 60
     """Of event time, in the ledger and for closing batches; divides an hour, and is the same on all
     agents of a cluster."""

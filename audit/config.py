@@ -79,7 +79,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     topics: tuple[str, ...] = ("*",)
     """Patterns of the topics that are counted; topics that begin with `_` never are."""
     interval: Seconds = 10.0
-    """How often."""
+    """From one look at the logs to the next."""
 
     def __post_init__(self) -> None:
         check_positive(self, "interval")
@@ -101,9 +101,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     registry: Url = "http://127.0.0.1:8081"
     """Of one cluster: its schema registry; several instances separated by commas."""
     host: str = "127.0.0.1"
-    """Where page, API and metrics are served."""
+    """The address of page, API and metrics."""
     port: Port = 8090
-    """Where they are served; 0: any that is free."""
+    """The port of page, API and metrics; 0: any that is free."""
     insecure: bool = False
     """Must be true for a `host` that other machines can reach: nobody has to log in."""
     inventory: FilePath = ""

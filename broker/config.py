@@ -22,7 +22,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What clients can make a broker hold."""
 
     connections: int = 20_000
-    """More are closed at once."""
+    """Open at a time; more are closed at once."""
     request_bytes: Bytes = 32 * 1024 * 1024
     """The largest request."""
     requests_in_memory_bytes: Bytes = 128 * 1024 * 1024
@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The kernel's send buffer of a connection. Over a link of 50 ms the default is about 20
     MB/s for each consumer; more for longer ways, less for many slow readers."""
     requests_per_connection: int = 1_000
-    """Unanswered at a time."""
+    """Requests of a connection that may be unanswered at a time."""
     stalled_request_seconds: Seconds = 30.0
     """Without progress within a request or a response for so long, the connection is closed."""
     idle_connection_seconds: Seconds = 600.0
@@ -52,11 +52,11 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How often a broker looks after its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
-    """Bounds what recovery must read."""
+    """Between checkpoints: bounds what recovery must read."""
     retention: Seconds = 60.0
-    """How late data goes that is too old."""
+    """Between looks for data that is too old: how late it goes."""
     compaction: Seconds = 15.0
-    """How late what was written over goes, of compacted topics."""
+    """Between looks for what is to be compacted."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -78,17 +78,17 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cluster: str = "local"
     """The cluster's name; stands in the ledger."""
     host: str = "127.0.0.1"
-    """Where it listens."""
+    """The address that it listens on."""
     port: Port = 9092
-    """Where it listens; 0: any that is free."""
+    """The port that it listens on; 0: any that is free."""
     advertised_host: str = ""
-    """Where clients are told to connect. Without it: `host`."""
+    """The host that clients are told to connect to. Without it: `host`."""
     advertised_port: Port = 0
-    """Where clients are told to connect; 0: `port`."""
+    """The port that clients are told to connect to; 0: `port`."""
     http_host: str = "127.0.0.1"
-    """Where `/metrics`, `/healthz` and `/readyz` are served."""
+    """The address of `/metrics`, `/healthz` and `/readyz`."""
     http_port: Port = 9095
-    """Where they are served; 0: any that is free."""
+    """The port of `/metrics`, `/healthz` and `/readyz`; 0: any that is free."""
     rack: str = ""
     """Replicas of a partition are spread over racks. Without it: the machine's name."""
     insecure: bool = False
@@ -117,7 +117,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     schema of [the ledger](#the-ledger). Without one this broker keeps no ledger, and says so
     when it starts."""
     ledger_interval: Seconds = 10.0
-    """From one look at the logs to the next."""
+    """From one look at the logs to the next, for the ledger."""
     window: WholeSeconds = 60
     """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
     limits: Limits = Limits()

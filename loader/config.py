@@ -94,7 +94,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Rows that a task holds back before it writes; however large a partition is, it does not
     take more."""
     tables: int = 4
-    """Under way at a time."""
+    """Tables that are under way at a time."""
 
     def __post_init__(self) -> None:
         check_positive(self, "records", "memory_bytes", "tables")
@@ -114,7 +114,7 @@ class Completeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     merge_below: Bytes = 64 * 1024 * 1024
     """Files smaller than this are merged when an hour is complete."""
     merge_to: Bytes = 512 * 1024 * 1024
-    """Into files of about this size."""
+    """Files are merged into some of about this size."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "deadline", *([] if self.settle is None else ["settle"]))
@@ -125,7 +125,7 @@ class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The tables are registered in a Hive metastore that Spark is configured for."""
 
     database: str = "default"
-    """Of the tables. It must be there."""
+    """The tables' database. It must be there."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_]{1,128}", self.database):
@@ -161,7 +161,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
     whose name begins with `_` must be named."""
     exclude: tuple[str, ...] = ()
-    """Of those, names or patterns that are not loaded."""
+    """Names or patterns of topics that are not loaded, although `topics` has them."""
     tables: dict[str, Table] = {}
     """Topics that land together, under the table's name: see [topics of several
     clusters](#topics-of-several-clusters)."""
@@ -197,7 +197,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """After something of it was last loaded, a source without holes is not looked out for any
     more; one with holes after four times that."""
     keep_manifests: int = 100
-    """Of each table: 10 at least."""
+    """Manifests that are kept of each table: 10 at least."""
     ledger: bool = True
     """Whether what was loaded is told on `_audit`."""
     audit: Url = ""

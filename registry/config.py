@@ -19,13 +19,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What clients can make a registry hold."""
 
     connections: int = 1_000
-    """More are told to come back (503)."""
+    """Open at a time; more are told to come back (503)."""
     request_bytes: Bytes = 2 * 1024 * 1024
     """A larger body is answered with 42209, or 413 where no schema is registered."""
     waiting_writes: int = 1_000
-    """More are told to come back."""
+    """Writes that wait for the writer at a time; more are told to come back."""
     forwarding_connections: int = 64
-    """To the registry that writes."""
+    """Connections to the registry that writes."""
     idle_connection_seconds: Seconds = 60.0
     """Without a request for so long, a connection is closed."""
     stalled_request_seconds: Seconds = 30.0
@@ -66,7 +66,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Where schemas are kept. Created if it is not there: one partition, compacted. One that is
     not like that is refused."""
     replication_factor: int = 1
-    """Of the topic, when it is created."""
+    """Of the registry's topic, when it is created."""
     zookeeper: str = ""
     """Where registries elect the one that writes, `host:2181,host:2181/penstock`. Without it
     this registry is the only one."""
@@ -76,13 +76,13 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     zookeeper_session_seconds: Seconds = 6.0
     """After how long a silent writer is replaced: from 2 to 60."""
     host: str = "127.0.0.1"
-    """Where it listens."""
+    """The address that it listens on."""
     port: Port = 8081
-    """Where it listens; 0: any that is free."""
+    """The port that it listens on; 0: any that is free."""
     advertised_host: str = ""
-    """Where other registries send writes to it. Without it: `host`."""
+    """The host to which other registries send writes. Without it: `host`."""
     advertised_port: Port = 0
-    """Where other registries send writes to it; 0: `port`."""
+    """The port to which other registries send writes; 0: `port`."""
     insecure: bool = False
     """Allows addresses that other machines can reach, although nobody has to authenticate."""
     compatibility: Level = Level.BACKWARD

@@ -35,7 +35,7 @@ def test_a_key_as_a_document() -> None:
         "allowed": [],
         "required": False,
         "default": 9092,
-        "meaning": "Where it listens; 0: any that is free.",
+        "meaning": "The port that it listens on; 0: any that is free.",
     }
 
 
