@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from agent.status import InputStatus, Phase, Status
 from audit.http import answers
 from audit.judged_hours import HOUR
-from audit.verdicts import State
+from audit.verdicts import State, WindowVerdict
 from penstock.standing.audit_part import AuditPart
 from penstock.standing.cluster_part import ClusterPart, StoredTopic
 from penstock.standing.values import BrokerStanding, LoadStanding, Standing, TopicStanding
@@ -120,6 +122,37 @@ def audit_part(
         answers.Brokers(brokers=list(brokers), consumers=list(consumers), unreachable={}),
         complete_until or {},
     )
+
+
+def answers_of(part: AuditPart, *, cells: Sequence[WindowVerdict] = ()) -> dict[str, bytes]:
+    """What an audit answers that says this, by path; of each topic the same."""
+    topic = answers.TopicAnswer(
+        cluster="c",
+        topic="t",
+        topic_id="",
+        former_ids=[],
+        state=State.PENDING,
+        now=NOW,
+        as_of=NOW,
+        from_time=0,
+        to_time=NOW,
+        step=10_000,
+        tiers=[],
+        flow=answers.Flow(**dict.fromkeys(answers.Flow.__struct_fields__, 0)),
+        cells=list(cells),
+        findings=[],
+        findings_total=0,
+        waits=[],
+        waits_total=0,
+    )
+    said = {
+        "topics": part.topics,
+        "agents": part.agents,
+        "loads": part.loads,
+        "brokers": part.brokers,
+        "topic": topic,
+    }
+    return {path: msgspec.json.encode(each) for path, each in said.items()}
 
 
 def cluster_part(**ends: int) -> ClusterPart:

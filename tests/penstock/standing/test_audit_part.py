@@ -1,15 +1,12 @@
 """What is made of an audit's answers."""
 
-import msgspec
 import pytest
 
-from audit.http import answers
 from audit.judged_hours import HOUR
 from audit.verdicts import State, WindowVerdict
 from penstock.http_address import http_address
 from penstock.standing.audit_part import (
     AskingAudit,
-    AuditPart,
     complete_until,
     first_open_hour,
     landed_of,
@@ -20,6 +17,7 @@ from tests.penstock.answering_audit import answering
 from tests.penstock.standing.made_up import (
     NOW,
     THIS_HOUR,
+    answers_of,
     audit_part,
     consumer_row,
     load_row,
@@ -76,22 +74,9 @@ def test_complete_until_the_first_that_is_not() -> None:
     assert complete_until(cells[:1], 99) == 99
 
 
-def answers_of(part: AuditPart) -> dict[str, bytes]:
-    encode = msgspec.json.encode
-    return {
-        "topics": encode(part.topics),
-        "agents": encode(part.agents),
-        "loads": encode(part.loads),
-        "brokers": encode(part.brokers),
-    }
-
-
 def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest() -> None:
     part = audit_part([topic_row("t", State.PENDING), topic_row("done")])
-    bodies = answers_of(part)
-    hour = {"cells": [cell(THIS_HOUR + 60_000, State.PENDING)]}
-    bodies["topic"] = msgspec.json.encode(TOPIC | hour)
-
+    bodies = answers_of(part, cells=[cell(THIS_HOUR + 60_000, State.PENDING)])
     with answering(lambda path, _: (200, bodies[path])) as audit:
         asking = AskingAudit(http_address(audit.url))
         first, second = asking.ask(), asking.ask()
@@ -110,26 +95,6 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
         str(THIS_HOUR),
         str(THIS_HOUR + HOUR),
     )
-
-
-TOPIC = {
-    "cluster": "c",
-    "topic": "t",
-    "topic_id": "",
-    "former_ids": [],
-    "state": "pending",
-    "now": NOW,
-    "as_of": NOW,
-    "from_time": 0,
-    "to_time": NOW,
-    "step": 10_000,
-    "tiers": [],
-    "flow": dict.fromkeys(answers.Flow.__struct_fields__, 0),
-    "findings": [],
-    "findings_total": 0,
-    "waits": [],
-    "waits_total": 0,
-}
 
 
 @pytest.mark.parametrize(

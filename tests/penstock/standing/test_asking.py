@@ -1,0 +1,158 @@
+"""Everybody asked: a real broker and a real registry, an agent and an audit that are made up."""
+
+import socket
+
+import msgspec
+import pytest
+
+from agent.status import FileStatus
+from audit.verdicts import State
+from client.errors import BadAddress
+from penstock.standing.addresses import Addresses
+from penstock.standing.asking import SECONDS, Asking
+from penstock.standing.following import Following
+from penstock.standing.values import Standing
+from tests.broker_process import BrokerProcess
+from tests.penstock.answering_audit import Query, answering
+from tests.penstock.running import At
+from tests.penstock.standing.made_up import agent_status, answers_of, audit_part, topic_row
+from tests.penstock.standing.peers import peer
+from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
+
+NOBODY = "http://127.0.0.1:1"
+
+
+def asked(addresses: Addresses) -> Standing:
+    with Asking(addresses) as asking:
+        return asking.ask()
+
+
+def test_nobody_answers() -> None:
+    standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, NOBODY))
+    refused = "connection refused"
+    assert standing.problems == (
+        f"no broker at 127.0.0.1:1: {refused}",
+        f"no registry at {NOBODY}: {refused}",
+        f"no agent at {NOBODY}: {refused}",
+        f"no audit at {NOBODY}: {refused}",
+    )
+    assert (standing.brokers, standing.topics, standing.verdict) == ((), (), "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Addresses(brokers="a:b"),
+        Addresses(registry="nowhere"),
+        Addresses(audit="ftp://a"),
+        Addresses(agent="a"),
+    ],
+)
+def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
+    with pytest.raises((ValueError, BadAddress)):
+        Asking(wrong)
+
+
+def test_everybody_answers(
+    at: At, running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> None:
+    at.output("topics", "create", new_topic, "--partitions", "3")
+    at.output("produce", new_topic, stdin="one\ntwo\nthree\n")
+    bodies = answers_of(audit_part([topic_row(new_topic)]))
+    status = msgspec.json.encode(agent_status())
+    with (
+        answering(lambda path, _: (200, bodies[path])) as audit,
+        answering(lambda _path, _query: (200, status)) as agent,
+        Asking(
+            Addresses(running_broker.bootstrap, running_registry.url, audit.url, agent.url)
+        ) as asking,
+    ):
+        standing = asking.ask()
+        at.output("produce", new_topic, stdin="four\n")
+        later = asking.ask()
+    assert [each.address for each in standing.brokers] == [running_broker.bootstrap]
+    assert standing.brokers[0].controller
+    assert standing.registry_subjects >= 0
+    topics = {each.topic: each for each in standing.topics}
+    found = topics[new_topic]
+    assert (found.partitions, found.stored, found.end, found.landed) == (3, 3, 3, 0)
+    assert (found.state, found.unread_bytes) == ("complete", 0)
+    assert not any(name.startswith("_") for name in topics)
+    assert [each.agent for each in standing.agents] == ["a1"]
+    assert (standing.cluster, standing.verdict) == ("c", "complete")
+    assert standing.problems == later.problems
+    assert [each.end for each in later.topics if each.topic == new_topic] == [4]
+
+
+def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
+    """A broker that takes a connection and says nothing; an agent that is well."""
+
+    def says_nothing(connection: socket.socket) -> None:
+        while connection.recv(65_536):
+            pass
+
+    status = msgspec.json.encode(agent_status())
+    with (
+        peer(says_nothing) as port,
+        answering(lambda _path, _query: (200, status)) as agent,
+        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url)) as asking,
+    ):
+        standing = asking.ask()
+    assert [each.agent for each in standing.agents] == ["a1"]
+    assert f"no broker at 127.0.0.1:{port}: no answer within {SECONDS:g} s" in standing.problems
+
+
+HUGE = b'{"phase": "running", "version": "' + b"x" * (70 << 20)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"not json", "no agent of this release"),
+        (b'{"phase": "dancing", "version": ""}', "no agent of this release"),
+        (b"[" * 1_000_000, "no agent of this release"),
+        (HUGE, "more than 67,108,864 bytes"),
+    ],
+)
+def test_an_agent_that_answers_anything(body: bytes, why: str) -> None:
+    with answering(lambda _path, _query: (200, body)) as agent:
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url))
+    assert any(each.startswith(f"no agent at {agent.url}") for each in standing.problems)
+    assert any(why in each for each in standing.problems)
+    assert all(len(each) <= 300 for each in standing.problems)
+
+
+def test_of_an_agent_with_many_files_all_is_taken() -> None:
+    file = FileStatus(
+        path="/var/log/" + "x" * 200,
+        source="s",
+        input="one",
+        topic="t",
+        size=1,
+        position=1,
+        acknowledged=1,
+        lag_bytes=0,
+    )
+    status = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
+    with answering(lambda _path, _query: (200, msgspec.json.encode(status))) as agent:
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url))
+    assert [each.files for each in standing.agents] == [3]
+
+
+def test_the_latest_is_kept_and_follows() -> None:
+    rows = [topic_row("t", State.COMPLETE)]
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        return 200, answers_of(audit_part(rows))[path]
+
+    def says(verdict: str) -> bool:
+        return following.latest is not None and following.latest.verdict == verdict
+
+    with (
+        answering(answers) as audit,
+        Following(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY)) as following,
+    ):
+        wait_until(lambda: says("complete"), within=60, what="asked")
+        rows[:] = [topic_row("t", State.MISSING)]
+        wait_until(lambda: says("missing"), within=60, what="asked again")

@@ -1,0 +1,85 @@
+"""`penstock status`."""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from audit.verdicts import State
+from penstock.standing.values import Standing
+from penstock.up.places import Places, Ports
+from penstock.up.remembered import remember
+from tests.broker_process import BrokerProcess
+from tests.penstock.answering_audit import Query, answering
+from tests.penstock.running import Ended, penstock
+from tests.penstock.standing.made_up import agent_status, answers_of, audit_part, topic_row
+from tests.registry_process import RegistryProcess
+
+NOBODY = "http://127.0.0.1:1"
+
+
+def status(
+    broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
+) -> Ended:
+    """With an agent and an audit that are made up."""
+    bodies = answers_of(audit_part([topic_row("t", state)]))
+    bodies |= {"/status": msgspec.json.encode(agent_status())}
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        return 200, bodies[path]
+
+    with answering(answers) as at:
+        servers = ("--bootstrap", broker.bootstrap, "--registry", registry.url)
+        return penstock("status", *servers, "--audit", at.url, "--agent", at.url, *more)
+
+
+def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
+    ended = status(running_broker, running_registry, state=State.COMPLETE)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("✓ complete: every line is accounted for\n")
+    assert running_broker.bootstrap in ended.stdout
+
+
+def test_something_is_missing(
+    running_broker: BrokerProcess, running_registry: RegistryProcess
+) -> None:
+    ended = status(running_broker, running_registry, state=State.MISSING, more=("--json",))
+    assert (ended.returncode, ended.stderr) == (1, "")
+    standing = msgspec.json.decode(ended.stdout, type=Standing)
+    assert (standing.verdict, standing.problems) == ("missing", ())
+
+
+def test_nobody_answers() -> None:
+    servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--audit", NOBODY, "--agent", NOBODY)
+    ended = penstock("status", *servers)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert "! no broker at 127.0.0.1:1: connection refused" in ended.stdout.splitlines()
+    document = json.loads(penstock("status", *servers, "--json").stdout)
+    assert len(document["problems"]) == 4
+
+
+def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
+    remember(Places(tmp_path), Ports(broker=2, registry=3, audit=4, agent_http=5))
+    ended = penstock("status", "--dir", str(tmp_path), "--json")
+    where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
+    assert where == [
+        "no broker at 127.0.0.1:2",
+        "no registry at http://127.0.0.1:3",
+        "no agent at http://127.0.0.1:5",
+        "no audit at http://127.0.0.1:4",
+    ]
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text("{}")
+    for wrong in (
+        ["--dir", str(tmp_path / "nothing")],
+        ["--dir", str(tmp_path)],
+        ["--bootstrap", "a:b"],
+        ["--registry", "ftp://a"],
+        ["--audit", "a"],
+        ["--agent", "a b"],
+    ):
+        ended = penstock("status", *wrong)
+        assert (ended.returncode, ended.stdout) == (2, ""), wrong
+        assert len(ended.stderr.splitlines()) == 1
