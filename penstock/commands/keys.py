@@ -18,7 +18,7 @@ _WIDEST = 100
 
 
 @click.command()
-@click.argument("program", type=click.Choice(list(KINDS)))
+@click.argument("program", type=click.Choice(list(KINDS)), metavar="PROGRAM")
 @click.argument("words", nargs=-1, metavar="[WORD]…")
 @json_option
 def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
