@@ -1,0 +1,102 @@
+"""`penstock up` where there is no terminal."""
+
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from penstock.standing.values import Standing
+from penstock.up.places import Addresses, Places
+from penstock.up.plain import PlainScreen
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.screen import watching
+from tests.penstock.standing.made_up import LOAD, standing, topic
+from tests.penstock.standing.made_up import NOW as MILLIS
+from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
+
+TIME = f"{datetime.fromtimestamp(NOW, UTC):%Y-%m-%dT%H:%M:%SZ}"
+RUNNING = ProgramPhase.RUNNING
+
+
+class Watched:
+    """A screen, and what it wrote."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self._stream = io.StringIO()
+        places, addresses = Places(DIRECTORY), Addresses()
+        self._screen = PlainScreen(self._stream, places, addresses, clock=lambda: self.now)
+
+    def shows(
+        self, programs: Sequence[ProgramStanding], standing: Standing | None = None
+    ) -> list[str]:
+        """Without the time, which is the first word."""
+        begin = self._stream.tell()
+        self._screen.show(programs, standing)
+        self._stream.seek(begin)
+        return [line.partition(" ")[2] for line in self._stream.read().splitlines()]
+
+    def notes(self, text: str) -> str:
+        begin = self._stream.tell()
+        self._screen.note(text)
+        self._stream.seek(begin)
+        return self._stream.read()
+
+
+def test_what_is_no_terminal_gets_lines() -> None:
+    screen = watching(io.StringIO(), Places(DIRECTORY), Addresses())
+    assert isinstance(screen, PlainScreen)
+    screen.close()
+    screen.close()
+
+
+def test_a_program_from_its_start_to_its_end() -> None:
+    watched = Watched()
+    assert watched.shows([program("agent", ProgramPhase.WAITING)]) == []
+    starting = program("agent", ProgramPhase.STARTING, since=NOW - 5)
+    assert watched.shows([starting]) == ["agent starts"]
+    assert watched.shows([starting]) == []
+    assert watched.shows([program("agent", since=NOW)]) == [
+        "agent runs at 127.0.0.1:2003 after 5 s",
+        "everything runs: dashboard http://127.0.0.1:8090, data in /somewhere/penstock-data",
+    ]
+    died = DEAD._replace(name="agent")
+    assert watched.shows([died]) == [
+        "agent died: killed by SIGKILL; it is started again in 4 s; the end of its log:",
+        *("    first", "    second \\x1b[2J", "    third", "    fourth"),
+    ]
+    assert watched.shows([program("agent", ProgramPhase.STARTING, since=NOW)]) == ["agent starts"]
+    assert watched.shows([program("agent", since=NOW + 1)]) == [
+        "agent runs at 127.0.0.1:2003 after 1 s"
+    ]
+    assert watched.shows([program("agent", ProgramPhase.STOPPING)]) == ["agent stops"]
+    assert watched.shows([program("agent", ProgramPhase.STOPPED)]) == ["agent has stopped"]
+
+
+def test_a_program_that_dies_again_is_said_again() -> None:
+    watched = Watched()
+    died = program("audit", ProgramPhase.DEAD, since=NOW, ended="exit code 1", retry_at=NOW + 1)
+    words = "audit died: exit code 1; it is started again in 1 s"
+    assert watched.shows([died]) == [words]
+    assert watched.shows([died._replace(since=NOW + 9, retry_at=NOW + 10)]) == [words]
+
+
+def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
+    watched = Watched()
+    watched.shows(programs())
+    well = standing([topic("a"), topic("b")], load=LOAD)
+    assert watched.shows(programs(), well) == []
+    watched.now += 60
+    later = standing([topic("a", 300), topic("b", 100)], load=LOAD, now=MILLIS + 10_000)
+    assert watched.shows(programs(), later) == [
+        "pending: every line up to 50 s ago is accounted for; 2 topics; 20 events/s; "
+        "4.0 KiB not read; last load 22 s ago: 4,000 rows of 2 topics, 50 not landed yet"
+    ]
+    assert watched.shows(programs(), later) == []
+    wrong = standing([topic("a", state="missing")], verdict="missing", now=MILLIS + 20_000)
+    (line,) = watched.shows(programs(), wrong)
+    assert line.startswith("missing: 3 events have not arrived; 1 topic; ")
+    assert watched.shows(programs(), wrong) == []
+
+
+def test_a_note_is_one_line() -> None:
+    assert Watched().notes("the agent\nis killed") == f"{TIME} the agent\\nis killed\n"

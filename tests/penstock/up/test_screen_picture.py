@@ -1,0 +1,189 @@
+"""What stands on the screen of `penstock up`."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.standing.rates import Rates
+from penstock.standing.values import Standing
+from penstock.up.program_standing import ProgramPhase
+from penstock.up.screen_picture import Seen, picture
+from tests.penstock.standing.made_up import LOAD, standing, topic
+from tests.penstock.standing.made_up import NOW as MILLIS
+from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
+
+TOPICS = [topic("logs", 1_234), topic("shop", 987_654_321)]
+
+
+def rates() -> Rates:
+    found = Rates()
+    found.add(standing([topic("logs", 1_034), topic("shop", 987_654_320)], now=MILLIS - 2_000))
+    found.add(standing(TOPICS))
+    return found
+
+
+SEEN = Seen(
+    programs=programs(),
+    standing=standing(TOPICS, load=LOAD),
+    rates=rates(),
+    notes=(),
+    directory=DIRECTORY,
+    here=DIRECTORY.parent,
+    dashboard="http://127.0.0.1:8090",
+    now=NOW,
+)
+
+
+def lines(seen: Seen, width: int = 79, height: int = 24) -> list[str]:
+    return [line.plain for line in picture(seen, width, height)]
+
+
+def test_all_is_well() -> None:
+    assert lines(SEEN, 72) == [
+        "Penstock runs                                               Ctrl-C stops",
+        "",
+        "✓ zookeeper  127.0.0.1:2000  12 min",
+        "✓ broker     127.0.0.1:2001  12 min",
+        "✓ registry   127.0.0.1:2002  12 min",
+        "✓ agent      127.0.0.1:2003  12 min",
+        "✓ loader                     12 min",
+        "✓ audit      127.0.0.1:2005  12 min",
+        "",
+        "topic  events/s       events       landed  not read  verdict",
+        "logs        100        1,234          617   2.0 KiB  … pending",
+        "shop        0.5  987,654,321  493,827,160   2.0 KiB  … pending",
+        "",
+        "… pending: every line up to 40 s ago is accounted for",
+        "  last load 12 s ago: 4,000 rows of 2 topics, 50 not landed yet",
+        "",
+        "dashboard  http://127.0.0.1:8090",
+        "logs       ./penstock-data/logs",
+        "warehouse  ./penstock-data/warehouse",
+    ]
+
+
+def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:
+    seen = dataclasses.replace(SEEN, here=DIRECTORY)
+    assert lines(seen, 42, 16) == [
+        "Penstock runs                 Ctrl-C stops",
+        "✓ zookeeper  127.0.0.1:2000  12 min",
+        "✓ broker     127.0.0.1:2001  12 min",
+        "✓ registry   127.0.0.1:2002  12 min",
+        "✓ agent      127.0.0.1:2003  12 min",
+        "✓ loader                     12 min",
+        "✓ audit      127.0.0.1:2005  12 min",
+        "topic  events/s       landed  verdict",
+        "logs        100          617  … pending",
+        "shop        0.5  493,827,160  … pending",
+        "… pending: every line up to 40 s ago is a…",
+        "  last load 12 s ago: 4,000 rows of 2 top…",
+        "dashboard  http://127.0.0.1:8090",
+        "logs       ./logs",
+        "warehouse  ./warehouse",
+    ]
+
+
+def test_a_program_that_died() -> None:
+    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, DEAD))
+    assert lines(seen)[0].startswith("Penstock runs in part ")
+    assert lines(seen)[7:11] == [
+        "✗ audit      killed by SIGKILL, again in 4 s",
+        "    second \\x1b[2J",
+        "    third",
+        "    fourth",
+    ]
+
+
+def test_a_program_that_came_back() -> None:
+    back = program("agent", ProgramPhase.STARTING, since=NOW - 2, restarts=2)
+    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, back))
+    assert lines(seen)[5] == "… agent      127.0.0.1:2003  starting, 2 s  restarted 2 times"
+    once = program("agent", restarts=1)
+    seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, once))
+    assert lines(seen)[5] == "✓ agent      127.0.0.1:2003  12 min  restarted once"
+
+
+@pytest.mark.parametrize(
+    ("phase", "head", "first"),
+    [
+        (ProgramPhase.WAITING, "Penstock starts ", "· zookeeper  127.0.0.1:2000  waiting"),
+        (ProgramPhase.STOPPING, "Penstock stops ", "… zookeeper  127.0.0.1:2000  stopping"),
+        (ProgramPhase.STOPPED, "Penstock stops ", "· zookeeper  127.0.0.1:2000  stopped"),
+    ],
+)
+def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
+    said = standing(problems=["no broker"])
+    seen = dataclasses.replace(SEEN, programs=programs(phase), standing=said)
+    shown = lines(seen)
+    assert shown[0].startswith(head)
+    assert shown[2] == first
+    # Neither that nothing has come, nor that nobody answers, is news then.
+    assert not any("No lines" in line or "no broker" in line for line in shown)
+
+
+def test_nothing_has_come_yet() -> None:
+    shown = lines(dataclasses.replace(SEEN, standing=standing()))
+    assert "No lines have come yet: what is followed is said with --follow." in shown
+    assert not any("pending" in line for line in shown)
+
+
+def test_nobody_has_been_asked_yet() -> None:
+    assert len(lines(dataclasses.replace(SEEN, standing=None))) == 12
+
+
+def test_what_is_wrong_is_said() -> None:
+    said = standing([topic("t", until=0, waits="an agent")], problems=["no agent", "a", "b", "c"])
+    shown = lines(dataclasses.replace(SEEN, standing=said))
+    assert [line for line in shown if line.startswith(("! ", "  t "))] == [
+        "  t waits: an agent",
+        *("! no agent", "! a", "! b"),
+    ]
+
+
+def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() -> None:
+    said = standing([topic(f"t{number:02}") for number in range(40)])
+    notes = [f"12:00:{number:02}  note {number}" for number in range(20)]
+    shown = lines(dataclasses.replace(SEEN, standing=said, notes=notes))
+    assert len(shown) == 24
+    assert shown[-1] == "warehouse  ./penstock-data/warehouse"
+    assert "12:00:19  note 19" in shown
+    topics = [line for line in shown if line.startswith("t0")]
+    assert f"and {40 - len(topics)} more" in shown
+
+
+texts = st.text(max_size=30)
+counts = st.integers(-1, 10**15)
+
+
+@given(
+    width=st.integers(1, 300),
+    height=st.integers(1, 60),
+    phases=st.lists(st.sampled_from(ProgramPhase), min_size=6, max_size=6),
+    said=st.none()
+    | st.builds(
+        lambda names, end, problems: standing(
+            [topic(name, end) for name in names], problems=problems
+        ),
+        st.lists(texts, max_size=30),
+        counts,
+        st.lists(texts, max_size=5),
+    ),
+    notes=st.lists(st.text(st.characters(categories=["L", "N"]), max_size=120), max_size=12),
+)
+def test_it_fits_whatever_is_shown(
+    width: int,
+    height: int,
+    phases: list[ProgramPhase],
+    said: Standing | None,
+    notes: list[str],
+) -> None:
+    shown = tuple(
+        each._replace(phase=phase) for each, phase in zip(programs(), phases, strict=True)
+    )
+    seen = dataclasses.replace(SEEN, programs=shown, standing=said, notes=notes)
+    drawn = picture(seen, width, height)
+    assert len(drawn) <= height
+    assert all(line.cell_len <= width for line in drawn)
+    assert all(line.plain.isprintable() for line in drawn)
