@@ -24,6 +24,8 @@ _WIDEST = 100
 def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     """Explain the keys of a program's configuration: all, or those that speak of the words.
 
+    PROGRAM is agent, broker, registry, loader or audit.
+
     Keys are written as --set takes them; in lists as inputs[].topic, and where names are yours as
     clusters.NAME.brokers. Wherever a text is wanted, KEY_file may name a file that holds it.
 
