@@ -2,6 +2,7 @@
 
 - Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and random.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
+- Programs that tests start find no hypothesis, as at a user's.
 - When all is over, no process that a test started is left, and no file in the temporary directory.
 """
 
@@ -30,6 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MARK = "PENSTOCK_TEST_SESSION"
+AS_USERS = Path(__file__).with_name("as_users")
 GRACE_SECONDS = 5.0  # for processes that are just ending
 SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
@@ -87,8 +89,10 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """Every child inherits a mark, by which it is found even after its parent is gone."""
     mark = uuid.uuid4().hex
     temporary = tmp_path_factory.mktemp("temporary")
-    before = {name: os.environ.get(name) for name in (MARK, "TMPDIR")}
-    os.environ.update({MARK: mark, "TMPDIR": str(temporary)})
+    path = os.pathsep.join([str(AS_USERS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    inherited = {MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": path}
+    before = {name: os.environ.get(name) for name in inherited}
+    os.environ.update(inherited)
     tempfile.tempdir = None
     yield
     tempfile.tempdir = None

@@ -45,7 +45,7 @@ def spark(
     before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYTHONPATH")}
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Planning workers and executors find the repository as the tests do.
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["PYTHONPATH"] = f"{ROOT}:{before['PYTHONPATH']}"
     builder = SparkSession.builder.master("local[2]").appName("tests")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

@@ -168,7 +168,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{os.environ['PYTHONPATH']}",
         "SPARK_LOCAL_DIRS": str(folder),
         "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} {QUICK}",
     }
