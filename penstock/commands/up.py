@@ -93,6 +93,7 @@ def command(
             ports = Ports.beginning_at(port_base) if port_base else remembered_ports(directory)
             wrong = problems(places, ports)
             if asked.times:
+                click.echo("Nothing was started.")
                 return 0
             if not wrong:
                 with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:

@@ -17,6 +17,11 @@ HEADER: Final = """\
 """
 _LEDGER_SECONDS: Final = 2.0
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
+# Loads are small here, and over before Java's second compiler is worth its start.
+_SPARK: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 Settings = Mapping[str, Any]
 
@@ -58,7 +63,7 @@ def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
             "root": literal(f"file://{places.warehouse}"),
             "topics": ["*"],
             "audit": addresses.audit,
-            "spark": {"master": "local[2]", "conf": {"spark.driver.memory": "1g"}},
+            "spark": {"master": "local[2]", "conf": _SPARK},
         },
         "audit": shared
         | reached
