@@ -77,13 +77,9 @@ class Demonstration:
     def run(self) -> Outcome:
         began = time.time()
         self._watch.until_ready(_START_SECONDS, self._register_schemas)
-        self._watch.note(f"All programs run, after {time.time() - began:.0f} s.")
         tallies = self._tallies()
         lines = sum(each.lines for each in tallies)
-        self._watch.note(
-            f"The applications have stopped, after {lines:,} lines. "
-            "What is still on its way is read, loaded and audited."
-        )
+        self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
         asked_about = span(began, time.time())
         unsettled = self._settle(asked_about)
         for _ in range(_COUNTS):
@@ -121,8 +117,8 @@ class Demonstration:
                 application = ApplicationProcess(sample, directory)
                 stack.callback(application.kill)
                 running.append(application)
-            names = ", ".join(f"{each.name} ({each.writes})" for each in SAMPLES)
-            self._watch.note(f"Three applications write their logs: {names}.")
+            names = ", ".join(each.name for each in SAMPLES)
+            self._watch.note(f"Three applications write logs for {self._seconds:g} s: {names}.")
             self._write(running)
             for application in running:
                 application.stop()

@@ -16,7 +16,6 @@ class Sample(NamedTuple):
     """An application, its topic, and the agent's input for it."""
 
     name: str
-    writes: str  # in words
     files: tuple[str, ...]  # patterns, rotated names too
     settings: Mapping[str, Any]  # of the input, beside paths and topic
     typed: bool = False  # has a schema of its own, with the field `number`
@@ -33,14 +32,12 @@ class Sample(NamedTuple):
 SAMPLES: Final = (
     Sample(
         "shop",
-        "a web access log, in JSON",
         ("access.log*",),
         {"format": "json", "time": {"field": "time"}},
         typed=True,
     ),
     Sample(
         "payments",
-        "a Java log with stack traces",
         ("payments*.log",),
         {
             "format": "regex",
@@ -53,7 +50,7 @@ SAMPLES: Final = (
         },
         typed=True,
     ),
-    Sample("system", "a syslog, in two dialects", ("system-*.log",), {"format": "syslog"}),
+    Sample("system", ("system-*.log",), {"format": "syslog"}),
 )
 NUMBER_IN_TEXT: Final = r"\(event (\d+)\)$"  # where a message is text only
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.demo.figures import Outcome, totals
 from penstock.output import Row, one_line, print_table
-from penstock.report_words import MARKS, Count
+from penstock.report_words import Count
 
 _COLUMNS: Final = (
     *("topic", "lines", "events"),
@@ -23,10 +23,10 @@ def show_outcome(outcome: Outcome) -> None:
     summed = totals(outcome.figures)
     killed = " and ".join(f"the {each}" for each in outcome.killed)
     if outcome.agrees:
-        although = f", although {killed} were killed" if killed else ""
+        print(f"✓ Every line arrived, once{f', although {killed} were killed' if killed else ''}:")
         print(
-            f"✓ Every line arrived, once{although}: {summed['lines']:,} lines of "
-            f"{summed['files']} files are {summed['landed']:,} rows."
+            f"  {summed['lines']:,} lines of {summed['files']:,} files became {summed['events']:,} "
+            f"events, and as many rows."
         )
     else:
         print("✗ Not every line arrived once.")
@@ -43,7 +43,7 @@ def _rows(outcome: Outcome) -> Iterator[Row]:
             "stored": Count(each.stored.events),
             "mirrored": each.mirrored,
             "landed": Count(each.landed.events),
-            "verdict": f"{MARKS[verdict]} {verdict.value}" if verdict else None,
+            "verdict": verdict.value if verdict else None,
         }
     summed = totals(outcome.figures)
     yield {

@@ -37,7 +37,7 @@ def pace(seconds: float) -> float:
     return 1_500 if seconds % 10 > 9 else 120
 
 
-SYSTEM: Final = Application("system", NewNames("system"), 64 * 1024, pace, event)
+SYSTEM: Final = Application("system", NewNames("system"), 192 * 1024, pace, event)
 
 if __name__ == "__main__":
     main(SYSTEM)

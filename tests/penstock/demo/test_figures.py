@@ -55,11 +55,11 @@ def test_what_agrees_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(found)
     assert capsys.readouterr().out.splitlines() == [
         "topic     lines  events  shipped  stored  mirrored  landed  verdict",
-        "payments     14      10       10      10  -             10  ✓ complete",
+        "payments     14      10       10      10  -             10  complete",
         "all          14      10       10      10  -             10  -",
         "",
-        "✓ Every line arrived, once, although the agent and the broker were killed: "
-        "14 lines of 2 files are 10 rows.",
+        "✓ Every line arrived, once, although the agent and the broker were killed:",
+        "  14 lines of 2 files became 10 events, and as many rows.",
     ]
 
 

@@ -1,0 +1,147 @@
+"""`penstock demo`, from its first line to its verdict; and what it says where something is gone."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.demo.applications.tally import kept
+from penstock.demo.applications.writing import TALLY
+from penstock.demo.arrivals import arrivals
+from penstock.demo.demonstration import applications_of
+from penstock.demo.landed import landed_files, landed_numbers
+from penstock.demo.samples import SAMPLES
+from penstock.up.places import Places
+from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
+from tests.server_process import free_ports, wait_until
+
+WITHIN = 500  # on a machine that does other things as well
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(WITHIN + 60)]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The one whole run."""
+
+    places: Places
+    exit_code: int
+    document: dict[str, Any]
+    said: str  # on stderr
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    directory = tmp_path_factory.mktemp("demo")
+    run = subprocess.run(
+        [*PENSTOCK, "demo", "--seconds", "8", "--dir", str(directory), "--json"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN,
+    )
+    assert run.stdout, run.stderr
+    return Ended(Places(directory), run.returncode, json.loads(run.stdout), run.stderr)
+
+
+def test_every_line_arrives(ended: Ended) -> None:
+    """By the applications' own count, through a kill of the agent and one of the broker."""
+    assert ended.document["differences"] == []
+    assert (ended.exit_code, ended.document["agrees"]) == (0, True)
+    assert ended.document["killed"] == ["agent", "broker"]
+    for program in ("agent", "broker"):
+        assert f"The {program} was killed with SIGKILL" in ended.said
+        assert f"{program} died: killed by SIGKILL" in ended.said
+    topics = {each["topic"]: each for each in ended.document["topics"]}
+    assert topics.keys() == {sample.name for sample in SAMPLES}
+    for topic in topics.values():
+        events = topic["events"]
+        assert events > 100
+        assert {topic[tier] for tier in ("shipped", "stored", "landed")} == {events}
+        assert (topic["mirrored"], topic["verdict"]) == (None, "complete")
+    payments = topics["payments"]
+    assert payments["lines"] > payments["events"]  # stack traces
+    assert topics["shop"]["files"] > 1  # it was rotated
+    assert ended.document["totals"]["lines"] == sum(each["lines"] for each in topics.values())
+
+
+def test_what_it_says_is_what_the_files_hold(ended: Ended) -> None:
+    for topic in ended.document["topics"]:
+        folder = applications_of(ended.places) / topic["topic"]
+        logs = [path for path in folder.iterdir() if path.name != TALLY]
+        assert len(logs) == topic["files"]
+        assert sum(path.read_bytes().count(b"\n") for path in logs) == topic["lines"]
+
+
+def test_a_file_that_is_taken_away_is_noticed(ended: Ended, tmp_path: Path) -> None:
+    """By the numbers of the events that were in it, without asking anybody."""
+    shop = next(sample for sample in SAMPLES if sample.name == "shop")
+    tally = kept(applications_of(ended.places) / "shop" / TALLY)
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(ended.places.warehouse / "shop", warehouse / "shop")
+
+    def faults() -> list[str]:
+        return list(arrivals(landed_numbers(warehouse, shop), tally.events).faults("landed"))
+
+    assert faults() == []
+    first, *others = landed_files(warehouse / "shop")
+    gone = first.rename(tmp_path / "gone")
+    left = set(landed_numbers(warehouse, shop))
+    (missing,) = faults()
+    assert missing.startswith(f"{tally.events - len(left):,} event")
+    assert "not landed: number" in missing
+    shutil.copy(gone, first)
+    shutil.copy(gone, first.with_name("part-copy.parquet"))
+    (twice,) = faults()
+    assert twice.startswith("landed more than once: number")
+    assert len(others) == len(landed_files(warehouse / "shop")) - 2
+
+
+def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    """Amid the start: nothing is left, neither programs nor files."""
+    environment = ["env", f"TMPDIR={tmp_path}"]
+    with running([*environment, *PENSTOCK, "demo"]) as process:
+        logs = Path("logs") / "zookeeper.log"
+        wait_until(
+            lambda: any((each / logs).exists() for each in tmp_path.iterdir()),
+            within=60,
+            what="ZooKeeper is started",
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
+    """All at once, a line each, and nothing is left."""
+    (tmp_path / "empty").mkdir()
+    (port,) = free_ports(1)
+    environment = {"PATH": str(tmp_path / "empty"), "JAVA_HOME": "", "TMPDIR": str(tmp_path)}
+    run = subprocess.run(
+        [*PENSTOCK, "demo", "--port-base", str(port)],
+        env={**os.environ, **environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    (line,) = run.stderr.splitlines()
+    assert "need Java" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_it_takes_no_folder_that_has_something_in_it(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    run = penstock("demo", "--dir", str(tmp_path))
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == f"penstock: {tmp_path} is not empty: name another folder with --dir\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
