@@ -8,10 +8,10 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz format clean
+.PHONY: help demo test check bench fuzz format reference clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
 	@$(VENV)/bin/penstock demo $(ARGS)
@@ -35,6 +35,9 @@ fuzz: $(VENV)/.installed-development ## the long profile: property tests and cra
 format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
+
+reference: $(VENV)/.installed-programs ## the tables of keys in docs/, written anew from the types
+	@$(PYTHON) -m penstock.reference docs
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build

@@ -7,17 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 import click
-import msgspec
 import pytest
 
 import penstock
-from broker.config import BrokerConfig
 from broker.metrics import BrokerMetrics
 from client.connection import SOFTWARE_VERSION
 from penstock.command_line import penstock as command_line
-from penstock.configuration import load
 from penstock.lazy_group import LazyGroup
-from penstock.reference.programs import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -192,34 +188,12 @@ def test_documented_commands_exist(page: Path) -> None:
                 assert options <= allowed, f"{name(page)}: penstock{words}{line}"
 
 
-def keys(kind: type[msgspec.Struct], prefix: str = "") -> list[str]:
-    """The keys of a configuration as they are written in `--set`."""
-    found = []
-    for each in msgspec.structs.fields(kind):
-        if isinstance(each.type, type) and issubclass(each.type, msgspec.Struct):
-            found += keys(each.type, f"{prefix}{each.encode_name}.")
-        else:
-            found.append(f"{prefix}{each.encode_name}")
-    return found
-
-
-def test_every_key_of_a_broker_is_explained() -> None:
-    explained = set(re.findall(r"`([a-z_.]+)`", (ROOT / "docs" / "broker.md").read_text()))
-    assert set(keys(BrokerConfig)) <= explained
-
-
 def test_every_metric_is_explained() -> None:
     page = (ROOT / "docs" / "broker.md").read_text()
     metrics = BrokerMetrics(lambda: ())
     for family in metrics.families():
         full = f"{family.name}_total" if family.type == "counter" else family.name
         assert f"`{full}`" in page, full
-
-
-@pytest.mark.parametrize("sample", sorted((ROOT / "docs" / "samples").iterdir()), ids=name)
-def test_samples_are_valid(sample: Path) -> None:
-    """A sample is named after its program: broker.yaml, broker-embedded.yaml."""
-    load(KINDS[sample.stem.partition("-")[0]], sample)
 
 
 def test_every_dependency_has_its_reason() -> None:
