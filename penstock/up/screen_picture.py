@@ -163,11 +163,9 @@ def _topics(seen: Seen, width: int) -> list[Text]:
         return []
     topics = seen.standing.topics
     if not topics:
-        return (
-            []
-            if not all_run(seen.programs)
-            else [_cut("No lines have come yet: what is followed is said with --follow.", width)]
-        )
+        empty = all_run(seen.programs) and seen.standing.brokers
+        words = "No lines have come yet: what is followed is said with --follow."
+        return [_cut(words, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
         return [Text(each) for each in texts]
@@ -193,16 +191,18 @@ def _state(topic: TopicStanding) -> Text:
 
 
 def _sums(seen: Seen, width: int) -> list[Text]:
-    """Whether everything has arrived; nothing as long as nobody can know."""
+    """Whether everything has arrived, and what is in the way."""
     standing = seen.standing
-    if standing is None or not standing.topics:
+    if standing is None:
         return []
-    words = verdict_words(standing)
-    lines = [
-        Text.assemble((f"{words.mark} ", words.colour), words.text),
-        Text(f"  {load_words(standing.last_load, standing.now)}"),
-    ]
-    lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
+    lines: list[Text] = []
+    if standing.topics:
+        words = verdict_words(standing)
+        lines = [
+            Text.assemble((f"{words.mark} ", words.colour), words.text),
+            Text(f"  {load_words(standing.last_load, standing.now)}"),
+            *(Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]),
+        ]
     # While programs start or stop, that they do not answer is no news.
     if all_run(seen.programs):
         lines += [

@@ -1,0 +1,156 @@
+"""The screen of `penstock up` on a real terminal."""
+
+import fcntl
+import os
+import pty
+import struct
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import pytest
+
+from penstock.up.places import Addresses, Places
+from penstock.up.plain import PlainScreen
+from penstock.up.screen import Screen, watching
+from penstock.up.screen_terminal import TerminalScreen
+from tests.penstock.standing.made_up import standing, topic
+from tests.penstock.up.shown import DIRECTORY, NOW, program, programs
+
+OTHER_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+GREEN = "\x1b[32m"
+
+
+class Terminal:
+    """One side writes, the other sees."""
+
+    def __init__(self, seen_by: int, stream: TextIO) -> None:
+        self._seen_by = seen_by
+        self.stream = stream
+        self.resize(80, 24)
+
+    def resize(self, columns: int, lines: int) -> None:
+        size = struct.pack("HHHH", lines, columns, 0, 0)
+        fcntl.ioctl(self.stream.fileno(), termios.TIOCSWINSZ, size)
+
+    def seen(self) -> str:
+        """What was written since it was last asked."""
+        written = b""
+        try:
+            while True:
+                written += os.read(self._seen_by, 100_000)
+        except BlockingIOError:
+            return written.decode()
+
+    def hold(self) -> None:
+        """As Ctrl-S does."""
+        termios.tcflow(self.stream.fileno(), termios.TCOOFF)
+
+    def let_go(self) -> None:
+        termios.tcflow(self.stream.fileno(), termios.TCOON)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    seen_by, written_to = pty.openpty()
+    os.set_blocking(seen_by, False)
+    tty.setraw(written_to)
+    try:
+        with open(written_to, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is no path
+            yield Terminal(seen_by, stream)
+    finally:
+        os.close(seen_by)
+
+
+@contextmanager
+def screen_on(terminal: Terminal) -> Iterator[Screen]:
+    screen = watching(terminal.stream, Places(DIRECTORY), Addresses())
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+def test_it_is_the_other_screen_until_it_is_closed(terminal: Terminal) -> None:
+    with screen_on(terminal) as screen:
+        assert isinstance(screen, TerminalScreen)
+        screen.show(programs(), standing([topic("logs")]))
+        seen = terminal.seen()
+        assert seen.startswith(OTHER_SCREEN)
+        for shown in ("zookeeper", "logs", "http://127.0.0.1:8090", GREEN):
+            assert shown in seen
+        screen.note("the agent is \x1b[2Jkilled")
+        assert "the agent is \\x1b[2Jkilled" in terminal.seen()
+        screen.close()
+        seen = terminal.seen()
+        assert FIRST_SCREEN in seen
+        # Notes stay, on the screen that was there before.
+        assert seen.partition(FIRST_SCREEN)[2].endswith("  the agent is \\x1b[2Jkilled\n")
+        screen.close()
+        assert terminal.seen() == ""
+
+
+def test_nothing_is_cleared_before_it_is_written_anew(terminal: Terminal) -> None:
+    with screen_on(terminal) as screen:
+        screen.show(programs(), None)
+        screen.show(programs(), None)
+        assert terminal.seen().count("zookeeper") == 1  # twice a second is often enough
+        screen.show(programs()[:5], None)
+        seen = terminal.seen()
+        assert seen.startswith("\x1b[H")
+        assert "\x1b[2J" not in seen
+        assert seen.endswith("\x1b[K\x1b[J")
+
+
+def test_it_follows_the_terminals_size(terminal: Terminal) -> None:
+    with screen_on(terminal) as screen:
+        for columns, lines in ((80, 24), (60, 20), (30, 5), (200, 50)):
+            terminal.resize(columns, lines)
+            screen.note("again")
+            drawn = terminal.seen().removeprefix(f"{OTHER_SCREEN}\x1b[?25l").split("\r\n")
+            assert len(drawn) <= lines
+
+
+def test_without_colours_nothing_is_lost(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with screen_on(terminal) as screen:
+        screen.show(programs(), standing([topic("logs", state="complete")], verdict="complete"))
+        seen = terminal.seen()
+    assert GREEN not in seen
+    assert "✓ complete" in seen
+
+
+def test_while_brokers_are_away_what_was_known_of_topics_stays(terminal: Terminal) -> None:
+    nothing = standing(problems=["no broker"])
+    nothing = type(nothing)(now=nothing.now, problems=nothing.problems)
+    starting = program("broker", programs()[1].phase.STARTING, since=NOW)
+    with screen_on(terminal) as screen:
+        screen.show(programs(), standing([topic("logs")]))
+        terminal.seen()
+        screen.show(programs(programs()[1].phase, starting), nothing)
+        assert "logs" in terminal.seen()
+        screen.show(programs(), nothing)
+        assert "no broker" in terminal.seen()
+
+
+def test_a_terminal_that_is_held_holds_up_nothing(terminal: Terminal) -> None:
+    with screen_on(terminal) as screen:
+        terminal.hold()
+        screen.note("a line")
+        screen.show(programs(), None)
+        assert terminal.seen() == ""
+        terminal.let_go()
+        screen.note("again")
+        assert "again" in terminal.seen()
+
+
+def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with screen_on(terminal) as screen:
+        assert isinstance(screen, PlainScreen)
