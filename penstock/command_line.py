@@ -5,6 +5,7 @@ needs nothing of what only a broker needs. Results go to stdout, everything else
 error is one line. Exit codes are in the help, below, and in docs/commands.md.
 """
 
+import errno
 import os
 import sys
 from typing import Final
@@ -16,10 +17,14 @@ from penstock.completion import VARIABLE, complete
 from penstock.failures import usage_words
 from penstock.lazy_group import Lazy, LazyGroup
 from penstock.output import has_colours, one_line
+from penstock.streams import give_up_stdout, open_streams
 
+NOT_DONE: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 NO_READER: Final = 141
+
+NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 
 SECTIONS: Final = {
     "Begin here": {
@@ -76,6 +81,7 @@ def penstock() -> None:
 
 def main() -> None:
     """Runs the command that the arguments name, and exits."""
+    open_streams()
     asked = os.environ.get(VARIABLE)
     sys.exit(complete(penstock, asked) if asked else _run())
 
@@ -100,9 +106,13 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered would fail again when Python flushes it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        give_up_stdout()
         return NO_READER
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        give_up_stdout()
+        return _say(f"penstock: {error.filename or 'output'}: {error.strerror}", NOT_DONE)
     return result if isinstance(result, int) else 0
 
 

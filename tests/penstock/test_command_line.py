@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.command_line import COMMANDS
-from tests.penstock.running import REPOSITORY, fresh_penstock, penstock
+from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 from tests.server_process import free_ports
 
 
@@ -106,6 +107,35 @@ def test_nobody_there_is_one_line_and_exit_code_1(command: list[str]) -> None:
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr == f"penstock: no broker at {bootstrap}: connection refused\n"
+
+
+def penstock_in_shell(redirected: str, **environment: str) -> tuple[int, str, str]:
+    """`penstock …` with streams as a shell makes them."""
+    ended = subprocess.run(
+        ["bash", "-c", f"{shlex.join(INTERPRETER)} -m penstock {redirected}"],
+        env={**os.environ, **environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def test_a_full_disk_is_one_line() -> None:
+    code, _, said = penstock_in_shell("schemas --help > /dev/full")
+    assert (code, said) == (1, "penstock: output: No space left on device\n")
+
+
+def test_streams_that_are_closed_are_no_error() -> None:
+    assert penstock_in_shell("schemas --help <&- >&-") == (0, "", "")
+    assert penstock_in_shell("tpics 2>&-") == (2, "", "")
+
+
+def test_what_a_stream_has_no_letters_for_is_escaped() -> None:
+    code, said, error = penstock_in_shell("keys agent", PYTHONIOENCODING="ascii")
+    assert (code, error) == (0, "")
+    assert "\\u2026" in said
 
 
 def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
