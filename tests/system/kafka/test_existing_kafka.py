@@ -1,0 +1,89 @@
+"""An existing Apache Kafka, no broker of Penstock's and no ZooKeeper: from the file to the verdict.
+
+The brokers make no topics by themselves, as many clusters are set; agent and counter are killed on
+the way. What landed is read with nothing of Penstock.
+"""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from tests.server_process import wait_until
+from tests.system.kafka.page import Reader
+
+LINES = 1_000
+TIERS = ("agent", "broker", "hdfs")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def append(path: Path, numbers: range) -> list[str]:
+    lines = [f"{path.stem} {number}" for number in numbers]
+    with path.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return lines
+
+
+def wait_until_counted(reader: Reader, since: int, events: int) -> None:
+    def there() -> bool:
+        found = reader.verdict("shop", since)
+        return found is not None and all(
+            sum(each.events for each in found.tiers if each.tier == tier) == events
+            for tier in TIERS[:2]
+        )
+
+    wait_until(there, within=60, what=f"{events} events of the agent and at the brokers", every=0.2)
+
+
+def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:
+    if kafka_classpath() is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    since = time.time_ns() // 1_000_000 - 60_000
+    settings = {"auto.create.topics.enable": "false"}
+    with ApacheKafka(tmp_path / "kafka", settings=settings, heap="512m") as kafka:
+        reader = Reader(kafka.bootstrap, tmp_path)
+        reader.put_down()
+        with reader.terminal():
+            said = reader.type("penstock check-config agent agent.yaml", exit_code=1)
+            assert "auto.create.topics.enable is false: penstock topics create shop\n" in said
+            reader.next("export PENSTOCK_BOOTSTRAP=")
+            said = reader.next("penstock registry ")
+            assert "problem:" not in said
+            written = append(reader.logs / "a.log", range(LINES))
+            reader.next("penstock audit ")
+            wait_until_counted(reader, since, LINES)
+
+            reader.type("kill -KILL %2 %4")  # who counts, and the agent
+            written += append(reader.logs / "a.log", range(LINES, 2 * LINES))
+            written += append(reader.logs / "b.log", range(LINES))
+            reader.type(
+                "penstock audit --config audit.yaml --count &\n"
+                "penstock agent --config agent.yaml &\n"
+            )
+            wait_until_counted(reader, since, 3 * LINES)
+
+            reader.next("penstock load ")
+            said = reader.next("penstock report shop")
+            for shown in reader.shown():
+                assert shown in said
+            assert not reader.has_more
+            found = reader.verdict("shop", since)
+    assert found is not None
+    assert {each.tier: each.events for each in found.tiers} == dict.fromkeys(TIERS, 3 * LINES)
+    assert len({each.crc_sum for each in found.tiers}) == 1
+    assert (found.missing, found.excess, found.unclaimed, found.findings) == (0, 0, 0, [])
+    assert landed(reader.root / "shop") == Counter(written)
+
+
+def landed(table: Path) -> Counter[str]:
+    """How often each message is there, in the files that any reader sees."""
+    return Counter(
+        message
+        for file in table.rglob("*.parquet")
+        if not file.name.startswith(("_", "."))
+        for message in pq.read_table(file, columns=["message"]).column("message").to_pylist()
+    )
