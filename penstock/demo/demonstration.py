@@ -16,23 +16,17 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pyarrow
 import yaml
 
-from client.addresses import parse_addresses
-from client.brokers import Brokers
-from client.errors import ClientError
 from penstock.demo.application_process import ApplicationProcess
 from penstock.demo.applications.tally import Tally
-from penstock.demo.arrivals import arrivals
+from penstock.demo.counting import counted
 from penstock.demo.errors import DemoFailed
-from penstock.demo.figures import Figures, Outcome
-from penstock.demo.landed import landed_numbers
-from penstock.demo.ledger_said import Span, asked, span, waits_for
+from penstock.demo.figures import Outcome
+from penstock.demo.ledger_said import span
 from penstock.demo.samples import SAMPLES, inputs, schema_text
-from penstock.demo.stored import stored_numbers
+from penstock.demo.settling import settle
 from penstock.demo.watch import Watch
-from penstock.failures import Failed
 from penstock.up.places import Places
 from penstock.up.settings import literal
 from schemas.errors import SchemaError
@@ -42,10 +36,7 @@ KILLED: Final = ("agent", "broker")  # in this order
 _START_SECONDS: Final = 180.0
 _RUNS_SECONDS: Final = 60.0  # before a program can be killed
 _STOP_SECONDS: Final = 20.0  # of the applications
-_SETTLE_SECONDS: Final = 300.0
-_ASK_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 20.0
-_COUNTS: Final = 3  # a loader that merges files just then takes some away for a moment
 
 
 def applications_of(places: Places) -> Path:
@@ -69,7 +60,6 @@ class Demonstration:
     def __init__(self, watch: Watch, *, seconds: float, kills: bool) -> None:
         self._watch = watch
         self._places = watch.pipeline.places
-        self._addresses = watch.pipeline.addresses
         self._seconds = seconds
         self._kills = KILLED if kills else ()
         self._registered = False
@@ -81,22 +71,20 @@ class Demonstration:
         lines = sum(each.lines for each in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
         asked_about = span(began, time.time())
-        unsettled = self._settle(asked_about)
-        for _ in range(_COUNTS):
-            figures = self._counted(tallies, asked_about)
-            outcome = Outcome(
-                figures=figures, seconds=self._seconds, killed=self._kills, unsettled=unsettled
-            )
-            if outcome.agrees:
-                break
-            self._watch.until(lambda: False, _ASK_SECONDS)
-        return outcome
+        unsettled = settle(self._watch, asked_about)
+        return Outcome(
+            figures=counted(self._watch, tallies, asked_about),
+            seconds=self._seconds,
+            killed=self._kills,
+            unsettled=unsettled,
+        )
 
     def _register_schemas(self) -> None:
         """Once, as soon as there is a registry: the agent waits for it."""
         if self._registered or not self._watch.runs("registry"):
             return
-        with self._registry() as registry:
+        url = self._watch.pipeline.addresses.registry
+        with RegistryClient(url, patience_seconds=_PATIENCE_SECONDS) as registry:
             try:
                 for sample in SAMPLES:
                     if sample.typed:
@@ -104,9 +92,6 @@ class Demonstration:
             except SchemaError as error:
                 raise DemoFailed(f"the schemas could not be registered: {error}") from None
         self._registered = True
-
-    def _registry(self) -> RegistryClient:
-        return RegistryClient(self._addresses.registry, patience_seconds=_PATIENCE_SECONDS)
 
     def _tallies(self) -> tuple[Tally, ...]:
         """What the applications wrote, while programs were killed."""
@@ -144,53 +129,6 @@ class Demonstration:
             return False
 
         self._watch.until(ended, end - time.monotonic())
-
-    def _settle(self, asked_about: Span) -> str:
-        """Waits for the verdict; what it is still waiting for, if that takes too long."""
-        next_time = 0.0
-        why = ""
-
-        def settled() -> bool:
-            nonlocal next_time, why
-            if time.monotonic() < next_time:
-                return False
-            try:
-                report = asked(self._addresses.audit, asked_about)
-                why = waits_for(report, [sample.name for sample in SAMPLES])
-            except Failed as error:
-                why = error.message
-            next_time = time.monotonic() + _ASK_SECONDS
-            return not why
-
-        if self._watch.until(settled, _SETTLE_SECONDS):
-            return ""
-        return f"there is no verdict {_SETTLE_SECONDS:.0f} s after the last line: {why}"
-
-    def _counted(self, tallies: tuple[Tally, ...], asked_about: Span) -> tuple[Figures, ...]:
-        found = []
-        try:
-            said = {each.topic: each for each in asked(self._addresses.audit, asked_about).topics}
-            with (
-                Brokers(parse_addresses(self._addresses.brokers)) as brokers,
-                self._registry() as registry,
-            ):
-                for sample, tally in zip(SAMPLES, tallies, strict=True):
-                    stored = stored_numbers(brokers, registry, sample)
-                    landed = landed_numbers(self._places.warehouse, sample)
-                    found.append(
-                        Figures(
-                            tally=tally,
-                            said=said.get(sample.name),
-                            stored=arrivals(stored, tally.events),
-                            landed=arrivals(landed, tally.events),
-                        )
-                    )
-                    self._watch.turn()
-        except Failed as error:
-            raise DemoFailed(error.message) from None
-        except (ClientError, SchemaError, OSError, pyarrow.ArrowException) as error:
-            raise DemoFailed(f"what has arrived cannot be counted: {error}") from None
-        return tuple(found)
 
 
 def _tally(application: ApplicationProcess) -> Tally:

@@ -34,9 +34,9 @@ class Folder:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        _kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        _trace: TracebackType | None,
     ) -> None:
         self.kept |= isinstance(error, DemoFailed)
         deadline = time.monotonic() + _REMOVE_SECONDS

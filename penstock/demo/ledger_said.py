@@ -43,6 +43,17 @@ def waits_for(report: Report, topics: Collection[str]) -> str:
     return "" if report.as_of >= report.to_time else "the audit still reads the ledger"
 
 
+def only_faults(report: Report, topics: Collection[str]) -> bool:
+    """Whether something is wrong, and nothing else is still to come."""
+    found = [each for each in report.topics if each.topic in topics]
+    return (
+        report.as_of >= report.to_time
+        and len(found) == len(topics)
+        and State.PENDING not in {each.state for each in found}
+        and not any(each.waits or each.pending for each in found)
+    )
+
+
 def _waits_for(topic: TopicReport) -> str:
     silent = _TIERS - {each.tier for each in topic.tiers}
     if silent:

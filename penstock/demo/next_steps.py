@@ -23,7 +23,7 @@ def while_it_runs(places: Places, addresses: Addresses) -> list[str]:
         f"  . {_quoted(places.environment)}",
         f"  {penstock} status",
         f"  {penstock} report --day today",
-        f"  {penstock} agent --status",
+        f"  {penstock} consume payments --from beginning --count 3 --events",
     ]
 
 

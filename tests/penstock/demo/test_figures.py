@@ -10,7 +10,7 @@ from audit.verdicts import Finding, Kind, State, Wait
 from penstock.demo.applications.tally import Tally
 from penstock.demo.arrivals import arrivals
 from penstock.demo.figures import Figures, Outcome, document
-from penstock.demo.ledger_said import Span, span, waits_for
+from penstock.demo.ledger_said import Span, only_faults, span, waits_for
 from penstock.demo.summary import show_outcome
 
 TALLY = Tally(application="payments", lines=14, events=10, files=2)
@@ -147,3 +147,15 @@ def test_it_waits_until_everybody_has_spoken() -> None:
     )
     assert waits_for(report(pending), topics) == "payments: web-1: the agent is done up to 7:12"
     assert waits_for(report(said(State.MISSING)), topics) == "payments: missing"
+
+
+def test_it_does_not_wait_for_what_is_wrong_for_good() -> None:
+    topics = ["payments"]
+    lost = said(State.MISSING)
+    assert only_faults(report(lost), topics)
+    assert not only_faults(report(lost, as_of=9), topics)
+    assert not only_faults(report(), topics)
+    assert not only_faults(report(said(State.PENDING)), topics)
+    assert not only_faults(report(msgspec.structs.replace(lost, pending=3)), topics)
+    waiting = msgspec.structs.replace(lost, waits=[Wait(on="hdfs", words="the next load")])
+    assert not only_faults(report(waiting), topics)
