@@ -1,17 +1,24 @@
 """`penstock status`."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
 
 from audit.verdicts import State
-from penstock.standing.values import Standing
+from penstock.standing.values import (
+    AgentStanding,
+    BrokerStanding,
+    LoadStanding,
+    Standing,
+    TopicStanding,
+)
 from penstock.up.places import Places, Ports
 from penstock.up.remembered import remember
 from tests.broker_process import BrokerProcess
 from tests.penstock.answering_audit import Query, answering
-from tests.penstock.running import Ended, penstock
+from tests.penstock.running import REPOSITORY, Ended, penstock
 from tests.penstock.standing.made_up import agent_status, answers_of, audit_part, topic_row
 from tests.registry_process import RegistryProcess
 
@@ -83,3 +90,12 @@ def test_wrong_usage(tmp_path: Path) -> None:
         ended = penstock("status", *wrong)
         assert (ended.returncode, ended.stdout) == (2, ""), wrong
         assert len(ended.stderr.splitlines()) == 1
+
+
+def test_every_field_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
+    kinds = (Standing, BrokerStanding, TopicStanding, AgentStanding, LoadStanding)
+    fields = {field for kind in kinds for field in kind.__struct_fields__}
+    documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
+    assert fields - documented == set()
+    assert documented - fields == set()
