@@ -4,6 +4,7 @@ What came from outside is made printable here. Colours are terminals' names, and
 sign.
 """
 
+import math
 from typing import Final, NamedTuple
 
 from audit.verdicts import State
@@ -106,6 +107,11 @@ def duration(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return "0 s"
+
+
+def pause(seconds: float) -> str:
+    """Until something is due: never nothing."""
+    return duration(max(1, math.ceil(seconds)))
 
 
 def shown(text: str, longest: int = 200) -> str:

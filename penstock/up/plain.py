@@ -4,7 +4,7 @@ What a program's log ended with, when it died, follows on lines that are indente
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
@@ -14,6 +14,7 @@ from penstock.standing.words import (
     FAULTY,
     duration,
     load_words,
+    pause,
     rate,
     shown,
     size,
@@ -48,8 +49,8 @@ class PlainScreen:
 
     def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
         for each in programs:
-            for line in _event(self._before.get(each.name), each):
-                self._say(line)
+            if event := _event(self._before.get(each.name), each):
+                self._say(event)
             self._before[each.name] = each
         if not self._all_ran and all(each.phase is ProgramPhase.RUNNING for each in programs):
             self._all_ran = True
@@ -80,30 +81,28 @@ class PlainScreen:
         self._stream.flush()
 
 
-def _event(before: ProgramStanding | None, now: ProgramStanding) -> Iterator[str]:
-    """What happened, if anything did."""
+def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
+    """What happened; empty if nothing did."""
     if before is not None and (before.phase, before.since) == (now.phase, now.since):
-        return
-    name = now.name
+        return ""
     match now.phase:
         case ProgramPhase.WAITING:
-            return
+            return ""
         case ProgramPhase.STARTING:
-            yield f"{name} starts"
+            return f"{now.name} starts"
         case ProgramPhase.RUNNING:
             at = f" at {now.address}" if now.address else ""
             took = f" after {duration(now.since - before.since)}" if before else ""
-            yield f"{name} runs{at}{took}"
+            return f"{now.name} runs{at}{took}"
         case ProgramPhase.DEAD:
             last = "; the end of its log:" if now.last_lines else ""
-            again = duration(max(0.0, now.retry_at - now.since))
-            yield f"{name} died: {shown(now.ended)}; it is started again in {again}{last}"
-            for line in now.last_lines:
-                yield f"    {shown(line)}"
+            again = pause(now.retry_at - now.since)
+            died = f"{now.name} died: {shown(now.ended)}; it is started again in {again}{last}"
+            return "\n    ".join([died, *(shown(each) for each in now.last_lines)])
         case ProgramPhase.STOPPING:
-            yield f"{name} stops"
+            return f"{now.name} stops"
         case ProgramPhase.STOPPED:
-            yield f"{name} has stopped"
+            return f"{now.name} has stopped"
 
 
 def _figures(standing: Standing, rates: Rates) -> str:

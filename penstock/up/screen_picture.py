@@ -4,7 +4,6 @@ It fits whatever size a terminal has. Where there are too few lines, first topic
 way, then empty lines; in the end it is cut.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from penstock.standing.words import (
     count,
     duration,
     load_words,
+    pause,
     rate,
     shown,
     size,
@@ -123,7 +123,7 @@ def _programs(seen: Seen, width: int) -> list[Text]:
             lines.append(row)
             continue
         # What it died of takes the place of what it has while it runs.
-        again = duration(max(1, math.ceil(each.retry_at - seen.now)))
+        again = pause(each.retry_at - seen.now)
         died = _name(each) + Text(" " * (2 + longest - len(each.name)))
         died.append(f"{shown(each.ended)}, again in {again}", style="red")
         died.truncate(width, overflow="ellipsis")

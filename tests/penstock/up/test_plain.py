@@ -29,11 +29,12 @@ class Watched:
     def shows(
         self, programs: Sequence[ProgramStanding], standing: Standing | None = None
     ) -> list[str]:
-        """Without the time, which is the first word."""
+        """Without the time, which is the first word of each line that is not indented."""
         begin = self._stream.tell()
         self._screen.show(programs, standing)
         self._stream.seek(begin)
-        return [line.partition(" ")[2] for line in self._stream.read().splitlines()]
+        lines = self._stream.read().splitlines()
+        return [line if line.startswith(" ") else line.partition(" ")[2] for line in lines]
 
     def notes(self, text: str) -> str:
         begin = self._stream.tell()
@@ -61,7 +62,7 @@ def test_a_program_from_its_start_to_its_end() -> None:
     ]
     died = DEAD._replace(name="agent")
     assert watched.shows([died]) == [
-        "agent died: killed by SIGKILL; it is started again in 4 s; the end of its log:",
+        "agent died: killed by SIGKILL; it is started again in 5 s; the end of its log:",
         *("    first", "    second \\x1b[2J", "    third", "    fourth"),
     ]
     assert watched.shows([program("agent", ProgramPhase.STARTING, since=NOW)]) == ["agent starts"]
