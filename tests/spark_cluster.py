@@ -16,12 +16,12 @@ from typing import Final, Self
 import pyspark
 
 from tests.server_process import ServerFailed, ServerProcess, free_ports, wait_until
+from tests.spark_jvm import SMALL, quick_java
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 WORKERS: Final = 2
 DAEMON_HEAP: Final = "128m"
 EXECUTOR_MEMORY: Final = "512m"  # Spark takes no less than 450 MB
-_ANYTHING_SMALL: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
 def scala_version() -> str:
@@ -51,7 +51,7 @@ class SparkCluster:
     def conf(self) -> dict[str, str]:
         """For drivers: small, on loopback, and both workers are there when the first job runs."""
         temporary = self._folder("temporary")
-        options = " ".join([*_ANYTHING_SMALL, f"-Djava.io.tmpdir={temporary}"])
+        options = f"{quick_java()} -Djava.io.tmpdir={temporary}"
         return {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -83,7 +83,7 @@ class SparkCluster:
     def _daemon(self, name: str, program: str, *arguments: str) -> ServerProcess:
         options = [
             f"-Xmx{DAEMON_HEAP}",
-            *_ANYTHING_SMALL,
+            *SMALL.split(),
             "-Dspark.master.rest.enabled=false",
             "-Dspark.shuffle.service.enabled=false",
             # What an application unpacked is removed soon after its end.

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from cluster.errors import EmbeddedError
 from cluster.jars import find_java
 from pyspark_penstock.landing import LandingSource
+from tests.spark_jvm import quick_java
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SETTINGS: Final = {
@@ -24,7 +25,6 @@ SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.maxConcurrentOutputFileWriters": "10000",
@@ -51,7 +51,7 @@ def spark(
         builder = builder.config(key, value)
     session = (
         builder.config("spark.local.dir", str(folder))
-        .config("spark.driver.extraJavaOptions", _java_options(folder))
+        .config("spark.driver.extraJavaOptions", f"{quick_java()} -Djava.io.tmpdir={folder}")
         .getOrCreate()
     )
     # The JVM has them now, and starts Python with them; nobody else is to see them.
@@ -77,7 +77,3 @@ def end_spark(session: SparkSession) -> None:
     process.wait(timeout=20)
     SparkContext._gateway = None
     SparkContext._jvm = None
-
-
-def _java_options(folder: Path) -> str:
-    return f"{SETTINGS['spark.driver.extraJavaOptions']} -Djava.io.tmpdir={folder}"

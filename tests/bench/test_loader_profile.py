@@ -13,6 +13,7 @@ from bench.profile import QUICK
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
 from bench.rounds import measure
+from tests.spark_jvm import quick_java
 
 _FEW = replace(QUICK, rows=16_000)
 
@@ -26,7 +27,7 @@ def test_its_name_stands_for_it_alone() -> None:
 @pytest.mark.timeout(600)
 def test_penstock_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Not how fast it is, but that it is measured: a JVM that is soon there.
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", quick_java())
     with loaders(tmp_path, None) as kinds:
         results = measure(
             PROFILES["loader"], kinds, _FEW, rounds=1, directory=tmp_path, files=tmp_path

@@ -18,6 +18,7 @@ from loader.hive import register
 from loader.store.local import LocalStore
 from loader.tables import Hour, hour_folder
 from tests.loader.rewriting.row_files import columns, target, write_rows
+from tests.spark_jvm import quick_java
 
 SEVEN: Final = Hour(1_795_158_000_000)
 EIGHT: Final = Hour(SEVEN + 3_600_000)
@@ -90,7 +91,7 @@ def _error(attempt: Callable[[], None]) -> str:
 
 def _session(directory: Path) -> SparkSession:
     options = (
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Dderby.system.durability=test"
+        f"{quick_java()} -Dderby.system.durability=test"
         f" -Dderby.stream.error.file={directory}/derby.log -Djava.io.tmpdir={directory}"
     )
     settings = {

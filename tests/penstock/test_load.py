@@ -21,8 +21,8 @@ from tests.loader.application import BEGAN, Application
 from tests.loader.loads import LONG_AGO, load_once
 from tests.penstock.running import PENSTOCK, REPOSITORY, running
 from tests.registry_process import RegistryProcess
+from tests.spark_jvm import quick_java
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 EVENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING|ERROR) [\w.]+ \S.*\n")
 
 
@@ -43,7 +43,7 @@ def config(
     tmp_path: Path,
 ) -> Path:
     path = tmp_path / "loader.yaml"
-    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK}
+    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick_java()}
     settings: dict[str, Any] = {
         "root": f"file://{tmp_path}/root",
         "topics": [new_topic],

@@ -15,6 +15,7 @@ from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
 from tests.loader.source.conftest import NewApplication
 from tests.registry_process import RegistryProcess
+from tests.spark_jvm import quick_java
 
 ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = [
@@ -116,7 +117,6 @@ def test_apache_kafka(
     assert landed(frame.collect()) == sorted(application.written)
 
 
-QUICK = "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FRESH = """
 import sys
 from pyspark.sql import SparkSession
@@ -170,5 +170,5 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": f"{ROOT}:{os.environ['PYTHONPATH']}",
         "SPARK_LOCAL_DIRS": str(folder),
-        "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} {QUICK}",
+        "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={folder} {quick_java()}",
     }

@@ -26,9 +26,9 @@ from loader.store.local import LocalStore
 from loader.surroundings import Request
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
+from tests.spark_jvm import quick_java
 from tests.system.loader.programs import LoadProgram
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 # Steps that a load tells of, and how long after the last of them, at most, it is killed: while it
 # lands slices, while it counts rows and commits, while it publishes and closes hours.
 MOMENTS = ((1, 2.0), (2, 0.3), (4, 0.1))
@@ -67,7 +67,7 @@ def test_a_driver_is_killed_at_any_moment(
     spark: SparkSession, application: Application, small: LoaderConfig, tmp_path: Path
 ) -> None:
     chance = random.Random(random.SystemRandom().getrandbits(32))
-    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK}
+    conf = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick_java()}
     program = LoadProgram(small, tmp_path, master="local[2]", conf=conf)
     for turn, (told, seconds) in enumerate(moments(chance)):
         application.write(500, time=BEGAN + turn * HOUR, step=20)

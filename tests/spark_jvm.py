@@ -1,0 +1,90 @@
+"""Java options with which a JVM of Spark's is soon there, and costs little.
+
+Half of the processor time of a short program with Spark is Java's own: it reads, verifies and links
+ten thousand classes. Java can keep them in an archive that it maps instead. One is made below
+`.cache/`, for this Java and this Spark, by whoever asks first; who asks meanwhile does without.
+Nothing but time depends on it: a JVM that cannot use it starts as ever.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from cluster.jars import find_java
+
+CACHE: Final = Path(__file__).resolve().parent.parent / ".cache" / "spark-classes"
+SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+# Of an archive that is not for this JVM it would warn on its output.
+_QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+# What most loads make Spark do.
+_TRAINING: Final = """
+import sys
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+folder, options = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+for key, value in {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": options,
+    "spark.local.dir": folder,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.warehouse.dir": f"file:{folder}",
+}.items():
+    builder = builder.config(key, value)
+session = builder.getOrCreate()
+rows = session.range(100).selectExpr("id", "id % 7 as seventh", "array(string(id)) as words")
+rows.repartition(2).write.partitionBy("seventh").parquet(f"{folder}/rows")
+read = session.read.parquet(f"{folder}/rows")
+read.groupBy("seventh").count().join(rows, "seventh").orderBy("id").collect()
+session.stop()
+gateway = SparkContext._gateway
+gateway.shutdown()
+gateway.proc.stdin.close()
+gateway.proc.wait()
+"""
+
+
+@functools.cache
+def quick_java() -> str:
+    """For `spark.driver.extraJavaOptions`, or for the environment."""
+    archive = CACHE / f"{_java_and_spark()}.jsa"
+    if not archive.exists():
+        _make(archive)
+    return f"{SMALL} {_QUIET} -XX:SharedArchiveFile={archive}" if archive.exists() else SMALL
+
+
+def _java_and_spark() -> str:
+    java = Path(find_java()).resolve()
+    of = (java, java.stat().st_mtime_ns, pyspark.__file__, pyspark.__version__)
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+
+
+def _make(archive: Path) -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "making").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            fresh = Path(folder) / "archive.jsa"
+            options = f"{SMALL} -XX:ArchiveClassesAtExit={fresh} -Djava.io.tmpdir={folder}"
+            subprocess.run(
+                [sys.executable, "-c", _TRAINING, folder, options],
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                capture_output=True,
+                timeout=240,
+                check=True,
+            )
+            fresh.replace(archive)
