@@ -6,8 +6,11 @@ what an agent of another says. Counts begin at zero with the process, as Prometh
 """
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
+
+STATUS_PATH: Final = "/status"  # of the HTTP port
 
 
 class Phase(StrEnum):

@@ -16,7 +16,7 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC
 from penstock.agent_configuration import load_inputs, or_not_taken
-from penstock.output import print_table
+from penstock.output import one_line, print_table
 from penstock.whom_to_ask import Ask
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
@@ -93,7 +93,7 @@ def show_report(report: Report) -> None:
     _section(("topic", "partitions"), [_topic(each) for each in report.topics])
     if lines := list(_lines(report)):
         print()
-        print("\n".join(lines))
+        print("\n".join(map(one_line, lines)))
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -7,12 +7,11 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from agent.http.pages import STATUS_PATH
-from agent.status import FileStatus, InputStatus, Status, TopicStatus, why_not_ready
+from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
 from penstock import address_variables
 from penstock.failures import Failed
 from penstock.http_address import HttpAddress, HttpUrl, get
-from penstock.output import print_table
+from penstock.output import one_line, print_table
 from penstock.registry_connection import shortened
 from serving.exposure import is_everywhere
 
@@ -70,12 +69,10 @@ def read_status(body: bytes) -> Status:
 def show_status(status: Status) -> None:
     """For people: first what somebody should know, then every file, by its lag."""
     lag = sum(each.lag_bytes for each in status.files)
-    print(
-        f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}: "
-        f"{status.phase.value}, {len(status.files)} files, {lag:,} bytes behind"
-    )
+    who = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
+    print(f"{who}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
     for remark in _remarks(status):
-        print(remark)
+        print(one_line(remark))
     _section(_FILES, [_file(each) for each in sorted(status.files, key=_by_lag)])
     _section(_INPUTS, [_input(each) for each in status.inputs])
     _section(_TOPICS, [_topic(each) for each in status.topics])

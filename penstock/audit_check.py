@@ -16,7 +16,7 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import Metadata
 from ledger.names import LEDGER_TOPIC, SUBJECT
-from penstock.output import print_table
+from penstock.output import one_line, print_table
 from penstock.whom_to_ask import Ask
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
@@ -152,12 +152,12 @@ def show_report(report: Report) -> None:
     if report.hosts >= 0:
         print(f"inventory: {report.hosts} hosts")
     for problem in report.all_problems():
-        print(f"problem: {problem}")
+        print(one_line(f"problem: {problem}"))
     for cluster in report.clusters:
         for remark in cluster.remarks:
-            print(f"note: cluster {cluster.name}: {remark}")
+            print(one_line(f"note: cluster {cluster.name}: {remark}"))
     for remark in report.remarks:
-        print(f"note: {remark}")
+        print(one_line(f"note: {remark}"))
 
 
 def _known(count: int) -> int | None:

@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
             if not lazy.extra or package in _OURS:
                 raise
             raise Failed(
-                f"{ctx.command_path} {cmd_name} needs {missing.name}: "
+                f"{ctx.command_path} {cmd_name} needs {package}: "
                 f"pip install 'penstock[{lazy.extra}]'"
             ) from missing
         return command

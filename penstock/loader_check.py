@@ -27,7 +27,7 @@ from loader.store.creation import check_scheme
 from loader.store.opening import open_store
 from loader.table_columns import table_columns
 from loader.tables import Hour, SourceTopic, TableSource
-from penstock.output import print_table
+from penstock.output import one_line, print_table
 from penstock.spark_output import SparkOutput
 from penstock.spark_start import check_java, start_spark
 from penstock.whom_to_ask import Ask
@@ -265,7 +265,7 @@ def show_report(report: Report) -> None:
         print_table(("table", "column", "type"), columns)
     if lines := list(_lines(report)):
         print()
-        print("\n".join(lines))
+        print("\n".join(map(one_line, lines)))
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -91,6 +91,9 @@ def hour(text: str) -> TimeRange:
 
 
 def time_text(millis: int) -> str:
-    """For people: without seconds where there are none."""
-    time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
+    """For people: without seconds where there are none. An audit may say any number."""
+    try:
+        time = datetime.fromtimestamp(millis / _SECOND_MILLIS, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{millis:,} ms since 1970"
     return time.strftime("%Y-%m-%d %H:%M:%S" if millis % 60_000 else "%Y-%m-%d %H:%M")

@@ -8,11 +8,10 @@ from typing import Final
 import msgspec
 
 from agent.http.metrics import AgentMetrics
-from agent.status import Status, why_not_ready
+from agent.status import STATUS_PATH, Status, why_not_ready
 from serving.histogram import EXPOSITION_TYPE
 from serving.pages import Page, readiness_page, text_page
 
-STATUS_PATH: Final = "/status"
 _KEPT_SECONDS: Final = 1.0
 
 

@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.json_option import json_option
 from penstock.output import one_line, print_json
 from penstock.registry_connection import registry_at, registry_option
+from penstock.time_arguments import time_millis
 from schemas.errors import BadMessage
 
 Decode = Callable[[bytes | None], Any]
@@ -34,14 +34,11 @@ class StartType(click.ParamType[Start]):
         if value.isascii() and value.isdigit() and len(value) < 19:
             return AtOffset(int(value))
         try:
-            time = datetime.fromisoformat(value)
+            return AtTime(time_millis(value))
         except ValueError:
             self.fail(
                 f"{value!r} is none of beginning, end, an offset, a time like 2026-11-20T07:00:00Z"
             )
-        if time.tzinfo is None:
-            time = time.replace(tzinfo=UTC)
-        return AtTime(int(time.timestamp() * 1000))
 
 
 @click.command()

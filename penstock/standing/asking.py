@@ -9,8 +9,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from agent.http.pages import STATUS_PATH
-from agent.status import Status
+from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
 from penstock.http_address import http_address
 from penstock.standing.addresses import Addresses

@@ -62,7 +62,9 @@ def test_an_agent_from_its_start_to_its_end(tmp_path: Path, agent: AgentProcess)
         assert row[2:] == ["main", "13", "13", "0", "0.0", "-"]
         assert f'"path":"{log}"' in shown(agent, "--json")
         port = str(agent.http_port)
-        assert str(log) in penstock("agent", "--status", "--set", f"http_port={port}").stdout
+        assert (
+            str(log) in penstock("agent", "--status", "--agent", f"http://127.0.0.1:{port}").stdout
+        )
         assert "penstock_agent_ready 1.0" in agent.http("/metrics")[1]
         assert agent.http("/healthz") == (200, "alive\n")
         assert agent.terminate() == 0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from agent.http.pages import STATUS_PATH
 from agent.status import (
+    STATUS_PATH,
     FileStatus,
     InputStatus,
     JournalStatus,

@@ -1,10 +1,12 @@
 """What holds for all commands: help, errors, exit codes, and how quickly they are there."""
 
 import os
+import re
 import resource
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,41 @@ def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
     assert ended.stderr == (
         "penstock: penstock broker needs kazoo: pip install 'penstock[broker]'\n"
     )
+
+
+def test_what_needs_no_extra_says_so_and_the_others_name_theirs() -> None:
+    """In an installation without any: their packages are not to be found."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = {
+        re.split(r"[>\[]", wanted)[0].replace("-", "_")
+        for name, wants in project["optional-dependencies"].items()
+        for wanted in wants
+        if name not in {"all", "development"}
+    }
+    extras -= {"packaging"}  # aiokafka needs it, too
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({sorted(extras)}))\n"
+        "import click\n"
+        "from penstock.command_line import penstock\n"
+        "def walk(group, above):\n"
+        "    for name, lazy in group.table.items():\n"
+        "        try:\n"
+        "            command = group.get_command(above, name)\n"
+        "        except click.ClickException as error:\n"
+        "            print(error.format_message())\n"
+        "        else:\n"
+        "            if hasattr(command, 'table'):\n"
+        "                walk(command, click.Context(command, parent=above, info_name=name))\n"
+        "walk(penstock, click.Context(penstock, info_name='penstock'))\n"
+    )
+    run = [sys.executable, "-c", code]
+    ended = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    needed = re.findall(
+        r"^penstock ([\w ]+) needs \w+: pip install 'penstock\[(\w+)\]'$",
+        ended.stdout,
+        re.MULTILINE,
+    )
+    assert len(needed) == len(ended.stdout.splitlines())
+    assert {"agent", "broker", "registry", "load", "audit", "topics recover"} <= dict(needed).keys()
