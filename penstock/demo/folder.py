@@ -1,4 +1,7 @@
-"""The folder of a demonstration: one that was named and stays, or one that is removed."""
+"""The folder of a demonstration: one that was named and stays, or one that is removed.
+
+It also stays where a demonstration failed, for its logs, or was killed.
+"""
 
 import shutil
 import tempfile

@@ -1,0 +1,63 @@
+"""What is said where a demonstration cannot begin, and what becomes of its folder."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from penstock.demo.errors import DemoFailed, Stopped
+from penstock.demo.folder import Folder
+from penstock.demo.port_numbers import free_ports
+from penstock.demo.watch import Watch
+from penstock.standing.following import Following
+from penstock.up.pipeline import Pipeline
+from penstock.up.places import HOST, Places
+from penstock.up.screen import watching
+from penstock.up.stop_requests import StopRequests
+from serving.ports import is_free
+
+WITHIN = 60.0
+
+
+def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    places.data("zookeeper").touch()  # a file, where it wants a folder
+    asked = StopRequests()
+    with Pipeline(places, free_ports()) as pipeline:
+        screen = watching(io.StringIO(), places, pipeline.addresses)
+        watch = Watch(pipeline, screen, Following(pipeline.addresses), asked)
+        with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
+            watch.until_ready(WITHIN, lambda: None)
+        assert not watch.runs("zookeeper")
+        asked.times += 1
+        with pytest.raises(Stopped):
+            watch.until(lambda: False, WITHIN)
+
+
+def test_its_ports_are_free() -> None:
+    ports = free_ports()
+    assert list(ports) == list(range(ports[0], ports[0] + len(ports)))
+    assert all(is_free(HOST, port) for port in ports)
+
+
+def test_a_folder_of_its_own_is_removed() -> None:
+    with Folder(None, keep=False) as folder:
+        (folder.path / "a").mkdir()
+        (folder.path / "a" / "file").touch()
+    assert not folder.path.exists()
+
+
+def test_a_folder_is_kept_where_it_is_asked_for_or_needed(tmp_path: Path) -> None:
+    with Folder(tmp_path / "named" / "new", keep=False) as named:
+        pass
+    assert named.kept
+    assert named.path.is_dir()
+    with pytest.raises(DemoFailed), Folder(None, keep=False) as failed:
+        raise DemoFailed("for a test")
+    assert failed.kept
+    failed.path.rmdir()
+    with pytest.raises(DemoFailed, match="named is not empty"):
+        Folder(tmp_path / "named", keep=False)
+    (tmp_path / "file").touch()
+    with pytest.raises(DemoFailed, match="file cannot be used: "):
+        Folder(tmp_path / "file", keep=False)
