@@ -43,11 +43,19 @@ def verdict_words(standing: Standing) -> Words:
         return Words("·", "", "nothing to judge yet")
     state = State(standing.verdict)
     words = {
+        State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
         State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
         State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
     }.get(state, MEANINGS[state])
     return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+
+
+def _complete(standing: Standing) -> str:
+    """A loader is accounted for once the ledger has heard of it."""
+    if standing.last_load is None:
+        return "every line has reached the brokers"
+    return MEANINGS[State.COMPLETE]
 
 
 def _so_far(standing: Standing) -> str:

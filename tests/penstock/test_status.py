@@ -43,7 +43,7 @@ def status(
 def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
     ended = status(running_broker, running_registry, state=State.COMPLETE)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("✓ complete: every line is accounted for\n")
+    assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
     assert running_broker.bootstrap in ended.stdout
 
 

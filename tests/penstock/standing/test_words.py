@@ -34,7 +34,14 @@ from tests.penstock.standing.made_up import LOAD, NOW, standing, topic
             standing([topic("t", until=-1)], verdict="pending"),
             "… pending: nothing is known to be wrong, and not everything is there yet",
         ),
-        (standing([topic("t")], verdict="complete"), "✓ complete: every line is accounted for"),
+        (
+            standing([topic("t")], verdict="complete", load=LOAD),
+            "✓ complete: every line is accounted for",
+        ),
+        (
+            standing([topic("t")], verdict="complete"),
+            "✓ complete: every line has reached the brokers",
+        ),
         (
             standing([topic("t", state="missing")], verdict="missing"),
             "✗ missing: 3 events have not arrived",
