@@ -1,0 +1,99 @@
+"""What is kept of a release: tests/golden/releases/{release}/.
+
+site.tar.xz      the data directories, as that release's programs left them
+expected.json    what was in them, as far as it can be asked for
+"""
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+KEPT: Final = Path(__file__).resolve().parent.parent / "golden" / "releases"
+_PARTS: Final = ("*/data", "warehouse")
+
+Range = tuple[int, int]  # the first, and the one after the last
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition, by any reader's eyes. `digest` is over its records; of a compacted topic, over
+    the last value of each key, since the rest may go at any time."""
+
+    topic: str
+    partition: int
+    compacted: bool
+    first: int
+    end: int
+    digest: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a topic, for the hour in which its events are."""
+
+    topic: str
+    state: str
+    events: dict[str, int]  # by tier
+    findings: tuple[str, ...]  # kinds
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """`landed` were in the warehouse, `shipped` in the log only; `unsent` and `unanswered` were in
+    the journals of agents that were killed: the latter in the log too, and their agent did not
+    know.
+    """
+
+    release: str
+    began: int  # the time of event 0, milliseconds
+    logs: tuple[Log, ...]
+    schemas: dict[str, dict[int, int]]  # subject: version: id
+    verdicts: tuple[Verdict, ...]
+    landed_views: tuple[Range, ...]
+    landed_shop_logs: tuple[Range, ...]
+    shipped_views: Range
+    unsent_views: Range
+    unsent_shop_logs: Range
+    unanswered_views: Range
+    counted: dict[str, int]  # topic: where the counter will go on
+    markers: tuple[str, ...]  # in the warehouse
+
+
+def releases() -> list[str]:
+    return sorted(path.name for path in KEPT.iterdir() if (path / "expected.json").exists())
+
+
+def expected(release: str) -> Expected:
+    return msgspec.json.decode((KEPT / release / "expected.json").read_bytes(), type=Expected)
+
+
+def unpack(release: str, directory: Path) -> None:
+    with tarfile.open(KEPT / release / "site.tar.xz") as archive:
+        archive.extractall(directory, filter="data")
+
+
+def pack(directory: Path, kept: Expected) -> Path:
+    """What programs left in `directory`; the archive."""
+    target = KEPT / kept.release
+    target.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n"
+    (target / "expected.json").write_bytes(text)
+    archive = target / "site.tar.xz"
+    with tarfile.open(archive, "w:xz", preset=9, format=tarfile.PAX_FORMAT) as tar:
+        for path in _kept_files(directory):
+            tar.add(path, path.relative_to(directory), recursive=False, filter=_nobodys)
+    return archive
+
+
+def _kept_files(directory: Path) -> Iterator[Path]:
+    for part in _PARTS:
+        for root in sorted(directory.glob(part)):
+            yield root
+            yield from sorted(root.rglob("*"))
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Whoever unpacks it owns it."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
