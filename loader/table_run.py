@@ -159,13 +159,14 @@ class TableRun:
         return found
 
     def _planned_rebuild(self, latest: Manifest | None, facts: Mapping[str, TopicFacts]) -> Plan:
-        around, hours = self._around, self._around.request.rebuild
+        around, table, hours = self._around, self._table.name, self._around.request.rebuild
         if latest is None:
-            raise LoaderError(f"table {self._table.name}: nothing was loaded that could be rebuilt")
-        files = [
-            file for hour in hours if hour in latest.hours for file in latest.hours[hour].files
-        ]
-        with working(f"{self._table.name}: looking into what is replaced"):
+            raise LoaderError(f"table {table}: nothing was loaded that could be rebuilt")
+        had = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
+        # Of a file that somebody has taken away nothing can be lost.
+        listed_now = (each for hour in hours for each in around.store.list(hour_path(table, hour)))
+        files = [each.path for each in listed_now if each.path in had]
+        with working(f"{table}: looking into what is replaced"):
             lowest = lowest_offsets(
                 around.spark, [around.store.uri(file) for file in files], around.config.format
             )

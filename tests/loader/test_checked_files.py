@@ -23,7 +23,7 @@ from schemas.registry_client import RegistryClient
 from tests.broker_process import BrokerProcess
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, Application
-from tests.loader.loads import Listening, load_once
+from tests.loader.loads import Listening, load_once, rows_of
 
 PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
 
@@ -95,13 +95,20 @@ def test_what_a_load_finds_out_beside_its_rows(
     ]
     assert checked == [(50, 2, 0), (50, 2, 3), (50, 1, 0), (50, 1, 0)]
 
+    # What is gone is made anew from the log, also where it was the whole hour.
+    config = msgspec.structs.replace(config, audit="")
+    shutil.rmtree(there)
+    assert isinstance(loaded(spark, config).error, FilesDiffer)
+    assert load_once(spark, config, Request(rebuild=(Hour(BEGAN),))).rows == 50
+    assert len(rows_of(spark, config, topic)) == 50
+
     application.write(5, time=BEGAN)
     (segment,) = running_broker.partition_dir(topic).glob("*.log")
     spoilt = bytearray(segment.read_bytes())
     spoilt[-1] ^= 1
     with segment.open("r+b") as file:
         file.write(spoilt)
-    damaged = loaded(spark, msgspec.structs.replace(config, audit="")).error
+    damaged = loaded(spark, config).error
     assert isinstance(damaged, DamagedBatch)
     assert (damaged.exit_code, damaged.partition, damaged.reason) == (
         7,
