@@ -1,6 +1,7 @@
 """`penstock status`."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -18,7 +19,9 @@ from penstock.standing.table import is_well, show_standing
 from penstock.up.errors import UpError
 from penstock.up.remembered import remembered_ports
 
-_WELL, _NOT_WELL = 0, 1
+_WELL: Final = 0
+_NOT_WELL: Final = 1
+_SECONDS: Final = 5.0
 
 
 @click.command()
@@ -60,7 +63,7 @@ def command(
             if directory is None
             else Addresses.of(remembered_ports(directory))
         )
-        with Asking(addresses) as asking:
+        with Asking(addresses, within=_SECONDS) as asking:
             standing = asking.ask()
     except (BadAddress, ValueError, UpError) as error:
         raise click.UsageError(str(error)) from None

@@ -24,7 +24,7 @@ from schemas.registry_client import RegistryClient
 
 __all__ = ["Asking"]
 
-SECONDS: Final = 2.0  # for all of them, side by side
+_SECONDS: Final = 2.0
 _LONGEST: Final = 300  # of what is said about one
 
 T = TypeVar("T")
@@ -33,16 +33,20 @@ T = TypeVar("T")
 class Asking:
     """Asks again and again, and keeps connections for that. One thread at a time. A context."""
 
-    def __init__(self, addresses: Addresses) -> None:
-        """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet."""
+    def __init__(self, addresses: Addresses, *, within: float = _SECONDS) -> None:
+        """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
+
+        `within` so many seconds all of them answer, or are said not to.
+        """
+        self._within = within
         cluster = AskingCluster(addresses.brokers)
-        audit = AskingAudit(http_address(addresses.audit))
+        audit = AskingAudit(http_address(addresses.audit), within=within)
         self._agent = HttpConversation(http_address(addresses.agent))
         self._registry = RegistryClient(
             addresses.registry,
             patience_seconds=0,
             first_contact_seconds=0,
-            attempt_seconds=SECONDS,
+            attempt_seconds=within,
         )
         self._brokers = Part(f"broker at {addresses.brokers}", cluster.ask, cluster.close, every=0)
         self._subjects = Part(
@@ -65,17 +69,17 @@ class Asking:
             part.close()
 
     def ask(self) -> Standing:
-        """How everything stands now; takes two seconds and a little at most."""
+        """How everything stands now."""
         for part in (self._brokers, self._subjects, self._status, self._audit):
             part.ask()
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + self._within
         silent: list[str] = []
         return joined(
             Parts(
-                cluster=_answer(self._brokers, deadline, silent),
-                subjects=_answer(self._subjects, deadline, silent),
-                agent=_answer(self._status, deadline, silent),
-                audit=_answer(self._audit, deadline, silent),
+                cluster=self._answer(self._brokers, deadline, silent),
+                subjects=self._answer(self._subjects, deadline, silent),
+                agent=self._answer(self._status, deadline, silent),
+                audit=self._answer(self._audit, deadline, silent),
                 silent=silent,
             ),
             int(time.time() * 1000),
@@ -85,21 +89,20 @@ class Asking:
         return len(self._registry.subjects())
 
     def _ask_agent(self) -> Status:
-        body = self._agent.get(STATUS_PATH, within=SECONDS)
+        body = self._agent.get(STATUS_PATH, within=self._within)
         try:
             return msgspec.json.decode(body, type=Status)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NoAnswer(f"what answers is no agent of this release: {error}") from None
 
-
-def _answer(part: Part[T], deadline: float, silent: list[str]) -> T | None:
-    try:
-        return part.answer(deadline)
-    except Silent:
-        silent.append(f"no {part.name}: no answer within {SECONDS:g} s")
-    except (ClientError, NoAnswer, SchemaError) as error:
-        # Some say by themselves who it is.
-        words = str(error)
-        said = words if words.startswith("no ") else f"no {part.name}: {words}"
-        silent.append(said[:_LONGEST])
-    return None
+    def _answer(self, part: Part[T], deadline: float, silent: list[str]) -> T | None:
+        try:
+            return part.answer(deadline)
+        except Silent:
+            silent.append(f"no {part.name}: no answer within {self._within:g} s")
+        except (ClientError, NoAnswer, SchemaError) as error:
+            # Some say by themselves who it is.
+            words = str(error)
+            said = words if words.startswith("no ") else f"no {part.name}: {words}"
+            silent.append(said[:_LONGEST])
+        return None

@@ -20,7 +20,6 @@ from penstock.http_address import HttpAddress
 from penstock.standing.http_conversation import HttpConversation, NoAnswer
 from penstock.standing.values import LoadStanding
 
-_SECONDS: Final = 1.8
 _SELDOM_S: Final = 5.0
 _ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
 _MOST_LOADS: Final = 200
@@ -45,7 +44,8 @@ class AuditPart:
 class AskingAudit:
     """One thread at a time."""
 
-    def __init__(self, at: HttpAddress) -> None:
+    def __init__(self, at: HttpAddress, *, within: float) -> None:
+        self._within = within
         self._conversation = HttpConversation(at)
         self._kept: AuditPart | None = None
         self._kept_since = float("-inf")
@@ -90,7 +90,7 @@ class AskingAudit:
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
         query = urlencode(parameters)
-        body = self._conversation.get(f"/api/v1/{path}?{query}", within=_SECONDS)
+        body = self._conversation.get(f"/api/v1/{path}?{query}", within=self._within)
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

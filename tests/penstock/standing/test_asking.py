@@ -9,7 +9,7 @@ from agent.status import FileStatus
 from audit.verdicts import State
 from client.errors import BadAddress
 from penstock.standing.addresses import Addresses
-from penstock.standing.asking import SECONDS, Asking
+from penstock.standing.asking import Asking
 from penstock.standing.following import Following
 from penstock.standing.values import Standing
 from tests.broker_process import BrokerProcess
@@ -21,10 +21,11 @@ from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 
 NOBODY = "http://127.0.0.1:1"
+PATIENT = 30.0  # on a busy machine
 
 
 def asked(addresses: Addresses) -> Standing:
-    with Asking(addresses) as asking:
+    with Asking(addresses, within=PATIENT) as asking:
         return asking.ask()
 
 
@@ -65,7 +66,8 @@ def test_everybody_answers(
         answering(lambda path, _: (200, bodies[path])) as audit,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Addresses(running_broker.bootstrap, running_registry.url, audit.url, agent.url)
+            Addresses(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
+            within=PATIENT,
         ) as asking,
     ):
         standing = asking.ask()
@@ -96,11 +98,11 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     with (
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
-        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url)) as asking,
+        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url), within=0.2) as asking,
     ):
-        standing = asking.ask()
-    assert [each.agent for each in standing.agents] == ["a1"]
-    assert f"no broker at 127.0.0.1:{port}: no answer within {SECONDS:g} s" in standing.problems
+        wait_until(lambda: bool(asking.ask().agents), within=60, what="the agent is heard")
+        problems = asking.ask().problems
+    assert f"no broker at 127.0.0.1:{port}: no answer within 0.2 s" in problems
 
 
 HUGE = b'{"phase": "running", "version": "' + b"x" * (70 << 20)

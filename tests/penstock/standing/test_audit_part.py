@@ -78,7 +78,7 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
     part = audit_part([topic_row("t", State.PENDING), topic_row("done")])
     bodies = answers_of(part, cells=[cell(THIS_HOUR + 60_000, State.PENDING)])
     with answering(lambda path, _: (200, bodies[path])) as audit:
-        asking = AskingAudit(http_address(audit.url))
+        asking = AskingAudit(http_address(audit.url), within=30)
         first, second = asking.ask(), asking.ask()
         asking.close()
     assert first == second
@@ -102,7 +102,7 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
 )
 def test_what_is_no_audit_is_no_answer(body: bytes) -> None:
     with answering(lambda _path, _query: (200, body)) as audit:
-        asking = AskingAudit(http_address(audit.url))
+        asking = AskingAudit(http_address(audit.url), within=30)
         with pytest.raises(NoAnswer, match="no audit of this release"):
             asking.ask()
         asking.close()
