@@ -55,7 +55,6 @@ SECTIONS: Final = {
         "completion": Lazy("penstock.commands.completion", "Complete commands in your shell."),
     },
 }
-COMMANDS: Final = {name: lazy for table in SECTIONS.values() for name, lazy in table.items()}
 
 
 @click.group(
@@ -73,9 +72,10 @@ def penstock() -> None:
 
     \b
     Example:
-        penstock broker --config broker.yaml
-        tail -F app.log | penstock produce app_logs
-        penstock consume app_logs --from beginning
+        penstock demo
+        penstock up --follow '/var/log/*.log'
+        penstock status
+        penstock report --day today
     """
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from penstock.command_line import COMMANDS, main
+from penstock.command_line import main, penstock
 from penstock.lazy_group import Lazy, LazyGroup
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -127,7 +127,7 @@ def _serve(channel: socket.socket) -> bool:
 
 
 if __name__ == "__main__":
-    _import(COMMANDS)
+    _import(penstock.table)
     gc.freeze()  # What is there already need not be looked through by each command when it ends.
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         is_command = _serve(channel)

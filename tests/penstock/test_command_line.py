@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.command_line import COMMANDS
+from penstock.command_line import penstock as command_line
 from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 from tests.server_process import free_ports
 
 
 def test_the_commands_are_listed_with_what_they_do() -> None:
     said = penstock("--help").stdout
-    for name, lazy in COMMANDS.items():
+    for name, lazy in command_line.table.items():
         assert f"{name} " in said
         assert lazy.does in said
 
