@@ -11,6 +11,7 @@ from penstock.up.places import CLUSTER, WINDOW_SECONDS
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000
 _TIERS = frozenset({"agent", "broker", "hdfs"})
+_FAULTY = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
 
 
 class Span(NamedTuple):
@@ -49,16 +50,26 @@ def only_faults(report: Report, topics: Collection[str]) -> bool:
     return (
         report.as_of >= report.to_time
         and len(found) == len(topics)
-        and State.PENDING not in {each.state for each in found}
-        and not any(each.waits or each.pending for each in found)
+        and any(each.state in _FAULTY for each in found)
+        and not any(_is_under_way(each) for each in found)
     )
 
 
 def _waits_for(topic: TopicReport) -> str:
-    silent = _TIERS - {each.tier for each in topic.tiers}
-    if silent:
-        return f"nothing was heard of {', '.join(sorted(silent))} yet"
+    # Who has never spoken of a topic is not waited for by the audit, and would be by us.
+    if silent := _silent(topic):
+        return f"nothing was heard of {', '.join(silent)} yet"
     if topic.state is State.COMPLETE:
         return ""
     words = [each.words for each in topic.findings] + [each.words for each in topic.waits]
     return words[0] if words else topic.state.value
+
+
+def _silent(topic: TopicReport) -> list[str]:
+    """Tiers from which nothing has come."""
+    return sorted(_TIERS - {each.tier for each in topic.tiers if each.events})
+
+
+def _is_under_way(topic: TopicReport) -> bool:
+    waits = topic.state is State.PENDING or topic.pending or topic.waits
+    return bool(waits or _silent(topic))

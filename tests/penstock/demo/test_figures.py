@@ -140,8 +140,9 @@ def test_it_waits_until_everybody_has_spoken() -> None:
     assert waits_for(report(said()), topics) == ""
     assert waits_for(report(said(), as_of=9), topics) == "the audit still reads the ledger"
     assert waits_for(report(), topics) == "the audit has not heard of payments yet"
-    unloaded = msgspec.structs.replace(said(), tiers=[tier("agent"), tier("broker")])
-    assert waits_for(report(unloaded), topics) == "payments: nothing was heard of hdfs yet"
+    for silent in ([], [tier("hdfs", 0)]):
+        unloaded = msgspec.structs.replace(said(), tiers=[tier("agent"), tier("broker"), *silent])
+        assert waits_for(report(unloaded), topics) == "payments: nothing was heard of hdfs yet"
     pending = msgspec.structs.replace(
         said(State.PENDING), waits=[Wait(on="agent", words="web-1: the agent is done up to 7:12")]
     )
@@ -154,6 +155,10 @@ def test_it_does_not_wait_for_what_is_wrong_for_good() -> None:
     lost = said(State.MISSING)
     assert only_faults(report(lost), topics)
     assert not only_faults(report(lost, as_of=9), topics)
+    assert not only_faults(report(said()), topics)
+    unloaded = [tier("agent"), tier("broker"), tier("hdfs", 0)]
+    for state in (State.COMPLETE, State.MISSING):
+        assert not only_faults(report(msgspec.structs.replace(said(state), tiers=unloaded)), topics)
     assert not only_faults(report(), topics)
     assert not only_faults(report(said(State.PENDING)), topics)
     assert not only_faults(report(msgspec.structs.replace(lost, pending=3)), topics)
