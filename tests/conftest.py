@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck
 
 pytest_plugins = [
+    "tests.scheduling",
     "tests.zookeeper_fixture",
     "tests.running_servers",
     "tests.spark_session",

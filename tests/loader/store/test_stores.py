@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from loader.errors import StoreError
 from loader.store.local import LocalStore
 from loader.store.store import Entry, Store
+from tests.hdfs import RunningHdfs
 from tests.loader.store.hadoop_stores import hadoop_store
 
 RACERS = 8
@@ -19,8 +21,8 @@ ODD = "dt=2026-11-20/hour=07/a b%20c;{d} é"
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "file":
         return LocalStore(f"file://{tmp_path}/root %41")
-    spark = request.getfixturevalue("spark")
-    hdfs = request.getfixturevalue("hdfs")
+    spark: SparkSession = request.getfixturevalue("spark")
+    hdfs: RunningHdfs = request.getfixturevalue("hdfs")
     return hadoop_store(spark, hdfs, f"{hdfs.uri}/{uuid.uuid4().hex}/root %41")
 
 
