@@ -59,7 +59,7 @@ def _draw(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for title, right in zip(titles, numeric, strict=True):
         table.add_column(title, justify="right" if right else "left", overflow="fold")
     for row in cells:

@@ -7,7 +7,7 @@ seldom is asked for seldom.
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from audit.http import answers
 from audit.http.queries import MOST_ITEMS
 from audit.judged_hours import HOUR
-from audit.verdicts import State, WindowVerdict
+from audit.verdicts import State, Wait, WindowVerdict
 from penstock.http_address import HttpAddress
 from penstock.standing.http_conversation import HttpConversation, NoAnswer
 from penstock.standing.values import LoadStanding
@@ -32,13 +32,21 @@ A = TypeVar("A")
 Name = tuple[str, str]  # a topic's, with its cluster's
 
 
+class Open(NamedTuple):
+    """Up to when everything of a topic is complete, and what the rest waits for, in words; what
+    has waited longest first."""
+
+    complete_until: int
+    waits: str
+
+
 @dataclass(frozen=True, slots=True)
 class AuditPart:
     topics: answers.Topics
     agents: answers.Agents
     loads: answers.Loads
     brokers: answers.Brokers
-    complete_until: Mapping[Name, int]  # of those topics of which it was asked
+    open: Mapping[Name, Open]  # of those topics of which it was asked
 
 
 class AskingAudit:
@@ -65,27 +73,28 @@ class AskingAudit:
             self._get("agents", answers.Agents, size=MOST_ITEMS, sort="state"),
             self._get("loads", answers.Loads, size=_MOST_LOADS),
             self._get("brokers", answers.Brokers),
-            self._complete_until(topics),
+            self._open(topics),
         )
         self._kept_since = time.monotonic()
         return self._kept
 
-    def _complete_until(self, topics: answers.Topics) -> dict[Name, int]:
+    def _open(self, topics: answers.Topics) -> dict[Name, Open]:
         """Of some topics: each costs a question."""
         found = {}
         for each in topics.items:
             hour = first_open_hour(each)
             if hour < 0:
-                found[each.cluster, each.topic] = topics.as_of
+                found[each.cluster, each.topic] = Open(topics.as_of, "")
             elif len(found) < _MOST_LOOKED_INTO:
-                window = self._get(
+                answer = self._get(
                     "topic",
                     answers.TopicAnswer,
                     cluster=each.cluster,
                     topic=each.topic,
                     **{"from": hour, "to": hour + HOUR, "step": _FINEST_MILLIS},
                 )
-                found[each.cluster, each.topic] = complete_until(window.cells, hour + HOUR)
+                until = complete_until(answer.cells, hour + HOUR)
+                found[each.cluster, each.topic] = Open(until, waits_of(answer.waits))
         return found
 
     def _get(self, path: str, kind: type[A], **parameters: str | int) -> A:
@@ -108,6 +117,11 @@ def first_open_hour(topic: answers.TopicRow) -> int:
 def complete_until(cells: Sequence[WindowVerdict], otherwise: int) -> int:
     """Where the first begins that is not complete."""
     return min((e.start for e in cells if e.state is not State.COMPLETE), default=otherwise)
+
+
+def waits_of(waits: Sequence[Wait]) -> str:
+    known = sorted((each for each in waits if each.since >= 0), key=lambda each: each.since)
+    return "; ".join(each.words for each in [*known, *(e for e in waits if e.since < 0)])
 
 
 def cluster_of(audit: AuditPart, brokers: Collection[tuple[int, str]]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit.http import answers
 from audit.verdicts import worst
-from penstock.standing.audit_part import AuditPart, cluster_of, landed_of, last_load
+from penstock.standing.audit_part import AuditPart, Open, cluster_of, landed_of, last_load
 from penstock.standing.cluster_part import ClusterPart
 from penstock.standing.values import AgentStanding, LoadStanding, Standing, TopicStanding
 
@@ -73,14 +73,15 @@ def _topics(
     stored = parts.cluster.topics if parts.cluster else None
     unread = _unread(parts.agent)
     landed: Mapping[str, int] = {}
-    until: Mapping[tuple[str, str], int] = {}
+    opened: Mapping[tuple[str, str], Open] = {}
     unlanded = -1
     if parts.audit is not None:
-        unlanded, until = 0, parts.audit.complete_until
+        unlanded, opened = 0, parts.audit.open
         landed = landed_of(parts.audit, cluster, load.destination) if load else {}
     for name in sorted(rows if stored is None else stored):
         held = stored[name] if stored is not None else None
         row = rows.get(name)
+        unfinished = opened.get((cluster, name))
         yield TopicStanding(
             topic=name,
             partitions=held.partitions if held else -1,
@@ -89,8 +90,8 @@ def _topics(
             landed=landed.get(name, unlanded),
             unread_bytes=-1 if unread is None else unread.get(name, 0),
             state=row.state if row else "",
-            complete_until=until.get((cluster, name), -1),
-            waits=row.waits if row else "",
+            complete_until=unfinished.complete_until if unfinished else -1,
+            waits=(unfinished.waits if unfinished else "") or (row.waits if row else ""),
             missing=row.missing if row else 0,
             excess=row.excess if row else 0,
         )

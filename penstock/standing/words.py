@@ -70,7 +70,9 @@ def waiting_words(standing: Standing) -> list[str]:
     return [
         shown(f"{each.topic} waits: {each.waits}")
         for each in standing.topics
-        if each.waits and each.complete_until < standing.now - _LONG_MILLIS
+        if each.state != State.COMPLETE
+        and each.waits
+        and each.complete_until < standing.now - _LONG_MILLIS
     ]
 
 

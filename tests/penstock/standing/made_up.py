@@ -7,8 +7,8 @@ import msgspec
 from agent.status import InputStatus, Phase, Status
 from audit.http import answers
 from audit.judged_hours import HOUR
-from audit.verdicts import State, WindowVerdict
-from penstock.standing.audit_part import AuditPart
+from audit.verdicts import State, Wait, WindowVerdict
+from penstock.standing.audit_part import AuditPart, Open
 from penstock.standing.cluster_part import ClusterPart, StoredTopic
 from penstock.standing.values import BrokerStanding, LoadStanding, Standing, TopicStanding
 
@@ -103,7 +103,7 @@ def audit_part(
     clusters: Sequence[str] = ("c",),
     as_of: int = NOW - 500,
     notices: Sequence[str] = (),
-    complete_until: dict[tuple[str, str], int] | None = None,
+    opened: dict[tuple[str, str], Open] | None = None,
 ) -> AuditPart:
     page = answers.Page(page=1, size=500, total=0)
     return AuditPart(
@@ -120,11 +120,13 @@ def audit_part(
         answers.Agents(by_state={}, page=page, items=list(agents)),
         answers.Loads(destinations=[], page=page, items=list(loads), hours=[]),
         answers.Brokers(brokers=list(brokers), consumers=list(consumers), unreachable={}),
-        complete_until or {},
+        opened or {},
     )
 
 
-def answers_of(part: AuditPart, *, cells: Sequence[WindowVerdict] = ()) -> dict[str, bytes]:
+def answers_of(
+    part: AuditPart, *, cells: Sequence[WindowVerdict] = (), waits: Sequence[Wait] = ()
+) -> dict[str, bytes]:
     """What an audit answers that says this, by path; of each topic the same."""
     topic = answers.TopicAnswer(
         cluster="c",
@@ -142,8 +144,8 @@ def answers_of(part: AuditPart, *, cells: Sequence[WindowVerdict] = ()) -> dict[
         cells=list(cells),
         findings=[],
         findings_total=0,
-        waits=[],
-        waits_total=0,
+        waits=list(waits),
+        waits_total=len(waits),
     )
     said = {
         "topics": part.topics,

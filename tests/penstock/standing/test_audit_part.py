@@ -3,10 +3,11 @@
 import pytest
 
 from audit.judged_hours import HOUR
-from audit.verdicts import State, WindowVerdict
+from audit.verdicts import State, Wait, WindowVerdict
 from penstock.http_address import http_address
 from penstock.standing.audit_part import (
     AskingAudit,
+    Open,
     complete_until,
     first_open_hour,
     landed_of,
@@ -76,16 +77,21 @@ def test_complete_until_the_first_that_is_not() -> None:
 
 def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest() -> None:
     part = audit_part([topic_row("t", State.PENDING), topic_row("done")])
-    bodies = answers_of(part, cells=[cell(THIS_HOUR + 60_000, State.PENDING)])
+    waits = [
+        Wait(on="ledger", words="always"),
+        Wait(on="agent", words="newer", since=NOW),
+        Wait(on="hdfs", words="older", since=NOW - 1),
+    ]
+    bodies = answers_of(part, cells=[cell(THIS_HOUR + 60_000, State.PENDING)], waits=waits)
     with answering(lambda path, _: (200, bodies[path])) as audit:
         asking = AskingAudit(http_address(audit.url), within=30)
         first, second = asking.ask(), asking.ask()
         asking.close()
     assert first == second
     assert (first.topics, first.agents, first.loads) == (part.topics, part.agents, part.loads)
-    assert first.complete_until == {
-        ("c", "t"): THIS_HOUR + 60_000,
-        ("c", "done"): part.topics.as_of,
+    assert first.open == {
+        ("c", "t"): Open(THIS_HOUR + 60_000, "older; newer; always"),
+        ("c", "done"): Open(part.topics.as_of, ""),
     }
     paths = [path for path, _ in audit.asked]
     assert paths == ["topics", "agents", "loads", "brokers", "topic", "topics"]

@@ -7,6 +7,7 @@ import pytest
 
 from agent.status import Phase
 from audit.verdicts import State
+from penstock.standing.audit_part import Open
 from penstock.standing.joining import Parts, joined
 from penstock.standing.values import AgentStanding, LoadStanding
 from tests.penstock.standing.made_up import (
@@ -34,13 +35,13 @@ def test_a_topic_from_file_to_warehouse() -> None:
         [topic_row("t", State.PENDING), topic_row("gone")],
         loads=[load_row("t", NOW - 5_000, 60)],
         consumers=[consumer_row("t", 60)],
-        complete_until={("c", "t"): NOW - 9_000},
+        opened={("c", "t"): Open(NOW - 9_000, "the loader")},
     )
     parts = Parts(cluster=cluster_part(t=100, other=7), agent=agent_status(), audit=audit)
     standing = joined(parts, NOW)
     other, t = standing.topics
     assert (t.topic, t.end, t.stored, t.landed, t.unread_bytes) == ("t", 100, 100, 60, 15)
-    assert (t.state, t.waits, t.complete_until) == ("pending", "for others", NOW - 9_000)
+    assert (t.state, t.waits, t.complete_until) == ("pending", "the loader", NOW - 9_000)
     assert (other.topic, other.end, other.landed, other.unread_bytes) == ("other", 7, 0, 0)
     assert (other.state, other.complete_until) == ("", -1)
     assert standing.last_load == LoadStanding(
