@@ -1,0 +1,126 @@
+"""What a newcomer does, as shell scripts that are run in a root filesystem. Pure.
+
+Each script ends with an exit code other than 0 if it did not come out as the README promises.
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+EXTRAS: Final = ("agent", "broker", "registry", "loader", "audit", "all")
+
+
+class Step(NamedTuple):
+    """`figure` is how the line of its output begins that has a figure for the table. `offline`: on
+    a network of its own, where every port is free."""
+
+    name: str
+    script: str
+    figure: str = ""
+    offline: bool = False
+
+
+def readme_packages(readme: str) -> list[str]:
+    """What its text says that a bare Debian lacks. Raises ValueError if it does not say."""
+    _, _, rest = readme.partition("`apt install ")
+    packages, found, _ = rest.partition("`")
+    if not found:
+        raise ValueError("the README does not say which packages are needed: `apt install …`")
+    return packages.split()
+
+
+def wheel(clone: Path) -> Step:
+    return Step(
+        "build the wheel",
+        f"python3 -m venv build && build/bin/pip wheel --quiet --no-deps -w dist {clone}",
+    )
+
+
+def install(extra: str) -> Step:
+    """Into an empty environment. What that weighs is without pip and what else is there before."""
+    environment = f"env-{extra}"
+    return Step(
+        f"pip install 'penstock[{extra}]'",
+        f"""
+set -e
+python3 -m venv {environment}
+before=$(du -sm {environment} | cut -f1)
+{environment}/bin/pip install --quiet "$(echo dist/*.whl)[{extra}]"
+echo "size: $(($(du -sm {environment} | cut -f1) - before)) MB"
+{environment}/bin/penstock --version
+""",
+        figure="size: ",
+    )
+
+
+def starts(extra: str) -> Step:
+    """A program starts, waits for those that are not there, and stops when it is told."""
+    needed = {
+        "agent": f"--set data_dir=run-{extra} --set 'inputs=[{{paths: [/var/log/x], topic: x}}]'",
+        "broker": f"--set data_dir=run-{extra} --set id=1 --set zookeeper=127.0.0.1:2181",
+        "registry": "",
+        "audit": f"--set data_dir=run-{extra}",
+    }
+    return Step(
+        f"penstock {extra} starts, and stops",
+        f"""
+env-{extra}/bin/penstock {extra} {needed[extra]} > {extra}.log 2>&1 &
+sleep 5
+kill -TERM $! || {{ cat {extra}.log; exit 1; }}
+wait $!
+code=$?
+cat {extra}.log
+# 1: it was stopped before it was ready.
+[ $code -le 1 ] && ! grep Traceback {extra}.log
+""",
+        offline=True,
+    )
+
+
+def reads_configuration(clone: Path) -> Step:
+    """A loader does nothing by itself where there are no brokers."""
+    sample = clone / "docs/samples/loader-minimal.yaml"
+    return Step(
+        "a loader's configuration is read",
+        f"env-loader/bin/penstock check-config loader --offline {sample}",
+        offline=True,
+    )
+
+
+def needs_no_java() -> Step:
+    return Step("there is no Java", "! command -v java")
+
+
+def up() -> Step:
+    """Until all is ready, `penstock status` says so, a followed line has arrived; then Ctrl-C."""
+    penstock = "env-all/bin/penstock"
+    return Step(
+        "penstock up, from there",
+        f"""
+export PATH=$HOME/env-all/bin:$PATH
+mkdir -p logs
+( while sleep 0.05; do echo "line $SECONDS" >> logs/app.log; done ) &
+writer=$!
+began=$(date +%s%N)
+env --default-signal=INT {penstock} up --dir up-data --follow "$HOME/logs/*.log" > up.log 2>&1 &
+up=$!
+until [ -e up-data/environment ] && . up-data/environment && penstock status > status.log 2>&1
+do
+    kill -0 $up || {{ cat up.log; exit 1; }}
+    sleep 0.5
+    [ $(( ($(date +%s%N) - began) / 1000000000 )) -lt 180 ] || {{ cat up.log status.log; exit 1; }}
+done
+ready=$(( ($(date +%s%N) - began) / 1000000 ))
+kill $writer
+cat status.log
+began=$(date +%s%N)
+kill -INT $up
+wait $up || {{ code=$?; cat up.log; exit $code; }}
+echo "ready and stopped: $ready ms, $(( ($(date +%s%N) - began) / 1000000 )) ms"
+""",
+        figure="ready and stopped: ",
+        offline=True,
+    )
+
+
+def make(target: str, clone: Path) -> Step:
+    return Step(f"make {target}", f"make -C {clone} {target}")
