@@ -89,6 +89,8 @@ def command(
     separator = key_separator.encode() if key_separator else None
     started = time.monotonic()
     counted = _Counted()
+    if path is None and sys.stdin.isatty():
+        click.echo("Each line is sent as it is typed; Ctrl-D ends.", err=True)
     with _opened(path) as source, connected(bootstrap) as brokers:
         producer = Producer(
             brokers, topic, acks=ACKS[acks], codec=Codec[codec.upper()], batch_bytes=batch_bytes

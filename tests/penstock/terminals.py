@@ -14,7 +14,7 @@ _LINES = 50
 _WIDTH = {"COLUMNS", "LINES", "NO_COLOR"}  # that speak of another terminal
 
 
-def on_a_terminal(arguments: Sequence[str], *, columns: int = 100) -> str:
+def on_a_terminal(arguments: Sequence[str], *, columns: int = 100, no_color: str = "") -> str:
     """What a command writes that ends well."""
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
@@ -25,7 +25,7 @@ def on_a_terminal(arguments: Sequence[str], *, columns: int = 100) -> str:
         stderr=terminal,
         cwd=REPOSITORY,
         env={name: value for name, value in os.environ.items() if name not in _WIDTH}
-        | {"TERM": "xterm"},
+        | {"TERM": "xterm", "NO_COLOR": no_color},
     ) as process:
         os.close(terminal)
         written = b""

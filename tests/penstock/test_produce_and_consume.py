@@ -1,6 +1,7 @@
 """`penstock produce` and `penstock consume`, against a running broker."""
 
 import os
+import pty
 import select
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.penstock.running import At, running
+from tests.penstock.running import REPOSITORY, At, running
 from tests.penstock.terminals import on_a_terminal
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -166,3 +167,21 @@ def test_on_a_terminal_a_table_is_drawn(at: At, new_topic: str) -> None:
 def test_on_a_terminal_producing_ends_with_a_summary(at: At, new_topic: str) -> None:
     said = on_a_terminal(at.arguments("produce", new_topic))
     assert said.startswith(f"0 messages to {new_topic} in ")
+
+
+def test_whoever_types_messages_is_told_how_to_end(at: At, new_topic: str) -> None:
+    terminal, ours = pty.openpty()
+    os.write(terminal, b"typed\n\x04")
+    ended = subprocess.run(
+        at.arguments("produce", new_topic),
+        stdin=ours,
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        check=False,
+    )
+    os.close(terminal)
+    os.close(ours)
+    said = "Each line is sent as it is typed; Ctrl-D ends.\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", said)
+    assert at.output(*all_of(new_topic)) == "typed\n"

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.penstock.at_registry import AtRegistry
-from tests.penstock.running import penstock
+from tests.penstock.running import PENSTOCK, penstock
+from tests.penstock.terminals import on_a_terminal
 
 HEADLESS = "no event for Penstock's agent and loader"
 
@@ -155,3 +156,15 @@ def test_what_is_not_there_is_one_line(schemas: AtRegistry, new_topic: str) -> N
         (["apply", "/nowhere"], "/nowhere: No such file or directory"),
     ):
         assert schemas.refused(*arguments) == said
+
+
+def test_colours_are_for_terminals_whose_users_want_them(
+    schemas: AtRegistry, new_topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"{new_topic}-value.avsc"
+    file.write_text('"string"')
+    apply = ("schemas", "apply", str(tmp_path), "--dry-run", "-r", schemas.url)
+    on_terminal = [*PENSTOCK, *apply]
+    plain = penstock(*apply).stdout
+    assert "\x1b[33m  no event for Penstock's agent and loader" in on_a_terminal(on_terminal)
+    assert on_a_terminal(on_terminal, no_color="1").replace("\r\n", "\n") == plain
