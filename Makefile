@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz format reference clean
+.PHONY: help demo test check bench fuzz format reference newcomer clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 
 reference: $(VENV)/.installed-programs ## the tables of keys in docs/, written anew from the types
 	@$(PYTHON) -m penstock.reference docs
+
+newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
+	@$(PYTHON3) -m deploy.newcomer $(ARGS)
 
 clean: ## remove everything that was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build
