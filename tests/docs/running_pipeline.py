@@ -8,7 +8,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from time import sleep
 from typing import NamedTuple
 
 from penstock.up.places import Addresses, Places, Ports
@@ -16,6 +18,7 @@ from tests.server_process import ServerProcess, free_ports
 
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
+PAGES_TAKE = timedelta(minutes=6)
 COMMANDS = Path(sys.executable).parent  # where `penstock` is
 
 
@@ -44,6 +47,7 @@ class RunningPipeline(NamedTuple):
 @contextmanager
 def running_pipeline(folder: Path, arguments: Sequence[str]) -> Iterator[RunningPipeline]:
     """What `penstock up` starts in this folder, ready; stopped by Ctrl-C."""
+    _wait_past_midnight()
     base = _free_base()
     addresses = Addresses.of(Ports.beginning_at(base))
     up = ServerProcess(
@@ -59,6 +63,14 @@ def running_pipeline(folder: Path, arguments: Sequence[str]) -> Iterator[Running
         assert up.wait(within=STOP_SECONDS) == 0, up.last_words()
     finally:
         up.kill()
+
+
+def _wait_past_midnight() -> None:
+    """Pages speak of today."""
+    now = datetime.now(UTC)
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+    if (left := midnight - now) < PAGES_TAKE:
+        sleep(left.total_seconds())
 
 
 def _all_ready(addresses: Addresses) -> bool:

@@ -62,7 +62,7 @@ def folder_of(page: Path, folders: Path) -> Path:
 
 @pytest.mark.parametrize("page", RUN, ids=name)
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_page_does_what_it_says(page: Path, pipeline: RunningPipeline, folders: Path) -> None:
     folder = folder_of(page, folders)
     data = folder / "penstock-data"
