@@ -100,7 +100,8 @@ class Dispatch:
         if self._own is None and self._lanes:
             self.identity(None)
         if self.producer is None:
-            return NEVER if self._asking else self._identity_due
+            # Nobody asks for an identity as long as there is nothing to be sent under it.
+            return self._identity_due if self._lanes and not self._asking else NEVER
         for event in self.producer.collect():
             self._happened(event, now)
         for lane in self.lanes():
