@@ -37,7 +37,7 @@ def complete(group: click.Group, asked: str) -> int:
     if shell not in SHELLS:
         return 1
     with suppress(click.ClickException):  # a command that lacks its extra
-        click.echo(completer(shell, group).complete())
+        click.echo(completer(shell, group, VARIABLE).complete())
     return 0
 
 

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Final
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
-from penstock.completion import VARIABLE
-
 _BASH: Final = """\
 %(complete_func)s() {
     local line=${COMP_LINE:0:COMP_POINT} kind value
@@ -46,6 +44,6 @@ _COMPLETERS: Final[dict[str, type[ShellComplete]]] = {
 }
 
 
-def completer(shell: str, group: click.Command) -> ShellComplete:
-    """Of one of the shells that there are."""
-    return _COMPLETERS[shell](group, {}, "penstock", VARIABLE)
+def completer(shell: str, group: click.Command, variable: str) -> ShellComplete:
+    """Of one of the shells that there are. `variable` says which of them asks."""
+    return _COMPLETERS[shell](group, {}, "penstock", variable)

@@ -33,7 +33,8 @@ def command(
 ) -> int:
     """Run one agent until SIGTERM or Ctrl-C, or ask the one that runs.
 
-    docs/agent.md explains every key of the file. SIGHUP reads it again.
+    `penstock keys agent` explains every key of the file, as docs/agent.md does. SIGHUP has it read
+    again.
 
     \b
     Example:

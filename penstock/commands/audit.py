@@ -36,7 +36,7 @@ def command(
 ) -> int:
     """Run one audit until SIGTERM or Ctrl-C, or tell it something.
 
-    docs/audit.md explains every key of the file.
+    `penstock keys audit` explains every key of the file, as docs/audit.md does.
 
     \b
     Example:

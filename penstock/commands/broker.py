@@ -16,7 +16,7 @@ from penstock.program_configuration import configuration_options, configured, lo
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    docs/broker.md explains every key of the file.
+    `penstock keys broker` explains every key of the file, as docs/broker.md does.
 
     \b
     Example:

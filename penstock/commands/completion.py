@@ -2,7 +2,7 @@
 
 import click
 
-from penstock.completion import SHELLS
+from penstock.completion import SHELLS, VARIABLE
 from penstock.shell_scripts import completer
 
 
@@ -21,4 +21,4 @@ def command(context: click.Context, *, shell: str) -> None:
         eval "$(penstock completion bash)"
         penstock completion fish | source
     """
-    click.echo(completer(shell, context.find_root().command).source(), nl=False)
+    click.echo(completer(shell, context.find_root().command, VARIABLE).source(), nl=False)
