@@ -164,7 +164,7 @@ def _topics(seen: Seen, width: int) -> list[Text]:
     topics = seen.standing.topics
     if not topics:
         empty = all_run(seen.programs) and seen.standing.brokers
-        words = "No lines have come yet: what is followed is said with --follow."
+        words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
         return [_cut(words, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:

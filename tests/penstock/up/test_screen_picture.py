@@ -125,7 +125,8 @@ def test_phases(phase: ProgramPhase, head: str, first: str) -> None:
 
 def test_nothing_has_come_yet() -> None:
     shown = lines(dataclasses.replace(SEEN, standing=standing()))
-    assert "No lines have come yet: what is followed is said with --follow." in shown
+    words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
+    assert words in shown
     assert not any("pending" in line for line in shown)
 
 
