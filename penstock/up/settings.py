@@ -16,6 +16,7 @@ HEADER: Final = """\
 # To run this program by itself, stop `penstock up` and copy this file.
 """
 _LEDGER_SECONDS: Final = 2.0
+_GRACE_SECONDS: Final = 10.0  # nothing is far away
 _DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
 # Loads are small here, and over before Java's second compiler is worth its start.
 _SPARK: Final = {
@@ -67,7 +68,11 @@ def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
         },
         "audit": shared
         | reached
-        | {"data_dir": literal(str(places.data("audit"))), "port": ports.audit},
+        | {
+            "data_dir": literal(str(places.data("audit"))),
+            "port": ports.audit,
+            "grace": _GRACE_SECONDS,
+        },
     }
 
 
