@@ -89,7 +89,7 @@ def _rows(directory: Path, mirror: str, *, test: bool) -> Iterator[Row]:
     packages = steps.readme_packages((ROOT / "README.md").read_text(encoding="utf-8"))
     assert PYTHON in packages
     yield _installed(root, packages)
-    yield _tried(root, steps.reads_configuration(CLONE))
+    yield _tried(root, steps.reads_configuration())
     yield _tried(root, steps.up())
     yield _tried(root, steps.make("demo", CLONE))
     if test:

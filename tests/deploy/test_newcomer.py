@@ -18,7 +18,7 @@ STEPS = [
     steps.wheel(CLONE),
     *(steps.install(extra) for extra in EXTRAS),
     *(steps.starts(extra) for extra in EXTRAS if extra not in {"loader", "all"}),
-    steps.reads_configuration(CLONE),
+    steps.reads_configuration(),
     steps.up(),
     steps.make("demo", CLONE),
 ]

@@ -3,6 +3,7 @@
 All programs are started on the kept directories, one story for each release that is kept.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -125,7 +126,8 @@ def _run_agents(story: Story) -> None:
     site = story.site
     agents = [site.agent(host) for host in ("web-1", "web-2")]
     with (site.logs("web-1") / f"{VIEWS}.log").open("wb") as file:
-        file.writelines(view(story.kept.began, number) for number in NEW_VIEWS)
+        now = time.time_ns() // 1_000_000  # what is older than `times.oldest` gets another time
+        file.writelines(view(now - 86_400_000, number) for number in NEW_VIEWS)
     with (site.logs("web-1") / f"{SHOP_LOGS}.log").open("wb") as file:
         file.writelines(map(shop_log, NEW_SHOP_LOGS))
     with ExitStack() as running:
