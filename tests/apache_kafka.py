@@ -2,7 +2,8 @@
 
 Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
 why. A broker runs alone (KRaft, one node) on loopback, with Apache Kafka's own
-start-script options for the JVM; its directory is the caller's, and is all it leaves behind.
+start-script options for the JVM unless others are asked for; its directory is the caller's, and is
+all it leaves behind.
 """
 
 import socket
@@ -37,8 +38,8 @@ JVM = (
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 )
-# What makes a short life shorter still.
-_JVM_OF_TOOLS = (
+# What makes a short life shorter still, and a broker of tests cheaper.
+QUICK_JVM = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
@@ -89,7 +90,7 @@ def run_tool(
     *arguments: str, directory: Path, stdin: bytes = b"", within: float = 60
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs a main class to its end; its standard output and error come back as bytes."""
-    command = java_command(*arguments, directory=directory, jvm=_JVM_OF_TOOLS)
+    command = java_command(*arguments, directory=directory, jvm=QUICK_JVM)
     run = subprocess.run(command, input=stdin, capture_output=True, timeout=within, check=False)
     if run.returncode:
         said = (run.stdout + run.stderr).decode(errors="replace")
@@ -110,7 +111,12 @@ class ApacheKafka:
     """A single Apache Kafka broker: `with ApacheKafka(directory) as kafka: kafka.bootstrap`."""
 
     def __init__(
-        self, directory: Path, *, settings: Mapping[str, str] | None = None, heap: str = "1g"
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        heap: str = "1g",
+        jvm: Sequence[str] = JVM,
     ) -> None:
         self.directory = directory
         self.data_dir = directory / "data"
@@ -139,7 +145,8 @@ class ApacheKafka:
             **(settings or {}),
         }
         self._properties.write_text("".join(f"{key}={wanted[key]}\n" for key in wanted))
-        command = java_command("kafka.Kafka", str(self._properties), directory=directory, heap=heap)
+        main = ("kafka.Kafka", str(self._properties))
+        command = java_command(*main, directory=directory, heap=heap, jvm=jvm)
         self.process = ServerProcess(command, output=directory / "kafka.log")
 
     def start(self, *, within: float = 60) -> None:

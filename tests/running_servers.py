@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
 
@@ -40,7 +40,7 @@ def running_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKa
     """One Apache Kafka broker, where it can be had."""
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), heap="512m") as kafka:
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), heap="512m", jvm=QUICK_JVM) as kafka:
         yield kafka
 
 

@@ -16,32 +16,29 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-# How a file of tests asks for what is worth waiting for.
+# How a file asks for what is worth waiting for. Who wants HDFS mostly wants Spark, too.
 ASKS: Final = {
-    "spark": re.compile(r"\bspark: SparkSession\b"),
-    "hdfs": re.compile(r"\bhdfs: RunningHdfs\b"),
+    "Spark": re.compile(r": (SparkSession|SparkCluster|RunningHdfs)\b"),
     "Apache Kafka": re.compile(r"\brunning_kafka\b"),
 }
 
-Wanted = frozenset[str]
-
 
 @cache
-def wanted(file: str) -> Wanted:
-    """What of that a file of tests asks for."""
+def wanted(file: str) -> str:
+    """The most costly thing that a file of tests asks for; or nothing."""
     text = (ROOT / file).read_text()
-    return frozenset(name for name, asked in ASKS.items() if asked.search(text))
+    return next((name for name, asked in ASKS.items() if asked.search(text)), "")
 
 
 def best(
-    files: Iterable[str], here: Wanted, elsewhere: Wanted, wants: Callable[[str], Wanted] = wanted
+    files: Iterable[str], here: set[str], elsewhere: set[str], wants: Callable[[str], str] = wanted
 ) -> str:
-    """The first file for which all is running here, and that needs it; else the first for which
-    nothing runs elsewhere; else the first."""
+    """The first file that is at home here; else the first that is not at home elsewhere; else the
+    first."""
     waiting = [(file, wants(file)) for file in files]
-    at_home = [file for file, asked in waiting if asked and asked <= here]
-    welcome = [file for file, asked in waiting if not asked & (elsewhere - here)]
-    return [*at_home, *welcome, waiting[0][0]][0]
+    at_home = [file for file, what in waiting if what in here]
+    homeless = [file for file, what in waiting if what not in elsewhere]
+    return [*at_home, *homeless, waiting[0][0]][0]
 
 
 class ByWhatRuns(LoadFileScheduling):
@@ -49,13 +46,12 @@ class ByWhatRuns(LoadFileScheduling):
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
-        self._running: dict[Any, Wanted] = {}
+        self._running: dict[Any, set[str]] = {}
 
     def _assign_work_unit(self, node: Any) -> None:
-        here = self._running.get(node, Wanted())
-        elsewhere = Wanted().union(*self._running.values()) - here
-        file = best(self.workqueue, here, elsewhere)
-        self._running[node] = here | wanted(file)
+        here = self._running.setdefault(node, set())
+        file = best(self.workqueue, here, set().union(*self._running.values()))
+        here |= {what for what in [wanted(file)] if what}
         self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 

@@ -20,7 +20,7 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import shipping
@@ -96,7 +96,7 @@ def test_apache_kafka_killed(tmp_path: Path, new_topic: str) -> None:
     if kafka_classpath() is None:
         pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
     session = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
-    kafka = ApacheKafka(tmp_path, settings=session, heap="256m")
+    kafka = ApacheKafka(tmp_path, settings=session, heap="256m", jvm=QUICK_JVM)
     try:
         kafka.start()
         ship_through_kills(kafka, new_topic, kills=1)

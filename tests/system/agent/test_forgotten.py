@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
 from tests.system.agent.incarnations import Incarnation
@@ -73,7 +73,7 @@ def forgetful_kafka(tmp_path: Path) -> Iterator[ApacheKafka]:
         "producer.id.expiration.ms": "1000",
         "producer.id.expiration.check.interval.ms": "200",
     }
-    with ApacheKafka(tmp_path / "kafka", settings=settings, heap="256m") as kafka:
+    with ApacheKafka(tmp_path / "kafka", settings=settings, heap="256m", jvm=QUICK_JVM) as kafka:
         yield kafka
 
 
