@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -73,8 +74,14 @@ class FollowType(click.ParamType[Follow]):
     show_default=True,
     help="How the programs write events to their log files.",
 )
+@click.argument("unquoted", nargs=-1, metavar="")
 def command(
-    *, directory: Path, port_base: int | None, follows: tuple[Follow, ...], log_format: LogFormat
+    *,
+    directory: Path,
+    port_base: int | None,
+    follows: tuple[Follow, ...],
+    log_format: LogFormat,
+    unquoted: tuple[str, ...],
 ) -> int:
     """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
 
@@ -87,6 +94,11 @@ def command(
         penstock up --follow '/var/log/*.log'
         penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
     """
+    if unquoted:
+        raise click.UsageError(
+            f"{unquoted[0]} is too much: put a pattern into quotes, so that the shell leaves it to "
+            "penstock: --follow '/var/log/*.log'"
+        )
     places = Places(directory.absolute())
     with StopRequests() as asked:
         try:
@@ -97,7 +109,7 @@ def command(
                 return 0
             if not wrong:
                 with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:
-                    _run(pipeline, asked)
+                    _run(pipeline, follows, asked)
         except UpError as error:
             wrong = [str(error)]
     for each in wrong:
@@ -108,10 +120,13 @@ def command(
     return 0
 
 
-def _run(pipeline: Pipeline, asked: StopRequests) -> None:
+def _run(pipeline: Pipeline, follows: Sequence[Follow], asked: StopRequests) -> None:
     """Until it is told to stop, and everything has stopped."""
     screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
     try:
+        for each in follows:
+            if not each.has_files():
+                screen.note(f"no file matches {each.pattern} yet: those to come are followed")
         with Following(pipeline.addresses) as following:
             while not asked.times:
                 screen.show(pipeline.turn(), following.latest)

@@ -33,6 +33,10 @@ class Follow(NamedTuple):
     pattern: str  # absolute
     topic: str = DEFAULT_TOPIC
 
+    def has_files(self) -> bool:
+        """Whether there is one now; taken for granted of `**`, as a whole disk may be below it."""
+        return "**" in self.pattern or any(Path("/").glob(self.pattern[1:]))
+
 
 def parse_follow(text: str, working_directory: Path) -> Follow:
     """Raises WrongFollow. `./a=b.log` is a file, `a=b.log` is the file b.log for the topic a."""

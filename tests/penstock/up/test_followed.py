@@ -37,6 +37,14 @@ def test_a_folder_means_the_files_in_it(tmp_path: Path) -> None:
     assert parse_follow(str(tmp_path), HERE).pattern == f"{tmp_path}/*"
 
 
+def test_whether_there_is_a_file_yet(tmp_path: Path) -> None:
+    pattern = parse_follow("a*.log", tmp_path)
+    assert not pattern.has_files()
+    (tmp_path / "a1.log").touch()
+    assert pattern.has_files()
+    assert parse_follow("/no/such/**/file", HERE).has_files(), "nobody looked"
+
+
 def test_home_is_known_even_in_quotes() -> None:
     assert parse_follow("~/x.log", HERE).pattern == str(Path.home() / "x.log")
 

@@ -117,6 +117,12 @@ def test_a_java_that_will_not_do(tmp_path: Path, script: str, said: str) -> None
     assert "cannot be written to" in about_directory, "all that is wrong is said at once"
 
 
+def test_a_pattern_that_the_shell_has_expanded() -> None:
+    code, (said,) = up("--follow", "a.log", "b.log")
+    assert code == 2
+    assert "b.log is too much: put a pattern into quotes" in said
+
+
 def test_no_java(tmp_path: Path) -> None:
     base = ("--port-base", str(free_ports(1)[0]), "--dir", str(tmp_path / "data"))
     code, (said, *_) = up(*base, JAVA_HOME="", PATH=str(tmp_path))
