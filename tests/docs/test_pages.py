@@ -6,12 +6,14 @@ a pipeline with its usual ports, and are replaced by those of this one. See page
 block says that it is to be left alone.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from penstock.agent_configuration import load_agent, load_inputs
 from penstock.configuration import load
@@ -129,10 +131,17 @@ def test_the_command_line_knows_every_command() -> None:
     assert sum(1 for block in shell for _ in penstock_commands(block.text)) > 50
 
 
-def test_python_can_be_parsed() -> None:
+def test_what_is_not_run_can_be_parsed() -> None:
     for block in ALL:
-        if block.language == "python":
-            compile(block.text, block.where, "exec")
+        match block.language:
+            case "python":
+                compile(block.text, block.where, "exec")
+            case "yaml":
+                yaml.safe_load(block.text)
+            case "json":
+                # A log has a document in each line.
+                for document in block.text.splitlines() if block.file else [block.text]:
+                    json.loads(document)
 
 
 CONFIGURATIONS = [block for block in ALL if block.file and block.file.endswith(".yaml")]
