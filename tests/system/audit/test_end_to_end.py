@@ -158,13 +158,20 @@ def _spoil_logs(story: Story, one: AgentProcess, two: AgentProcess, three: Agent
     wait_until(lambda: _end_of(ledger) > entry + 1, within=90, what="a later entry")
     pipeline.broker.terminate()
     story.lost = pipeline.write("web-1", "truncated", range(6 * PART, 200 * PART))
-    time.sleep(1.0)  # for the agent to see how much there is
-    os.truncate(pipeline.path("web-1", "truncated"), 0)
+    path = pipeline.path("web-1", "truncated")
+    wait_until(lambda: _seen(one, path) == path.stat().st_size, within=30, what="all is seen")
+    os.truncate(path, 0)
     delete(batch_at(ledger, entry))
     delete(batch_at(pipeline.broker.partition_dir("deleted"), 4 * PART))
     flip(batch_at(pipeline.broker.partition_dir("flipped"), 4 * PART))
     pipeline.broker.start()
     pipeline.audit.start()
+
+
+def _seen(agent: AgentProcess, path: Path) -> int:
+    """Up to where the agent knows the file to reach."""
+    files = (agent.status() or {"files": []})["files"]
+    return max((each["size"] for each in files if each["path"] == str(path)), default=0)
 
 
 def _end_of(partition_dir: Path) -> int:
