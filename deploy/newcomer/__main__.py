@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deploy.newcomer import steps
-from deploy.newcomer.root_filesystem import HOME, MIRROR, Ended, RootFilesystem
+from deploy.newcomer.root_filesystem import HOME, Ended, RootFilesystem
 from deploy.newcomer.steps import EXTRAS, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make newcomer", description=__doc__)
     parser.add_argument("--test", action="store_true", help="and `make test`: a quarter of an hour")
-    parser.add_argument("--mirror", default=MIRROR, help="Debian's packages (%(default)s)")
+    parser.add_argument("--mirror", help="where debootstrap finds Debian's packages, if it is told")
     parser.add_argument(
         "--directory",
         type=Path,
@@ -70,7 +70,7 @@ def _check_here() -> None:
             raise SystemExit(f"make newcomer: no {command}: apt install {package}")
 
 
-def _rows(directory: Path, mirror: str, *, test: bool) -> Iterator[Row]:
+def _rows(directory: Path, mirror: str | None, *, test: bool) -> Iterator[Row]:
     """What came of each step, in their order."""
     minimal = RootFilesystem(directory / "minimal")
     if not minimal.directory.exists():

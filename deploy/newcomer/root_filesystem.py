@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 RELEASE: Final = "bookworm"
-MIRROR: Final = "http://deb.debian.org/debian"
 USER: Final = "newcomer"
 HOME: Final = Path("/home") / USER
 _HANDED_ON: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -49,10 +48,12 @@ class RootFilesystem:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def make(self, mirror: str) -> None:
-        """Nothing but what Debian calls minimal, a user, and what pip needs here."""
-        base = ["debootstrap", "--variant=minbase", RELEASE, str(self.directory), mirror]
-        subprocess.run(base, check=True, stdout=subprocess.DEVNULL)
+    def make(self, mirror: str | None) -> None:
+        """Nothing but what Debian calls minimal, a user, and what pip needs here. Without a mirror,
+        from where debootstrap finds its packages by itself."""
+        base = ["debootstrap", "--variant=minbase", RELEASE, str(self.directory)]
+        given = [] if mirror is None else [mirror]
+        subprocess.run([*base, *given], check=True, stdout=subprocess.DEVNULL)
         self._copy_settings()
         self.as_root(f"useradd --create-home --shell /bin/bash {USER}")
 
