@@ -2,7 +2,7 @@
 
 - Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and random.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
-- Programs that tests start find no hypothesis, as at a user's.
+- Programs that tests start find no hypothesis, as at a user's, and no address of a pipeline.
 - When all is over, no process that a test started is left, and no file in the temporary directory.
 """
 
@@ -11,12 +11,14 @@ import signal
 import tempfile
 import time
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis import HealthCheck
+
+from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, REGISTRY
 
 pytest_plugins = [
     "tests.scheduling",
@@ -33,6 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 MARK = "PENSTOCK_TEST_SESSION"
 AS_USERS = Path(__file__).with_name("as_users")
+# Whoever runs the tests may have a pipeline of their own: it is left alone.
+NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT)
 GRACE_SECONDS = 5.0  # for processes that are just ending
 SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
@@ -92,15 +96,11 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     temporary = tmp_path_factory.mktemp("temporary")
     path = os.pathsep.join([str(AS_USERS), *filter(None, [os.environ.get("PYTHONPATH")])])
     inherited = {MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": path}
-    before = {name: os.environ.get(name) for name in inherited}
-    os.environ.update(inherited)
+    before = _set({**inherited, **dict.fromkeys(NOBODYS)})
     tempfile.tempdir = None
     yield
     tempfile.tempdir = None
-    for name, value in before.items():
-        os.environ.pop(name)
-        if value is not None:
-            os.environ[name] = value
+    _set(before)
 
     deadline = time.monotonic() + GRACE_SECONDS
     while (left := _processes_with(mark)) and time.monotonic() < deadline:
@@ -108,6 +108,16 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert not left, f"tests left processes behind: {'; '.join(left)}"
     files = sorted(path.name for path in temporary.iterdir())
     assert not files, f"tests left files behind: {', '.join(files)}"
+
+
+def _set(variables: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Changes the environment; how these were before."""
+    before = {name: os.environ.get(name) for name in variables}
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    return before
 
 
 def _processes_with(mark: str) -> list[str]:
