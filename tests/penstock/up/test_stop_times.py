@@ -1,0 +1,28 @@
+"""Ctrl-C stops everything within ten seconds: as long as programs may take that wait for each other.
+
+Of the times themselves, not of a clock: on a machine that is busy nobody can promise any.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from penstock.up.places import Places, Ports
+from penstock.up.programs import programs
+
+PROMISED_SECONDS = 10.0  # docs/up.md
+TURN_SECONDS = 0.1  # until it is seen that one has ended
+
+
+def test_all_that_wait_for_each_other_have_ended_in_ten_seconds() -> None:
+    made = programs(Places(Path("/any")), Ports(), loads_every="1m", log_format="text")
+    named = {each.name: each for each in made}
+
+    @cache
+    def begun(name: str) -> float:
+        """When it is told to stop at the latest."""
+        return max((ended(each.name) for each in made if name in each.needs), default=0.0)
+
+    def ended(name: str) -> float:
+        return begun(name) + named[name].stop_seconds + TURN_SECONDS
+
+    assert max(map(ended, named)) < PROMISED_SECONDS
