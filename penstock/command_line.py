@@ -17,7 +17,7 @@ from penstock.completion import VARIABLE, complete
 from penstock.failures import usage_words
 from penstock.lazy_group import Lazy, LazyGroup
 from penstock.output import has_colours, one_line
-from penstock.streams import give_up_stdout, open_streams
+from penstock.streams import give_up, open_streams
 
 NOT_DONE: Final = 1
 WRONG_USAGE: Final = 2
@@ -106,12 +106,12 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        give_up_stdout()
+        give_up(sys.stdout)
         return NO_READER
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        give_up_stdout()
+        give_up(sys.stdout)
         return _say(f"penstock: {error.filename or 'output'}: {error.strerror}", NOT_DONE)
     return result if isinstance(result, int) else 0
 

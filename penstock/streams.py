@@ -7,6 +7,7 @@ its place. And a terminal may have an alphabet in which a verdict's mark is not.
 import io
 import os
 import sys
+from typing import TextIO
 
 
 def open_streams() -> None:
@@ -19,6 +20,11 @@ def open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def give_up_stdout() -> None:
-    """What is still buffered would fail again when Python flushes it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def give_up(stream: TextIO) -> None:
+    """Nobody reads it, or it takes no more: from here on it leads nowhere.
+
+    What is still buffered would fail again with the next line, and when Python flushes it at exit.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -57,7 +57,6 @@ class Pipeline:
 
     def __enter__(self) -> Self:
         with ExitStack() as held:
-            held.callback(self._supervisor.close)
             try:
                 self.places.directory.mkdir(parents=True, exist_ok=True)
                 held.enter_context(Lock(self.places.lock))

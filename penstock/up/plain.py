@@ -1,6 +1,8 @@
 """`penstock up` where there is no terminal: a line for each event, and one a minute with figures.
 
-What a program's log ended with, when it died, follows on lines that are indented.
+What a program's log ended with, when it died, follows on lines that are indented. Once a line
+cannot be written, as the disk is full or the reader has gone, no more are: a pipeline does not end
+for that.
 """
 
 import time
@@ -20,6 +22,7 @@ from penstock.standing.words import (
     size,
     verdict_words,
 )
+from penstock.streams import give_up
 from penstock.up.places import Addresses, Places
 from penstock.up.program_standing import ProgramPhase, ProgramStanding
 
@@ -77,8 +80,11 @@ class PlainScreen:
 
     def _say(self, text: str) -> None:
         at = datetime.fromtimestamp(self._clock(), UTC)
-        self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
-        self._stream.flush()
+        try:
+            self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
+            self._stream.flush()
+        except OSError:
+            give_up(self._stream)
 
 
 def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:

@@ -3,15 +3,20 @@
 It is the terminal's other screen, so that the first one is as it was when this ends. Each picture
 is written over the last one, from the top, without clearing anything before: that would flicker.
 What is typed meanwhile, or a new size, is gone with the next picture.
+
+Ctrl-Z gives the terminal back before we stand still; in the background nothing is drawn. A terminal
+that has gone is drawn on no more: the pipeline does not end for that.
 """
 
 import os
 import select
+import signal
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TextIO
+from types import FrameType
+from typing import Any, Final, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -19,11 +24,13 @@ from rich.text import Text
 from penstock.standing.rates import Rates
 from penstock.standing.values import Standing
 from penstock.standing.words import shown
+from penstock.streams import give_up
 from penstock.up.places import Addresses, Places
 from penstock.up.program_standing import ProgramStanding
 from penstock.up.screen_picture import Seen, all_run, picture
 
 _EVERY_S: Final = 0.5
+_USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 _TOP: Final = "\x1b[H"
@@ -32,7 +39,7 @@ _END_OF_SCREEN: Final = "\x1b[J"
 
 
 class TerminalScreen:
-    """Draws twice a second, and at once when a program has changed."""
+    """Draws twice a second, and at once when a program has changed. Of the main thread."""
 
     def __init__(self, stream: TextIO, places: Places, addresses: Addresses) -> None:
         self._stream = stream
@@ -46,6 +53,11 @@ class TerminalScreen:
         self._standing: Standing | None = None
         self._drawn_at = float("-inf")
         self._open = False
+        self._gone = False
+        self._is_to_stand_still = False
+        self._on_ctrl_z: Any = signal.getsignal(signal.SIGTSTP)
+        if self._on_ctrl_z is not signal.SIG_IGN:
+            signal.signal(signal.SIGTSTP, self._take_ctrl_z)
 
     def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
         changed = programs != self._programs
@@ -54,6 +66,8 @@ class TerminalScreen:
             # While the brokers are away, what was last known of topics stays.
             self._standing = standing
             self._rates.add(standing)
+        if self._is_to_stand_still:
+            self._stand_still()
         if changed or time.monotonic() - self._drawn_at >= _EVERY_S:
             self._draw()
 
@@ -62,17 +76,29 @@ class TerminalScreen:
         self._draw()
 
     def close(self) -> None:
-        if not self._open:
-            return
-        self._open = False
-        self._stream.write(_LEAVE + "".join(f"{each}\n" for each in self._notes))
-        self._stream.flush()
+        signal.signal(signal.SIGTSTP, self._on_ctrl_z)
+        self._leave("".join(f"{each}\n" for each in self._notes))
+        self._notes.clear()
 
     def _draw(self) -> None:
-        if not select.select([], [self._stream], [], 0)[1]:
-            return  # somebody has stopped it with Ctrl-S: the programs do not wait for that
         self._drawn_at = time.monotonic()
-        columns, lines = os.get_terminal_size(self._stream.fileno())
+        try:
+            if self._is_ours():
+                columns, lines = os.get_terminal_size(self._stream.fileno())
+                self._write(self._drawn(columns or _USUAL_SIZE[0], lines or _USUAL_SIZE[1]))
+        except OSError:
+            self._give_up()
+
+    def _is_ours(self) -> bool:
+        """Whether it can be drawn on just now."""
+        if self._gone or not select.select([], [self._stream], [], 0)[1]:
+            return False  # somebody has stopped it with Ctrl-S: the programs do not wait for that
+        try:
+            return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
+        except OSError:  # it is not the one that we were started from, which has no background
+            return True
+
+    def _drawn(self, columns: int, lines: int) -> str:
         seen = Seen(
             programs=self._programs,
             standing=self._standing,
@@ -90,10 +116,38 @@ class TerminalScreen:
         )
         entered = "" if self._open else _ENTER
         self._open = True
-        self._stream.write(f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}")
-        self._stream.flush()
+        return f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}"
 
     def _coded(self, line: Text) -> str:
         with self._console.capture() as captured:
             self._console.print(line, end="", soft_wrap=True)
         return captured.get()
+
+    def _take_ctrl_z(self, _: int, __: FrameType | None) -> None:
+        """Amid anything, so it is only noted: a picture may be half written."""
+        self._is_to_stand_still = True
+
+    def _stand_still(self) -> None:
+        """As the shell expects it of whoever is sent to the background; returns with `fg`, `bg`."""
+        self._is_to_stand_still = False
+        self._leave("")
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._take_ctrl_z)
+
+    def _leave(self, last_words: str) -> None:
+        left = f"{_LEAVE}{last_words}" if self._open else last_words
+        self._open = False
+        if left and not self._gone:
+            try:
+                self._write(left)
+            except OSError:
+                self._give_up()
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+    def _give_up(self) -> None:
+        self._gone = True
+        give_up(self._stream)

@@ -1,5 +1,8 @@
 """Being told to stop: Ctrl-C, SIGTERM, or the terminal is closed. Counted, as the second is meant.
 
+That a terminal is closed is told twice, by the shell and by the kernel, and nobody meant the second
+time: SIGHUP counts only where nothing was asked before.
+
 A context, on the main thread; the handlers that were there before are there again after it.
 """
 
@@ -42,5 +45,7 @@ class StopRequests:
             self._came.get(timeout=seconds)
 
     def _take(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGHUP and self.times:
+            return
         self.times += 1
         self._came.put(number)

@@ -1,7 +1,8 @@
 """Programs that are started in order, started again when they die, and stopped in order.
 
 `turn` looks at all of them once and never waits; whoever has the main thread calls it several times
-a second. Whether a program that has just started answers is asked in threads of their own.
+a second. Whether a program that has just started answers is asked in threads of their own, daemons:
+whoever leaves waits for none.
 
 Rule 1: a program is started once all that it needs are running, so those that need nothing of each
 other start side by side. It is told to stop once nobody who needs it is left.
@@ -12,9 +13,10 @@ whatever it died of, and for ever. One that has lived for a minute begins with t
 Rule 3: a program that has not ended within its time after SIGTERM is killed.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +50,6 @@ class Supervisor:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._asking = ThreadPoolExecutor(max(1, len(programs)), "readiness")
         self._watched = {
             each.name: _Watched(each, log(each.name), directory, clock) for each in programs
         }
@@ -58,7 +59,7 @@ class Supervisor:
     def turn(self) -> tuple[ProgramStanding, ...]:
         """One look at all of them."""
         for each in self._watched.values():
-            each.look(self._asking)
+            each.look()
         if self.stopping:
             self._stop_those_that_may()
         else:
@@ -96,9 +97,6 @@ class Supervisor:
         self.begin_to_stop()
         for each in self._watched.values():
             each.kill()
-
-    def close(self) -> None:
-        self._asking.shutdown(wait=False, cancel_futures=True)
 
     def _start_those_that_may(self) -> None:
         for each in self._watched.values():
@@ -147,13 +145,13 @@ class _Watched:
     def phase(self) -> ProgramPhase:
         return self.standing.phase
 
-    def look(self, asking: ThreadPoolExecutor) -> None:
+    def look(self) -> None:
         """What became of it since the look before."""
         if self._child is not None and (ended := self._child.ended):
             self._child = None
             self._has_ended(ended)
         elif self.phase is ProgramPhase.STARTING:
-            self._look_whether_it_answers(asking)
+            self._look_whether_it_answers()
         elif self.phase is ProgramPhase.STOPPING and self._clock() >= self._killed_at:
             self.kill()
         elif self.phase is ProgramPhase.DEAD and self._clock() >= self._retry:
@@ -193,12 +191,12 @@ class _Watched:
             self._killed_at = self._clock()
             self._enter(ProgramPhase.STOPPING)
 
-    def _look_whether_it_answers(self, asking: ThreadPoolExecutor) -> None:
+    def _look_whether_it_answers(self) -> None:
         if self._program.is_ready is None:
             if self._clock() - self._started >= UNASKED_SECONDS:
                 self._enter(ProgramPhase.RUNNING)
         elif self._answer is None:
-            self._answer = asking.submit(self._program.is_ready)
+            self._answer = _ask(self._program.is_ready)
         elif self._answer.done():
             if self._answer.result():
                 self._enter(ProgramPhase.RUNNING)
@@ -224,3 +222,17 @@ class _Watched:
     def _enter(self, phase: ProgramPhase) -> None:
         if phase is not self.phase:
             self.standing = self.standing._replace(phase=phase, since=time.time())
+
+
+def _ask(is_ready: Callable[[], bool]) -> Future[bool]:
+    answer = Future[bool]()
+
+    def run() -> None:
+        try:
+            said = is_ready()
+        except Exception:  # noqa: BLE001 whatever listens there may answer anything
+            said = False
+        answer.set_result(said)
+
+    threading.Thread(target=run, name="readiness", daemon=True).start()
+    return answer

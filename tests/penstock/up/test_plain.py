@@ -1,6 +1,7 @@
 """`penstock up` where there is no terminal."""
 
 import io
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -97,6 +98,16 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     (line,) = watched.shows(programs(), wrong)
     assert line.startswith("missing: 3 events have not arrived; 1 topic; ")
     assert watched.shows(programs(), wrong) == []
+
+
+def test_a_reader_that_has_gone_ends_nothing() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is no path
+        screen = PlainScreen(stream, Places(DIRECTORY), Addresses())
+        screen.show(programs(), None)
+        screen.note("again")
+        screen.close()
 
 
 def test_a_note_is_one_line() -> None:

@@ -115,6 +115,13 @@ def test_it_follows_the_terminals_size(terminal: Terminal) -> None:
             assert len(drawn) <= lines
 
 
+def test_one_that_does_not_say_its_size_is_a_usual_one(terminal: Terminal) -> None:
+    terminal.resize(0, 0)
+    with screen_on(terminal) as screen:
+        screen.show(programs(), None)
+        assert "zookeeper" in terminal.seen()
+
+
 def test_without_colours_nothing_is_lost(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +155,18 @@ def test_a_terminal_that_is_held_holds_up_nothing(terminal: Terminal) -> None:
         terminal.let_go()
         screen.note("again")
         assert "again" in terminal.seen()
+
+
+def test_a_terminal_that_has_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    seen_by, written_to = pty.openpty()
+    with open(written_to, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is no path
+        screen = watching(stream, Places(DIRECTORY), Addresses())
+        screen.show(programs(), None)
+        os.close(seen_by)
+        screen.note("a line")
+        screen.show(programs()[:5], None)
+        screen.close()
 
 
 def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C stops everything within ten seconds: as long as programs may take that wait for each other.
+"""Ctrl-C stops everything within ten seconds: as long as programs that wait for each other may take.
 
 Of the times themselves, not of a clock: on a machine that is busy nobody can promise any.
 """

@@ -79,7 +79,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for run in runs:
         run.supervisor.kill_all()
         run.stop()
-        run.supervisor.close()
 
 
 def test_a_program_is_started_when_those_it_needs_answer(start: Start, tmp_path: Path) -> None:
@@ -105,6 +104,20 @@ def test_one_that_cannot_be_asked_runs_once_it_has_lived_for_a_moment(start: Sta
     assert run.standing("mute").phase is STARTING
     run.now = 1.0
     assert run.standing("mute").phase is RUNNING
+
+
+def test_whatever_goes_wrong_when_it_is_asked_it_is_not_ready_yet(start: Start) -> None:
+    asked: list[int] = []
+
+    def is_ready() -> bool:
+        asked.append(1)
+        if len(asked) < 3:
+            raise ValueError("no number")
+        return True
+
+    run = start(program("odd", FOR_EVER, is_ready=is_ready))
+    run.until("odd", RUNNING)
+    assert len(asked) == 3
 
 
 def test_who_dies_is_shown_with_its_last_lines_and_started_again(start: Start) -> None:
@@ -210,6 +223,26 @@ def test_a_second_ctrl_c_kills_everybody(start: Start, tmp_path: Path) -> None:
     run.supervisor.turn()
     run.supervisor.kill_all()
     run.until("deaf", STOPPED)
+
+
+LEAVING = """
+import sys, threading
+from pathlib import Path
+from penstock.up.program import Program
+from penstock.up.supervisor import Supervisor
+asked = threading.Event()
+supervisor = Supervisor(
+    [Program("a", ("/bin/sleep", "1000"), "", lambda: asked.set() or threading.Event().wait())],
+    log=lambda name: Path(sys.argv[1]) / name, directory=Path(sys.argv[1]),
+)
+while not asked.wait(0.01):
+    supervisor.turn()
+"""
+
+
+def test_who_does_not_answer_holds_up_nobody_who_leaves(tmp_path: Path) -> None:
+    run = [sys.executable, "-c", LEAVING, str(tmp_path)]
+    assert subprocess.run(run, timeout=WITHIN, check=False).returncode == 0
 
 
 OF_A_PARENT = """
