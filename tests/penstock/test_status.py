@@ -21,8 +21,10 @@ from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import REPOSITORY, Ended, penstock
 from tests.penstock.standing.made_up import agent_status, answers_of, audit_part, topic_row
 from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
 
 NOBODY = "http://127.0.0.1:1"
+WITHIN = 60.0
 
 
 def status(
@@ -40,8 +42,23 @@ def status(
         return penstock("status", *servers, "--audit", at.url, "--agent", at.url, *more)
 
 
+def heard(
+    broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
+) -> Ended:
+    """Asked until all have answered: on a busy machine five seconds can be too short for one."""
+
+    def all_answer() -> bool:
+        nonlocal ended
+        ended = status(broker, registry, state=state, more=more)
+        return "no answer within" not in ended.stdout
+
+    ended = Ended([], 0)
+    wait_until(all_answer, within=WITHIN, what="all answer")
+    return ended
+
+
 def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
-    ended = status(running_broker, running_registry, state=State.COMPLETE)
+    ended = heard(running_broker, running_registry, state=State.COMPLETE)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
     assert running_broker.bootstrap in ended.stdout
@@ -50,7 +67,7 @@ def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryPr
 def test_something_is_missing(
     running_broker: BrokerProcess, running_registry: RegistryProcess
 ) -> None:
-    ended = status(running_broker, running_registry, state=State.MISSING, more=("--json",))
+    ended = heard(running_broker, running_registry, state=State.MISSING, more=("--json",))
     assert (ended.returncode, ended.stderr) == (1, "")
     standing = msgspec.json.decode(ended.stdout, type=Standing)
     assert (standing.verdict, standing.problems) == ("missing", ())

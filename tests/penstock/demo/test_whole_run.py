@@ -19,7 +19,7 @@ from penstock.demo.landed import landed_files, landed_numbers
 from penstock.demo.samples import SAMPLES
 from penstock.up.places import Places
 from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
-from tests.server_process import free_ports, wait_until
+from tests.server_process import wait_until
 
 WITHIN = 700  # on a machine that does other things as well
 
@@ -122,10 +122,9 @@ def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
 def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
     """All at once, a line each, and nothing is left."""
     (tmp_path / "empty").mkdir()
-    (port,) = free_ports(1)
     environment = {"PATH": str(tmp_path / "empty"), "JAVA_HOME": "", "TMPDIR": str(tmp_path)}
     run = subprocess.run(
-        [*PENSTOCK, "demo", "--port-base", str(port)],
+        [*PENSTOCK, "demo"],
         env={**os.environ, **environment},
         cwd=REPOSITORY,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Ctrl-C stops everything within ten seconds: as long as programs that wait for each other may take.
+"""Ctrl-C stops everything within ten seconds: what programs may take that wait for each other.
 
 Of the times themselves, not of a clock: on a machine that is busy nobody can promise any.
 """
