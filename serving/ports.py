@@ -39,7 +39,9 @@ def who_listens(port: int) -> str | None:
         try:
             for descriptor in (process / "fd").iterdir():
                 if str(descriptor.readlink()) in sockets:
-                    return f"process {process.name} ({(process / 'comm').read_text().strip()})"
+                    # A name is any bytes, and cut after fifteen of them.
+                    name = (process / "comm").read_text(errors="replace").strip()
+                    return f"process {process.name} ({name})"
         except OSError:  # it ended meanwhile, or is somebody else's
             continue
     return None

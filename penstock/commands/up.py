@@ -108,8 +108,10 @@ def command(
                 click.echo("Nothing was started.")
                 return 0
             if not wrong:
+                # Before programs run: a disk that does not answer would keep them from Ctrl-C.
+                absent = [each for each in follows if not each.has_files()]
                 with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:
-                    _run(pipeline, follows, asked)
+                    _run(pipeline, absent, asked)
         except UpError as error:
             wrong = [str(error)]
     for each in wrong:
@@ -120,13 +122,12 @@ def command(
     return 0
 
 
-def _run(pipeline: Pipeline, follows: Sequence[Follow], asked: StopRequests) -> None:
+def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> None:
     """Until it is told to stop, and everything has stopped."""
     screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
     try:
-        for each in follows:
-            if not each.has_files():
-                screen.note(f"no file matches {each.pattern} yet: those to come are followed")
+        for each in absent:
+            screen.note(f"no file matches {each.pattern} yet: those to come are followed")
         with Following(pipeline.addresses) as following:
             while not asked.times:
                 screen.show(pipeline.turn(), following.latest)

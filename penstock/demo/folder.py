@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from penstock.demo.errors import DemoFailed
+from penstock.up.places import PRIVATE
 
 _REMOVE_SECONDS: Final = 10.0  # for programs that were just killed to be gone
 
@@ -26,7 +27,7 @@ class Folder:
                 self.path = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
                 return
             self.path = named.absolute()
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(PRIVATE, parents=True, exist_ok=True)
             if any(self.path.iterdir()):
                 raise DemoFailed(f"{named} is not empty: name another folder with --dir")
         except OSError as error:

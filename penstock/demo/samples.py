@@ -4,6 +4,7 @@ One topic for each application, of its name. Two have a schema of their own, whi
 before their first line is shipped; the third has none, and becomes `penstock.LogLine`.
 """
 
+import glob
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -67,7 +68,9 @@ def inputs(directory: str) -> Mapping[str, Any]:
     return {
         "inputs": [
             {
-                "paths": [f"{directory}/{sample.name}/{pattern}" for pattern in sample.files],
+                "paths": [
+                    f"{glob.escape(directory)}/{sample.name}/{pattern}" for pattern in sample.files
+                ],
                 "topic": sample.name,
                 **sample.settings,
             }

@@ -16,8 +16,10 @@ class Rates:
 
     def add(self, standing: Standing) -> None:
         """The same one again changes nothing."""
-        if self._seen and standing.now <= self._seen[-1][0]:
+        if self._seen and standing.now == self._seen[-1][0]:
             return
+        if self._seen and standing.now < self._seen[-1][0]:
+            self._seen.clear()  # the clock was set back: what was seen is of no use
         ends = {each.topic: each.end for each in standing.topics if each.end >= 0}
         self._seen.append((standing.now, ends))
         while len(self._seen) > 2 and self._seen[1][0] <= standing.now - _OVER_MILLIS:

@@ -5,14 +5,17 @@ of that folder are the user's and never touched. What `penstock up` writes itsel
 an agent that ships its own log would have something new to say of every line.
 """
 
+import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 from agent.config_inputs import Input
+from agent.files.patterns import split
 from penstock.up.errors import WrongFollow
 from penstock.up.places import Places
 from penstock.up.replacing import replace
@@ -35,7 +38,12 @@ class Follow(NamedTuple):
 
     def has_files(self) -> bool:
         """Whether there is one now; taken for granted of `**`, as a whole disk may be below it."""
-        return "**" in self.pattern or any(Path("/").glob(self.pattern[1:]))
+        if "**" in self.pattern:
+            return True
+        try:
+            return any(Path("/").glob(self.pattern[1:]))
+        except OSError:
+            return False
 
 
 def parse_follow(text: str, working_directory: Path) -> Follow:
@@ -47,13 +55,16 @@ def parse_follow(text: str, working_directory: Path) -> Follow:
     if topic.startswith("_"):
         raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
     try:
-        path = working_directory / Path(pattern).expanduser()
-        if pattern.endswith("/") or path.is_dir():
+        asked = Path(pattern).expanduser()
+        # What is not a pattern is no pattern even if its name looks like one.
+        path = Path(glob.escape(str(working_directory))) / asked
+        if pattern.endswith("/") or (working_directory / asked).is_dir():
             path = path / "*"
-        Input(paths=(str(path),), topic=topic)
+        meant = f"/{str(path).lstrip('/')}"  # two slashes at the beginning would stay two
+        Input(paths=(meant,), topic=topic)
     except (OSError, RuntimeError, ValueError) as error:
         raise WrongFollow(f"{text}: {error}") from None
-    return Follow(str(path), topic)
+    return Follow(meant, topic)
 
 
 def follow(places: Places, follows: Sequence[Follow]) -> None:
@@ -65,13 +76,29 @@ def follow(places: Places, follows: Sequence[Follow]) -> None:
 def document(places: Places, follows: Sequence[Follow]) -> str:
     """The file's text: one input for each topic."""
     topics = dict.fromkeys(each.topic for each in follows)
+    ours = [f"{glob.escape(each)}/**" for each in _names_of(places.directory, follows)]
     inputs: list[dict[str, Any]] = [
         {
             "name": f"follow-{topic}",
             "topic": topic,
             "paths": [literal(each.pattern) for each in follows if each.topic == topic],
-            "exclude": [literal(f"{places.directory}/**")],
+            "exclude": [literal(each) for each in ours],
         }
         for topic in topics
     ]
     return HEADER + yaml.safe_dump({"inputs": inputs}, sort_keys=False, allow_unicode=True)
+
+
+def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
+    """All names under which these patterns may come upon it: links lead to it, too."""
+    real = directory.resolve()
+    names = {directory, real}
+    for each in follows:
+        root = Path(split(each.pattern)[0])
+        with suppress(OSError, RuntimeError):  # links that lead to each other lead nowhere
+            begin = root.resolve()
+            if begin.is_relative_to(real):
+                names.add(root)
+            elif real.is_relative_to(begin):
+                names.add(root / real.relative_to(begin))
+    return sorted(map(str, names))

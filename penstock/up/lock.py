@@ -1,6 +1,7 @@
 """The right to a directory: one `penstock up` at a time.
 
-The kernel holds it for as long as the process lives, and no longer; the file says who it is.
+The kernel holds it for as long as the process lives, and no longer; the file says who it is. A link
+in its place, which may lead to anything, is not followed.
 """
 
 import fcntl
@@ -19,7 +20,9 @@ class Lock:
     """Held from here on, until it is closed. Raises AlreadyRunning or OSError."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+        )
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -3,6 +3,7 @@
 A program writes with O_APPEND, so the file can be emptied under its hands and it goes on at the
 beginning. What was in it is kept once, as `{name}.log.1`: no program ever has more than two files
 of about `LONGEST` bytes. A line written between copying and emptying, some microseconds, is lost.
+Links in their places, which may lead to anything, are not written through.
 """
 
 import os
@@ -21,7 +22,8 @@ _LONGEST_LINE: Final = 500
 def open_log(path: Path) -> int:
     """A descriptor for a program's output. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, how, 0o644)
 
 
 def size(path: Path) -> int:
@@ -38,6 +40,7 @@ def cut(path: Path, longest: int = LONGEST) -> bool:
     kept = path.with_name(f"{path.name}.1")
     # A full disk keeps no old part, and has all the more need for the file to be cut.
     with suppress(OSError):
+        kept.unlink(missing_ok=True)
         shutil.copyfile(path, kept)
     with suppress(OSError):
         os.truncate(path, 0)

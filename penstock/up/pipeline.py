@@ -21,7 +21,7 @@ from penstock.up.directory import prepare
 from penstock.up.errors import DirectoryUnusable
 from penstock.up.followed import Follow
 from penstock.up.lock import Lock
-from penstock.up.places import Addresses, Places, Ports
+from penstock.up.places import PRIVATE, Addresses, Places, Ports
 from penstock.up.program_standing import ProgramStanding
 from penstock.up.programs import programs
 from penstock.up.supervisor import Supervisor
@@ -58,7 +58,7 @@ class Pipeline:
     def __enter__(self) -> Self:
         with ExitStack() as held:
             try:
-                self.places.directory.mkdir(parents=True, exist_ok=True)
+                self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
                 held.enter_context(Lock(self.places.lock))
             except OSError as error:
                 raise DirectoryUnusable(

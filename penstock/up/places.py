@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 
 from penstock.standing.addresses import HOST, Addresses, Ports
 
-__all__ = ["CLUSTER", "HOST", "WINDOW_SECONDS", "Addresses", "Places", "Ports"]
+__all__ = ["CLUSTER", "HOST", "PRIVATE", "WINDOW_SECONDS", "Addresses", "Places", "Ports"]
 
+PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
 CLUSTER: Final = "local"
 WINDOW_SECONDS: Final = 10  # short, so that a verdict is there soon; all programs have the same
 

@@ -16,7 +16,7 @@ from cluster.errors import NoJava
 from cluster.jars import find_java
 from penstock.up.errors import AlreadyRunning
 from penstock.up.lock import Lock
-from penstock.up.places import HOST, Places, Ports
+from penstock.up.places import HOST, PRIVATE, Places, Ports
 from serving import ports as listening
 
 # Everything that the extra `all` brings, as modules.
@@ -42,14 +42,16 @@ _LISTENERS: Final = {
 
 def problems(places: Places, ports: Ports) -> list[str]:
     """None: it can be started."""
-    found = [*_extras(), *_java(), *_directory(places)]
+    found = [*_extras(), *_java()]
+    if wrong := list(_directory(places)):
+        return [*found, *wrong, *_taken(ports)]
     try:
         with Lock(places.lock):
             pass
     except AlreadyRunning as error:
         return [*found, str(error)]  # who has all the ports, too
-    except OSError:
-        pass  # the directory's problem, told above
+    except OSError as error:
+        found.append(f"{places.lock} cannot be used ({error.strerror}): choose another --dir")
     return [*found, *_taken(ports)]
 
 
@@ -91,12 +93,16 @@ def _java() -> Iterator[str]:
 def _directory(places: Places) -> Iterator[str]:
     directory = places.directory
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(PRIVATE, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
         free = shutil.disk_usage(directory).free
     except OSError as error:
-        reason = "it is a file" if directory.is_file() else error.strerror
+        reason = error.strerror
+        if directory.is_file():
+            reason = "it is a file"
+        elif directory.is_symlink() and not directory.exists():
+            reason = "it is a link to nothing"
         yield f"{directory} cannot be written to ({reason}): choose another --dir"
         return
     if free < LEAST_FREE_BYTES:

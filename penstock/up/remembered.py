@@ -37,7 +37,7 @@ def remembered_ports(directory: Path) -> Ports:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
     try:
         remembered = msgspec.json.decode(text, type=Remembered)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DirectoryUnusable(f"{path}: {error}: delete it to have the usual ports") from None
     if remembered.version != VERSION:
         raise DirectoryUnusable(
@@ -49,7 +49,10 @@ def remembered_ports(directory: Path) -> Ports:
         for name, port in remembered.ports.items()
         if name in Ports._fields and 0 < port < 65_536
     }
-    return Ports(**known)
+    ports = Ports(**known)
+    if len(set(ports)) < len(ports):
+        raise DirectoryUnusable(f"{path} has one port twice: delete it to have the usual ports")
+    return ports
 
 
 def remember(places: Places, ports: Ports) -> None:

@@ -37,6 +37,10 @@ _SIGNS: Final = {
     ProgramPhase.STOPPED: ("·", "dim"),
 }
 _ENDING: Final = {ProgramPhase.STOPPING, ProgramPhase.STOPPED}
+_HOW_TO_FOLLOW: Final = (
+    "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
+)
+_FOLLOWED: Final = "No lines have come yet from what is followed: penstock agent --status"
 _WIDEST: Final = 100
 _LAST_LINES: Final = 3
 _REMARKS: Final = 3
@@ -55,6 +59,7 @@ class Seen:
     directory: Path
     here: Path  # where the user stands
     dashboard: str
+    follows: bool  # whether the agent has been told of any files
     now: float
 
 
@@ -164,8 +169,7 @@ def _topics(seen: Seen, width: int) -> list[Text]:
     topics = seen.standing.topics
     if not topics:
         empty = all_run(seen.programs) and seen.standing.brokers
-        words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
-        return [_cut(words, width)] if empty else []
+        return [_cut(_FOLLOWED if seen.follows else _HOW_TO_FOLLOW, width)] if empty else []
 
     def numbers(texts: Sequence[str]) -> list[Text]:
         return [Text(each) for each in texts]

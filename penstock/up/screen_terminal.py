@@ -107,6 +107,7 @@ class TerminalScreen:
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
+            follows=any(self._places.inputs.glob("*.yaml")),
             now=time.time(),
         )
         drawn = f"{_END_OF_LINE}\r\n".join(

@@ -26,6 +26,11 @@ def test_a_rate_is_of_the_last_seconds() -> None:
     assert rates_of((0, 0), (60_000, 1_000_000), (65_000, 1_000_500)) == 100
 
 
+def test_a_clock_that_is_set_back_begins_anew() -> None:
+    assert rates_of((0, 0), (1_000, 100), (-3_600_000, 200)) == -1
+    assert rates_of((0, 0), (1_000, 100), (-3_600_000, 200), (-3_599_000, 210)) == 10
+
+
 def test_a_topic_that_is_made_anew_or_not_seen_has_none() -> None:
     assert rates_of((0, 100), (1_000, 10)) == -1
     rates = Rates()

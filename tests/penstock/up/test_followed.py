@@ -25,6 +25,7 @@ HERE = Path("/home/ann")
         ("a=b=c.log", Follow("/home/ann/b=c.log", "a")),
         ("my logs=x", Follow("/home/ann/my logs=x", "logs")),
         ("/no/such/folder/", Follow("/no/such/folder/*", "logs")),
+        ("//var/log/x.log", Follow("/var/log/x.log", "logs")),
     ],
 )
 def test_what_is_meant(text: str, meant: Follow) -> None:
@@ -37,12 +38,25 @@ def test_a_folder_means_the_files_in_it(tmp_path: Path) -> None:
     assert parse_follow(str(tmp_path), HERE).pattern == f"{tmp_path}/*"
 
 
+def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path: Path) -> None:
+    here = tmp_path / "app[1]*"
+    (here / "logs").mkdir(parents=True)
+    (tmp_path / "app1").mkdir()
+    for text, files in (("*.log", here), ("logs", here / "logs")):
+        pattern = parse_follow(text, here)
+        (tmp_path / "app1" / "x.log").touch()
+        assert not pattern.has_files()
+        (files / "x.log").touch()
+        assert pattern.has_files()
+
+
 def test_whether_there_is_a_file_yet(tmp_path: Path) -> None:
     pattern = parse_follow("a*.log", tmp_path)
     assert not pattern.has_files()
     (tmp_path / "a1.log").touch()
     assert pattern.has_files()
     assert parse_follow("/no/such/**/file", HERE).has_files(), "nobody looked"
+    assert not parse_follow(f"/{tmp_path.parent}/*/{'x' * 300}", HERE).has_files()
 
 
 def test_home_is_known_even_in_quotes() -> None:
@@ -80,6 +94,22 @@ def test_the_agent_takes_it(tmp_path: Path) -> None:
         excluded = Exclusion(each.exclude)
         assert excluded("agent.log", str(places.log("agent")))
         assert not excluded("x.log", str(places.directory.parent / "x.log"))
+
+
+def test_whatever_it_is_called_our_own_directory_is_not_followed(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    (real / "app[1]").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "inner").symlink_to(real / "app[1]" / "logs")
+    for directory in (tmp_path / "link" / "app[1]", real / "app[1]"):
+        places = Places(directory)
+        patterns = [f"{tmp_path}/{each}/*.log" for each in ("real/**", "link/*/logs", "inner")]
+        prepare(places, Ports(), [Follow(each) for each in patterns])
+        (only,) = load_inputs(places.inputs / FILE)
+        excluded = Exclusion(only.exclude)
+        for folder in ("real/app[1]/logs", "link/app[1]/logs", "inner"):
+            assert excluded("agent.log", f"{tmp_path}/{folder}/agent.log")
+        assert not excluded("x.log", f"{real}/app1/logs/x.log")
 
 
 def test_it_stays_until_something_else_is_asked_for(tmp_path: Path) -> None:

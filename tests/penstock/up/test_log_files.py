@@ -39,6 +39,20 @@ def test_it_is_cut_even_if_nothing_can_be_kept(path: Path) -> None:
     assert size(path) == 0
 
 
+def test_links_are_not_written_through(path: Path, tmp_path: Path) -> None:
+    precious, kept = tmp_path / "precious", path.with_name("broker.log.1")
+    precious.write_text("content")
+    os.close(open_log(path))
+    kept.symlink_to(precious)
+    path.write_bytes(b"a" * 101)
+    assert cut(path, longest=100)
+    assert (precious.read_text(), kept.is_symlink()) == ("content", False)
+    path.unlink()
+    path.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic"):
+        open_log(path)
+
+
 def test_a_file_that_is_not_there_is_not_long(path: Path) -> None:
     assert (size(path), cut(path), last_lines(path, 0, 5)) == (0, False, ())
 

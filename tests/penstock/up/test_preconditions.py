@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 import tomllib
@@ -41,8 +42,12 @@ def up(*arguments: str, **environment: str) -> tuple[int, list[str]]:
 
 
 def test_nothing_is_wrong(tmp_path: Path) -> None:
-    assert problems(Places(tmp_path / "new" / "data"), ports()) == []
-    assert problems(Places(tmp_path / "new" / "data"), ports()) == []
+    directory = tmp_path / "new" / "data"
+    assert problems(Places(directory), ports()) == []
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    directory.chmod(0o750)
+    assert problems(Places(directory), ports()) == []
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o750, "that is the user's"
 
 
 def test_who_has_a_port_is_named(tmp_path: Path) -> None:
@@ -54,11 +59,30 @@ def test_who_has_a_port_is_named(tmp_path: Path) -> None:
     assert "--port-base" in advice
 
 
+def test_who_has_a_port_may_have_any_name(tmp_path: Path) -> None:
+    own = Path("/proc/self/comm")
+    wanted, before = ports(), own.read_bytes().strip()
+    own.write_bytes(b"cut amid an \xc3")
+    try:
+        with socket.create_server(("127.0.0.1", wanted.registry)):
+            assert (
+                "(cut amid an \N{REPLACEMENT CHARACTER})" in problems(Places(tmp_path), wanted)[0]
+            )
+    finally:
+        own.write_bytes(before)
+
+
 def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     for directory in (tmp_path / "data", tmp_path / "data" / "below"):
         (said,) = problems(Places(directory), ports())
         assert re.match(rf"{directory} cannot be written to \(.*\): choose another --dir", said)
+
+
+def test_a_link_to_nothing_in_the_place_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to(tmp_path / "gone")
+    (said,) = problems(Places(tmp_path / "data"), ports())
+    assert "cannot be written to (it is a link to nothing)" in said
 
 
 def test_a_directory_in_which_nobody_can_write() -> None:
@@ -74,6 +98,17 @@ def test_another_one_that_runs_is_named_and_its_ports_are_not(tmp_path: Path) ->
             Lock(tmp_path / "lock")
     assert f"in use by another penstock up (process {os.getpid()})" in said
     assert problems(Places(tmp_path), wanted) == []
+
+
+def test_a_lock_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("content")
+    (tmp_path / "lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic"):
+        Lock(tmp_path / "lock")
+    assert precious.read_text() == "content"
+    (said,) = problems(Places(tmp_path), ports())
+    assert said.startswith(f"{tmp_path}/lock cannot be used (")
 
 
 def test_whoever_wrote_the_lock_file_is_not_believed_too_much(tmp_path: Path) -> None:

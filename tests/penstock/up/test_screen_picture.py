@@ -32,6 +32,7 @@ SEEN = Seen(
     directory=DIRECTORY,
     here=DIRECTORY.parent,
     dashboard="http://127.0.0.1:8090",
+    follows=False,
     now=NOW,
 )
 
@@ -128,6 +129,8 @@ def test_nothing_has_come_yet() -> None:
     words = "No lines have come yet. To follow files: penstock up --follow '/var/log/*.log'"
     assert words in shown
     assert not any("pending" in line for line in shown)
+    shown = lines(dataclasses.replace(SEEN, standing=standing(), follows=True))
+    assert "No lines have come yet from what is followed: penstock agent --status" in shown
 
 
 def test_nobody_has_been_asked_yet() -> None:
