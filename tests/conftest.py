@@ -37,7 +37,7 @@ MARK = "PENSTOCK_TEST_SESSION"
 AS_USERS = Path(__file__).with_name("as_users")
 # Whoever runs the tests may have a pipeline of their own: it is left alone.
 NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT)
-GRACE_SECONDS = 5.0  # for processes that are just ending
+GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
 SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -103,10 +103,13 @@ def nothing_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     _set(before)
 
     deadline = time.monotonic() + GRACE_SECONDS
-    while (left := _processes_with(mark)) and time.monotonic() < deadline:
+    while True:
+        left = _processes_with(mark)
+        files = sorted(path.name for path in temporary.iterdir())
+        if not (left or files) or time.monotonic() >= deadline:
+            break
         time.sleep(0.1)
     assert not left, f"tests left processes behind: {'; '.join(left)}"
-    files = sorted(path.name for path in temporary.iterdir())
     assert not files, f"tests left files behind: {', '.join(files)}"
 
 

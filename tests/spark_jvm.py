@@ -3,16 +3,19 @@
 Half of the processor time of a short program with Spark is Java's own: it reads, verifies and links
 ten thousand classes. Java can keep them in an archive that it maps instead. One is made below
 `.cache/`, for this Java and this Spark, by whoever asks first; who asks meanwhile does without.
-Nothing but time depends on it: a JVM that cannot use it starts as ever.
+Nothing but time depends on it: where none can be made, and where a JVM cannot use it, all starts as
+ever.
 """
 
 import fcntl
 import functools
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,8 @@ CACHE: Final = Path(__file__).resolve().parent.parent / ".cache" / "spark-classe
 SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 # Of an archive that is not for this JVM it would warn on its output.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+_PATIENCE_SECONDS: Final = 120.0
 
 # What most loads make Spark do.
 _TRAINING: Final = """
@@ -77,14 +82,28 @@ def _make(archive: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as folder:
             fresh = Path(folder) / "archive.jsa"
             options = f"{SMALL} -XX:ArchiveClassesAtExit={fresh} -Djava.io.tmpdir={folder}"
-            subprocess.run(
-                [sys.executable, "-c", _TRAINING, folder, options],
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-                capture_output=True,
-                timeout=240,
-                check=True,
-            )
-            fresh.replace(archive)
+            if _train(folder, options) and fresh.exists():
+                fresh.replace(archive)
+
+
+def _train(folder: str, options: str) -> bool:
+    """Whether it came to its end, in time."""
+    training = subprocess.Popen(
+        [sys.executable, "-c", _TRAINING, folder, options],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # its JVM goes with it
+    )
+    try:
+        return training.wait(_PATIENCE_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(training.pid, signal.SIGKILL)
+        training.wait()

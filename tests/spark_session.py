@@ -42,8 +42,11 @@ def spark(
     except EmbeddedError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("spark")
-    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYTHONPATH")}
+    before = {
+        name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP")
+    }
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # whatever the host's name is worth
     # Planning workers and executors find the repository as the tests do.
     os.environ["PYTHONPATH"] = f"{ROOT}:{before['PYTHONPATH']}"
     builder = SparkSession.builder.master("local[2]").appName("tests")

@@ -10,7 +10,7 @@ CONFTEST = Path(__file__).with_name("conftest.py")
 
 def run(directory: Path, *tests: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Test files in a directory of their own, with our conftest.py beside them, less patient."""
-    patient, rules = "GRACE_SECONDS = 5.0", CONFTEST.read_text()
+    patient, rules = "GRACE_SECONDS = 60.0", CONFTEST.read_text()
     assert patient in rules
     (directory / CONFTEST.name).write_text(rules.replace(patient, "GRACE_SECONDS = 0.5"))
     for number, test in enumerate(tests):

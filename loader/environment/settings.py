@@ -9,6 +9,9 @@ a process whose path comes from the environment of the JVM. So the environment m
 the JVM is started.
 
 Rule 3: what the user has set stays; archives and paths are added to.
+
+Rule 4: where all of it runs in one JVM, loopback is its address. Spark would ask for that of the
+host's own name, and not start where the name has none.
 """
 
 import shutil
@@ -25,6 +28,7 @@ UNPACKED: Final = "penstock-environment"
 ARCHIVES: Final = "spark.archives"
 EXECUTORS_PATH: Final = "spark.executorEnv.PYTHONPATH"
 INTERPRETER: Final = "spark.pyspark.python"
+LOCAL_ADDRESS: Final = "SPARK_LOCAL_IP"
 
 
 def runs_here(master: str) -> bool:
@@ -57,7 +61,8 @@ def driver_environment(
     which interpreter knows it.
     """
     if runs_here(master):
-        return _interpreter(sys.executable)
+        address = environ.get(LOCAL_ADDRESS, "127.0.0.1")
+        return {**_interpreter(sys.executable), LOCAL_ADDRESS: address}
     asked = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
     if packed is None:
         return _interpreter(asked) if asked else {}

@@ -24,12 +24,17 @@ ARCHIVE = "file:///var/cache/of%20us/penstock-environment-1.zip#penstock-environ
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,4]"])
-def test_a_local_master_runs_this_very_python(master: str) -> None:
+def test_a_local_master_runs_this_very_python_on_loopback(master: str) -> None:
     assert spark_settings(PACKED, master, {}) == {}
-    assert driver_environment(PACKED, master, {}, {"PYSPARK_PYTHON": "/other"}) == {
+    expected = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    environ = {"PYSPARK_PYTHON": "/other"}
+    assert driver_environment(PACKED, master, {}, environ) == expected
+    environ["SPARK_LOCAL_IP"] = expected["SPARK_LOCAL_IP"] = "127.0.0.2"
+    assert driver_environment(PACKED, master, {}, environ) == expected
 
 
 @pytest.mark.parametrize("master", CLUSTERS)
