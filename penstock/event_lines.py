@@ -2,10 +2,11 @@
 
 An event is an object with its fields, as its own schema has them, which the registry is asked for
 once. Values are as Avro carries them: a time is a number. Bytes are text where they are UTF-8, and
-base64 where they are not, under "base64".
+base64 where they are not, under "base64"; `nan` and `inf`, which are no numbers in JSON, are text.
 """
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,8 @@ def _plain(value: Any) -> Any:
             return [_plain(each) for each in value]
         case bytes():
             return _text_of(value)
+        case float() if not math.isfinite(value):
+            return str(value)  # which JSON has no number for
         case _:
             return value
 

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from penstock.event_log import FORMATS, LogFormat
+from penstock.failures import Failed
 from penstock.output import one_line
 from penstock.standing.following import Following
 from penstock.up.errors import UpError, WrongFollow
@@ -40,6 +41,8 @@ class FollowType(click.ParamType[Follow]):
             return parse_follow(value, Path.cwd())
         except WrongFollow as error:
             self.fail(str(error), param, ctx)
+        except FileNotFoundError:
+            self.fail("the folder in which you are is gone: cd into another one", param, ctx)
 
 
 @click.command()
@@ -99,7 +102,10 @@ def command(
             f"{unquoted[0]} is too much: put a pattern into quotes, so that the shell leaves it to "
             "penstock: --follow '/var/log/*.log'"
         )
-    places = Places(directory.absolute())
+    try:
+        places = Places(Path.cwd() / directory)
+    except FileNotFoundError:
+        raise Failed("the folder in which you are is gone: cd into another one") from None
     with StopRequests() as asked:
         try:
             ports = Ports.beginning_at(port_base) if port_base else remembered_ports(directory)
@@ -127,7 +133,8 @@ def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> N
     screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
     try:
         for each in absent:
-            screen.note(f"no file matches {each.pattern} yet: those to come are followed")
+            words = f"no file matches {each.pattern} yet: those to come are followed"
+            screen.note(words, until=each.topic)
         with Following(pipeline.addresses) as following:
             while not asked.times:
                 screen.show(pipeline.turn(), following.latest)

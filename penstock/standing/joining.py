@@ -8,7 +8,7 @@ import msgspec
 
 from agent.status import Status, why_not_ready
 from audit.http import answers
-from audit.verdicts import worst
+from audit.verdicts import State, worst
 from penstock.standing.audit_part import AuditPart, Open, cluster_of, landed_of, last_load
 from penstock.standing.cluster_part import ClusterPart
 from penstock.standing.values import AgentStanding, LoadStanding, Standing, TopicStanding
@@ -42,7 +42,7 @@ def joined(parts: Parts, now: int) -> Standing:
         topics=topics,
         agents=tuple(_agents(parts, cluster)),
         last_load=load,
-        verdict=worst([each.state for each in rows.values()]) if rows else "",
+        verdict=_verdict(rows, topics),
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
@@ -95,6 +95,12 @@ def _topics(
             missing=row.missing if row else 0,
             excess=row.excess if row else 0,
         )
+
+
+def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:
+    """That nothing at all is complete would be a false comfort."""
+    state = worst([each.state for each in rows.values()]) if rows else ""
+    return "" if state == State.COMPLETE and not topics else state
 
 
 def _unread(agent: Status | None) -> dict[str, int] | None:

@@ -7,6 +7,8 @@ from penstock.standing.values import Standing
 
 _OVER_MILLIS: Final = 5_000  # long enough to be calm, short enough to see a change
 
+_MOST: Final = 2**63 - 1  # whoever answers may say any number
+
 
 class Rates:
     """Messages a second by topic, over the last few seconds."""
@@ -20,7 +22,7 @@ class Rates:
             return
         if self._seen and standing.now < self._seen[-1][0]:
             self._seen.clear()  # the clock was set back: what was seen is of no use
-        ends = {each.topic: each.end for each in standing.topics if each.end >= 0}
+        ends = {each.topic: min(each.end, _MOST) for each in standing.topics if each.end >= 0}
         self._seen.append((standing.now, ends))
         while len(self._seen) > 2 and self._seen[1][0] <= standing.now - _OVER_MILLIS:
             self._seen.popleft()

@@ -111,7 +111,7 @@ def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
         "state": each.state,
         "files": Figure(each.files),
         "not_read": size(each.lag_bytes),
-        "heard": f"{duration((now - each.heard) / 1000)} ago" if each.heard > 0 else UNKNOWN,
+        "heard": f"{duration((now - each.heard) // 1000)} ago" if each.heard > 0 else UNKNOWN,
         "version": each.version or None,
     }
 

@@ -22,6 +22,7 @@ COLOURS: Final = {
 }
 FAULTY: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
 
+_MOST: Final = 2**63 - 1  # whoever answers may say any number
 _LONG_MILLIS: Final = 300_000
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -61,7 +62,7 @@ def _complete(standing: Standing) -> str:
 def _so_far(standing: Standing) -> str:
     if standing.complete_until < 0:
         return MEANINGS[State.PENDING]
-    ago = duration((standing.now - standing.complete_until) / 1000)
+    ago = duration((standing.now - standing.complete_until) // 1000)
     return f"every line up to {ago} ago is accounted for"
 
 
@@ -86,14 +87,14 @@ def state_words(state: str) -> Words:
 def load_words(load: LoadStanding | None, now: int) -> str:
     if load is None:
         return "nothing has been loaded yet"
-    when = duration((now - load.time) / 1000)
+    when = duration((now - load.time) // 1000)
     of = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
     left = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
     return f"last load {when} ago: {load.rows:,} rows of {of}{left}"
 
 
 def count(number: int) -> str:
-    return UNKNOWN if number < 0 else f"{number:,}"
+    return UNKNOWN if number < 0 else f"{min(number, _MOST):,}"
 
 
 def rate(number: float) -> str:
@@ -105,7 +106,7 @@ def rate(number: float) -> str:
 def size(number: int) -> str:
     if number < 0:
         return UNKNOWN
-    value, step = float(number), 0
+    value, step = float(min(number, _MOST)), 0
     while value >= 1024 and step < len(_UNITS) - 1:
         value, step = value / 1024, step + 1
     return f"{number} B" if step == 0 else f"{value:,.1f} {_UNITS[step]}"
@@ -113,6 +114,7 @@ def size(number: int) -> str:
 
 def duration(seconds: float) -> str:
     """In whole units, as it is read at a glance: 5 s, 12 min, 3 h."""
+    seconds = min(seconds, _MOST)
     for length, unit in _SPANS:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"

@@ -27,7 +27,8 @@ HEADER: Final = """\
 # Written by `penstock up --follow`, and again at the next start with --follow.
 # Inputs of your own go into other files beside this one: they are taken while it runs.
 """
-_TOPIC: Final = re.compile(r"([A-Za-z0-9._-]+)=(.+)", re.DOTALL)
+_TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Follow(NamedTuple):
@@ -52,6 +53,11 @@ def parse_follow(text: str, working_directory: Path) -> Follow:
     topic, pattern = found.groups() if found else (DEFAULT_TOPIC, text)
     if not pattern or "\0" in pattern:
         raise WrongFollow(f"{text!r} names no file: '/var/log/*.log' or 'TOPIC=/var/log/*.log'")
+    if not _NAME.fullmatch(topic):
+        raise WrongFollow(
+            f"{text}: no topic can be called {topic!r}: letters, digits, '.', '_' and '-' can be "
+            f"in its name. If a file is called so, say './{text}'"
+        )
     if topic.startswith("_"):
         raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
     try:

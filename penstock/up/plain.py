@@ -5,6 +5,7 @@ cannot be written, as the disk is full or the reader has gone, no more are: a pi
 for that.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -61,10 +62,13 @@ class PlainScreen:
                 f"everything runs: dashboard {self._addresses.audit}, data in "
                 f"{shown(str(self._places.directory))}"
             )
+            if self._addresses != Addresses():
+                environment = shlex.quote(str(self._places.environment))
+                self._say(f"for commands in a shell: . {shown(environment)}")
         if standing is not None:
             self._figures(standing)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, until: str = "") -> None:
         self._say(shown(text))
 
     def close(self) -> None:
@@ -118,7 +122,7 @@ def _figures(standing: Standing, rates: Rates) -> str:
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
         f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
         f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
-        load_words(standing.last_load, standing.now),
+        *([load_words(standing.last_load, standing.now)] if standing.alerts >= 0 else []),
         *(shown(each) for each in standing.problems),
     ]
     return "; ".join(parts)

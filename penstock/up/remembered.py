@@ -31,7 +31,7 @@ def remembered_ports(directory: Path) -> Ports:
     try:
         with path.open("rb") as file:
             text = file.read(_LONGEST)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # others say what is wrong with the directory
         return Ports()
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None

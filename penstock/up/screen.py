@@ -15,8 +15,8 @@ class Screen(Protocol):
 
     def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None: ...
 
-    def note(self, text: str) -> None:
-        """A line that stays."""
+    def note(self, text: str, *, until: str = "") -> None:
+        """A line that stays; with a topic's name, until lines of that topic have come."""
 
     def close(self) -> None:
         """Leaves the terminal as it was, with the notes on it. May be called twice."""

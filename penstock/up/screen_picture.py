@@ -4,6 +4,7 @@ It fits whatever size a terminal has. Where there are too few lines, first topic
 way, then empty lines; in the end it is cut.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,7 @@ class Seen:
     directory: Path
     here: Path  # where the user stands
     dashboard: str
+    elsewhere: bool  # than where commands look by themselves
     follows: bool  # whether the agent has been told of any files
     now: float
 
@@ -200,14 +202,14 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     if standing is None:
         return []
     lines: list[Text] = []
-    if standing.topics:
-        words = verdict_words(standing)
-        lines = [
-            Text.assemble((f"{words.mark} ", words.colour), words.text),
-            Text(f"  {load_words(standing.last_load, standing.now)}"),
-            *(Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]),
-        ]
+    heard = standing.alerts >= 0  # from the audit, who knows of loads, too
     # While programs start or stop, that they do not answer is no news.
+    if standing.topics and (heard or all_run(seen.programs)):
+        words = verdict_words(standing)
+        lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
+        if heard:
+            lines.append(Text(f"  {_load(standing)}"))
+        lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
     if all_run(seen.programs):
         lines += [
             Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_REMARKS]
@@ -217,12 +219,19 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
+def _load(standing: Standing) -> str:
+    first = " (the first load has to start Spark)" if standing.last_load is None else ""
+    return load_words(standing.last_load, standing.now) + first
+
+
 def _places(seen: Seen, width: int) -> list[Text]:
     rows = {
         "dashboard": seen.dashboard,
         "logs": _short(seen.directory / "logs", seen.here),
         "warehouse": _short(seen.directory / "warehouse", seen.here),
     }
+    if seen.elsewhere:
+        rows["commands"] = f". {shlex.quote(_short(seen.directory / 'environment', seen.here))}"
     return table(
         [
             Column("", [Text(each, style="dim") for each in rows], 0),

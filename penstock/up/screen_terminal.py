@@ -12,7 +12,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -38,6 +39,21 @@ _END_OF_LINE: Final = "\x1b[K"
 _END_OF_SCREEN: Final = "\x1b[J"
 
 
+@dataclass
+class _Note:
+    """`until` is the topic of which new lines end it; none if it is empty."""
+
+    text: str
+    until: str
+    begin: int | None = None  # where the topic ended when it was first looked at
+
+    def is_over(self, ends: Mapping[str, int]) -> bool:
+        end = ends.get(self.until, 0)
+        if self.begin is None:
+            self.begin = end
+        return bool(self.until) and end > self.begin
+
+
 class TerminalScreen:
     """Draws twice a second, and at once when a program has changed. Of the main thread."""
 
@@ -48,7 +64,7 @@ class TerminalScreen:
         self._here = Path.cwd()
         self._console = Console(file=stream, highlight=False)
         self._rates = Rates()
-        self._notes: list[str] = []
+        self._notes: list[_Note] = []
         self._programs: Sequence[ProgramStanding] = ()
         self._standing: Standing | None = None
         self._drawn_at = float("-inf")
@@ -66,18 +82,21 @@ class TerminalScreen:
             # While the brokers are away, what was last known of topics stays.
             self._standing = standing
             self._rates.add(standing)
+            if standing.brokers:
+                ends = {each.topic: each.end for each in standing.topics}
+                self._notes = [each for each in self._notes if not each.is_over(ends)]
         if self._is_to_stand_still:
             self._stand_still()
         if changed or time.monotonic() - self._drawn_at >= _EVERY_S:
             self._draw()
 
-    def note(self, text: str) -> None:
-        self._notes.append(f"{datetime.now():%H:%M:%S}  {shown(text)}")
+    def note(self, text: str, *, until: str = "") -> None:
+        self._notes.append(_Note(f"{datetime.now():%H:%M:%S}  {shown(text)}", until))
         self._draw()
 
     def close(self) -> None:
         signal.signal(signal.SIGTSTP, self._on_ctrl_z)
-        self._leave("".join(f"{each}\n" for each in self._notes))
+        self._leave("".join(f"{each.text}\n" for each in self._notes))
         self._notes.clear()
 
     def _draw(self) -> None:
@@ -103,10 +122,11 @@ class TerminalScreen:
             programs=self._programs,
             standing=self._standing,
             rates=self._rates,
-            notes=self._notes,
+            notes=[each.text for each in self._notes],
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
+            elsewhere=self._addresses != Addresses(),
             follows=any(self._places.inputs.glob("*.yaml")),
             now=time.time(),
         )

@@ -1,6 +1,7 @@
 """`penstock consume --events`: what agents have written, as people read it."""
 
 import json
+import math
 from struct import pack
 
 import pytest
@@ -53,13 +54,17 @@ def test_events_are_lines_of_json_and_what_is_none_is_said(
 def test_bytes_are_text_or_base64(running_registry: RegistryProcess, new_topic: str) -> None:
     with RegistryClient(running_registry.url) as registry:
         schema_id = registry.register(f"{new_topic}-value", PARTS)
-        value = {"raw": b"\xff\x00", "tags": {"a": b"text", "b": None}, "sums": [1.5]}
+        value = {
+            "raw": b"\xff\x00",
+            "tags": {"a": b"text", "b": None},
+            "sums": [1.5, math.inf, math.nan],
+        }
         events = Events(registry)
         message = Encoder(parse(PARTS), schema_id).encode(value)
         assert events.event(message) == {
             "raw": {"base64": "/wA="},
             "tags": {"a": "text", "b": None},
-            "sums": [1.5],
+            "sums": [1.5, "inf", "nan"],
         }
         with pytest.raises(BadMessage, match="there is no schema 2147483647"):
             events.event(pack(">BI", 0, 2**31 - 1) + b"body")

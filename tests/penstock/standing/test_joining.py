@@ -51,6 +51,13 @@ def test_a_topic_from_file_to_warehouse() -> None:
     assert standing.problems == ()
 
 
+def test_nothing_at_all_is_not_complete() -> None:
+    for state, verdict in ((State.COMPLETE, ""), (State.MISSING, "missing")):
+        parts = Parts(cluster=cluster_part(), audit=audit_part([topic_row("t", state)]))
+        standing = joined(parts, NOW)
+        assert (standing.topics, standing.verdict) == ((), verdict)
+
+
 def test_without_brokers_topics_are_those_that_the_audit_knows() -> None:
     deleted = msgspec.structs.replace(topic_row("was"), deleted=True)
     standing = joined(Parts(audit=audit_part([topic_row("t"), deleted])), NOW)

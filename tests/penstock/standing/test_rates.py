@@ -1,5 +1,6 @@
 """How fast topics grow."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,10 @@ def test_a_rate_needs_two_looks() -> None:
 
 def test_a_rate_is_of_the_last_seconds() -> None:
     assert rates_of((0, 0), (60_000, 1_000_000), (65_000, 1_000_500)) == 100
+
+
+def test_a_number_beyond_all_bounds_is_some_number() -> None:
+    assert rates_of((0, 0), (1_000, 10**400)) == pytest.approx(2**63)
 
 
 def test_a_clock_that_is_set_back_begins_anew() -> None:

@@ -113,6 +113,14 @@ def test_numbers_are_short() -> None:
     assert (count(-1), count(12_345)) == ("-", "12,345")
 
 
+def test_whatever_number_somebody_answers_is_shown_as_one() -> None:
+    huge = 10**400
+    assert size(huge) == "8,192.0 PiB"
+    assert (count(huge), duration(huge)) == (f"{2**63 - 1:,}", f"{(2**63 - 1) // 86_400} d")
+    load = msgspec.structs.replace(LOAD, time=-huge)
+    assert load_words(load, NOW).startswith(f"last load {(2**63 - 1) // 86_400} d ago: ")
+
+
 def test_what_came_from_outside_is_printable_and_short() -> None:
     assert shown("a\nb\x1b") == "a\\nb\\x1b"
     assert shown("x" * 500, 10) == "x" * 9 + "…"

@@ -74,6 +74,14 @@ def test_a_program_from_its_start_to_its_end() -> None:
     assert watched.shows([program("agent", ProgramPhase.STOPPED)]) == ["agent has stopped"]
 
 
+def test_at_other_ports_it_says_how_commands_find_it() -> None:
+    stream = io.StringIO()
+    screen = PlainScreen(stream, Places(DIRECTORY), Addresses(brokers="127.0.0.1:19001"))
+    screen.show(programs(), None)
+    last = stream.getvalue().splitlines()[-1]
+    assert last.endswith(" for commands in a shell: . /somewhere/penstock-data/environment")
+
+
 def test_a_program_that_dies_again_is_said_again() -> None:
     watched = Watched()
     died = program("audit", ProgramPhase.DEAD, since=NOW, ended="exit code 1", retry_at=NOW + 1)
@@ -94,6 +102,9 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
         "4.0 KiB not read; last load 22 s ago: 4,000 rows of 2 topics, 50 not landed yet"
     ]
     assert watched.shows(programs(), later) == []
+    watched.now += 60
+    (line,) = watched.shows(programs(), standing([topic("a")], alerts=-1, now=MILLIS + 15_000))
+    assert "loaded" not in line, "only the audit knows of loads"
     wrong = standing([topic("a", state="missing")], verdict="missing", now=MILLIS + 20_000)
     (line,) = watched.shows(programs(), wrong)
     assert line.startswith("missing: 3 events have not arrived; 1 topic; ")

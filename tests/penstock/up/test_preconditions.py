@@ -158,6 +158,19 @@ def test_a_pattern_that_the_shell_has_expanded() -> None:
     assert "b.log is too much: put a pattern into quotes" in said
 
 
+def test_where_there_is_no_folder_any_more(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD"; exec "$0" -m penstock up', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}/tests/as_users:{REPOSITORY}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "the folder in which you are is gone: cd into another one" in ended.stderr
+
+
 def test_no_java(tmp_path: Path) -> None:
     base = ("--port-base", str(free_ports(1)[0]), "--dir", str(tmp_path / "data"))
     code, (said, *_) = up(*base, JAVA_HOME="", PATH=str(tmp_path))

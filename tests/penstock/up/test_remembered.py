@@ -45,6 +45,11 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
         remembered_ports(tmp_path)
 
 
+def test_in_what_is_no_directory_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert remembered_ports(tmp_path / "file") == Ports()
+
+
 def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
     (tmp_path / "up.json").mkdir()
     with pytest.raises(DirectoryUnusable, match="cannot be read"):

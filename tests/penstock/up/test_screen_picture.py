@@ -32,6 +32,7 @@ SEEN = Seen(
     directory=DIRECTORY,
     here=DIRECTORY.parent,
     dashboard="http://127.0.0.1:8090",
+    elsewhere=False,
     follows=False,
     now=NOW,
 )
@@ -131,6 +132,28 @@ def test_nothing_has_come_yet() -> None:
     assert not any("pending" in line for line in shown)
     shown = lines(dataclasses.replace(SEEN, standing=standing(), follows=True))
     assert "No lines have come yet from what is followed: penstock agent --status" in shown
+
+
+def test_that_the_first_load_takes_its_time() -> None:
+    shown = lines(dataclasses.replace(SEEN, standing=standing(TOPICS)))
+    assert "  nothing has been loaded yet (the first load has to start Spark)" in shown
+
+
+def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None:
+    said = standing(TOPICS, alerts=-1, verdict="")
+    starting = program("audit", ProgramPhase.STARTING)
+    programs_ = programs(ProgramPhase.RUNNING, starting)
+    shown = lines(dataclasses.replace(SEEN, standing=said, programs=programs_))
+    assert not any("audit answers" in line or "loaded" in line for line in shown)
+    shown = lines(dataclasses.replace(SEEN, standing=said))
+    assert "? unknown: no audit answers" in shown
+    assert not any("loaded" in line for line in shown)
+
+
+def test_at_other_ports_it_says_how_commands_find_it() -> None:
+    assert lines(dataclasses.replace(SEEN, elsewhere=True))[-1] == (
+        "commands   . ./penstock-data/environment"
+    )
 
 
 def test_nobody_has_been_asked_yet() -> None:

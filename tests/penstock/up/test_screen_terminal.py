@@ -94,6 +94,22 @@ def test_it_is_the_other_screen_until_it_is_closed(terminal: Terminal) -> None:
         assert terminal.seen() == ""
 
 
+def test_a_note_about_lines_to_come_goes_when_they_come(terminal: Terminal) -> None:
+    with screen_on(terminal) as screen:
+        screen.note("no file yet", until="shop")
+        screen.note("no other file", until="logs")
+        for end in (7, 7):  # what an earlier run has left
+            screen.show(programs(), standing([topic("shop", end)]))
+        screen.note("a note")
+        assert "no file yet" in terminal.seen()
+        screen.show(programs(), standing([topic("shop", 8)]))
+        screen.close()
+        last_words = terminal.seen().partition(FIRST_SCREEN)[2]
+    assert "no file yet" not in last_words
+    assert "no other file" in last_words
+    assert "a note" in last_words
+
+
 def test_nothing_is_cleared_before_it_is_written_anew(terminal: Terminal) -> None:
     with screen_on(terminal) as screen:
         screen.show(programs(), None)
