@@ -15,7 +15,8 @@ import msgspec
 from audit.http.answers import Problem
 from penstock import address_variables
 from penstock.failures import Failed
-from penstock.http_address import HttpAddress, HttpUrl, get
+from penstock.http_address import HttpAddress, HttpUrl, NobodyAnswers, get
+from penstock.nobody_there import what_to_do
 from penstock.registry_connection import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
@@ -43,18 +44,22 @@ def audit_option(command: F) -> F:
 def ask(audit: HttpAddress, path: str, parameters: Parameters, kind: type[T]) -> T:
     """The answer; Failed if there is none of that kind."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
-    status, body = get(audit, f"/api/v1/{path}?{query}", program="audit", seconds=_SECONDS)
+    hint = what_to_do(str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+    try:
+        status, body = get(audit, f"/api/v1/{path}?{query}", program="audit", seconds=_SECONDS)
+    except NobodyAnswers as error:
+        raise Failed(f"{error.message}{hint}") from None
     if status != http.client.OK:
         raise Failed(f"the audit at {audit} answers {status}: {_why(body)}")
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Failed(f"what answers at {audit} is no audit of this release: {error}") from None
 
 
 def _why(body: bytes) -> str:
     try:
         said = msgspec.json.decode(body, type=Problem).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         said = body[:200].decode(errors="replace").strip()
     return shortened(said)

@@ -8,10 +8,11 @@ import click
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from client.errors import BadAddress, ClientError
+from client.errors import BadAddress, ClientError, NotReachable
 from penstock import address_variables
 from penstock.completion import said, words
 from penstock.failures import Failed
+from penstock.nobody_there import what_to_do
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
@@ -39,6 +40,9 @@ def connected(bootstrap: str) -> Iterator[Brokers]:
             yield brokers
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
+    except NotReachable as error:
+        hint = what_to_do(bootstrap, DEFAULT_BOOTSTRAP, "--bootstrap", address_variables.BOOTSTRAP)
+        raise Failed(f"{error}{hint}") from None
     except ClientError as error:
         raise Failed(str(error)) from None
 

@@ -30,6 +30,10 @@ class HttpAddress(NamedTuple):
         return f"{self.scheme}://{host}{port}{self.path}"
 
 
+class NobodyAnswers(Failed):
+    """Nothing that speaks HTTP listens there, or it is silent."""
+
+
 class HttpUrl(click.ParamType[HttpAddress]):
     """A URL, as an option. `example` is one such, of this kind of program."""
 
@@ -70,7 +74,7 @@ def get(at: HttpAddress, target: str, *, program: str, seconds: float) -> tuple[
         body = answer.read(_MOST_BYTES)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise Failed(f"no {program} answers at {at}: {reason}") from None
+        raise NobodyAnswers(f"no {program} answers at {at}: {reason}") from None
     except http.client.HTTPException as error:
         raise Failed(f"what answers at {at} is no {program}: {error!r}") from None
     finally:

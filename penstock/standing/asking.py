@@ -101,8 +101,8 @@ class Asking:
         except Silent:
             silent.append(f"no {part.name}: no answer within {self._within:g} s")
         except (ClientError, NoAnswer, SchemaError) as error:
-            # Some say by themselves who it is.
-            words = str(error)
+            # Some say by themselves who it is, or where.
+            words = str(error).removeprefix(f"{part.name.rpartition(' ')[2]}: ")
             said = words if words.startswith("no ") else f"no {part.name}: {words}"
             silent.append(said[:_LONGEST])
         return None

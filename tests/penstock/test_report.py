@@ -171,6 +171,8 @@ def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
         ((200, b"<html>"), "is no audit of this release"),
         ((200, b'{"state": "splendid"}'), "is no audit of this release"),
         ((200, b"\xff"), "is no audit of this release"),
+        ((200, b"[" * 60_000), "is no audit of this release"),
+        ((502, b"[" * 60_000), "502: [["),
         ((200, msgspec.json.encode(report(COMPLETE, topics=[]))), "knows no topic clicks"),
     ],
 )

@@ -105,6 +105,17 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     assert f"no broker at 127.0.0.1:{port}: no answer within 0.2 s" in problems
 
 
+def test_where_it_is_is_said_once() -> None:
+    def speaks_http(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with peer(speaks_http) as port:
+        said = asked(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, NOBODY)).problems[0]
+    assert said.startswith(f"no broker at 127.0.0.1:{port}: ")
+    assert said.count(str(port)) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "times", "why"),
     [
