@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.config import (
-    AgentConfig,
-    Compression,
-    Filter,
-    Format,
-    Input,
-    LongLines,
-    Multiline,
-    Redaction,
-    Time,
-    UnknownFields,
-)
+from agent.config import AgentConfig, Compression
+from agent.config_inputs import Format, Input, LongLines, UnknownFields
+from agent.config_lines import Filter, Multiline, Redaction, Time
 from agent.errors import NotTaken
 from penstock.agent_configuration import load_agent, load_inputs, or_not_taken
 from penstock.configuration import ConfigurationError
