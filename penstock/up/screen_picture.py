@@ -60,6 +60,7 @@ class Seen:
     directory: Path
     here: Path  # where the user stands
     dashboard: str
+    loads: str  # what the loader is about; empty if no load runs
     elsewhere: bool  # than where commands look by themselves
     follows: bool  # whether the agent has been told of any files
     now: float
@@ -208,7 +209,7 @@ def _sums(seen: Seen, width: int) -> list[Text]:
         words = verdict_words(standing)
         lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
         if heard:
-            lines.append(Text(f"  {_load(standing)}"))
+            lines.append(Text(f"  {_load(standing, seen.loads)}"))
         lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
     if all_run(seen.programs):
         lines += [
@@ -219,7 +220,9 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
-def _load(standing: Standing) -> str:
+def _load(standing: Standing, now: str) -> str:
+    if now:
+        return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
     first = " (the first load has to start Spark)" if standing.last_load is None else ""
     return load_words(standing.last_load, standing.now) + first
 

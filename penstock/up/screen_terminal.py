@@ -26,12 +26,14 @@ from penstock.standing.rates import Rates
 from penstock.standing.values import Standing
 from penstock.standing.words import shown
 from penstock.streams import give_up
+from penstock.up.load_at_work import load_at_work
 from penstock.up.places import Addresses, Places
-from penstock.up.program_standing import ProgramStanding
+from penstock.up.program_standing import ProgramPhase, ProgramStanding
 from penstock.up.screen_picture import Seen, all_run, picture
 
 _EVERY_S: Final = 0.5
 _USUAL_SIZE: Final = (80, 24)  # of a terminal that says 0, as one on a serial line does
+_UNTIL_IT_RUNS_S: Final = 2.0  # after its start, in which it has begun to work
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 _TOP: Final = "\x1b[H"
@@ -126,6 +128,7 @@ class TerminalScreen:
             directory=self._places.directory,
             here=self._here,
             dashboard=self._addresses.audit,
+            loads=self._loads(),
             elsewhere=self._addresses != Addresses(),
             follows=any(self._places.inputs.glob("*.yaml")),
             now=time.time(),
@@ -138,6 +141,12 @@ class TerminalScreen:
         entered = "" if self._open else _ENTER
         self._open = True
         return f"{entered}{_TOP}{drawn}{_END_OF_LINE}{_END_OF_SCREEN}"
+
+    def _loads(self) -> str:
+        for each in self._programs:
+            if each.name == "loader" and each.phase is ProgramPhase.RUNNING:
+                return load_at_work(Path(each.log), each.since - _UNTIL_IT_RUNS_S)
+        return ""
 
     def _coded(self, line: Text) -> str:
         with self._console.capture() as captured:

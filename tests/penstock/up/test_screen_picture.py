@@ -32,6 +32,7 @@ SEEN = Seen(
     directory=DIRECTORY,
     here=DIRECTORY.parent,
     dashboard="http://127.0.0.1:8090",
+    loads="",
     elsewhere=False,
     follows=False,
     now=NOW,
@@ -137,6 +138,8 @@ def test_nothing_has_come_yet() -> None:
 def test_that_the_first_load_takes_its_time() -> None:
     shown = lines(dataclasses.replace(SEEN, standing=standing(TOPICS)))
     assert "  nothing has been loaded yet (the first load has to start Spark)" in shown
+    shown = lines(dataclasses.replace(SEEN, standing=standing(TOPICS), loads="starting Spark"))
+    assert "  nothing has been loaded yet; now: starting Spark" in shown
 
 
 def test_until_the_audit_answers_nothing_is_said_of_loads_and_verdicts() -> None:
