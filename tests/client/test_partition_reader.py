@@ -21,6 +21,7 @@ from tests.apache_kafka import ApacheKafka
 from tests.broker_process import BrokerProcess
 from tests.client.shipper import RECORDS, numbered_batch
 from tests.client.test_batch_producer import ship
+from tests.made_anew import create_again
 from wire.batch import read_header
 from wire.messages import delete_records
 from wire.messages.delete_records import (
@@ -156,9 +157,7 @@ def test_a_topic_made_anew_is_not_the_one_that_was_meant(brokers: Brokers, new_t
     shipped(brokers, new_topic, 3)
     assert len(read(PartitionReader(brokers, new_topic, 0, 0, 9, topic_id=old))) == 3
     admin.delete_topic(brokers, new_topic)
-    while brokers.refresh([new_topic]).has(new_topic):
-        pass
-    admin.create_topic(brokers, new_topic)
+    create_again(brokers, new_topic)
     shipped(brokers, new_topic, 3)
     with pytest.raises(OffsetsMissing, match=f"the topic was made anew, .* after {old}"):
         read(PartitionReader(brokers, new_topic, 0, 0, 9, topic_id=old))

@@ -20,6 +20,7 @@ from schemas.event_schemas import LEDGER, built_in
 from tests.broker_process import BrokerProcess
 from tests.client.test_partition_reader import delete_before
 from tests.ledger.said import ENCODERS, entry
+from tests.made_anew import create_again
 from wire.records import Codec
 
 LOOKUP = {7: built_in(LEDGER)}.get
@@ -171,7 +172,7 @@ def test_a_ledger_that_was_made_anew_is_noticed(brokers: Brokers, reader: Ledger
     before = one(reader.read(BEGINNING)).positions
     delete_topic(brokers, LEDGER_TOPIC)
     assert list(reader.read(before)) == []
-    create_topic(brokers, LEDGER_TOPIC)
+    create_again(brokers, LEDGER_TOPIC)
     empty = one(reader.read(before))
     assert (names(empty), empty.restarted, empty.positions.offsets) == ([], True, {})
     write(brokers, entry("b", 0), entry("b", 1))

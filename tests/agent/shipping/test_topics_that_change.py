@@ -18,6 +18,7 @@ from tests.apache_kafka import ApacheKafka
 from tests.broker_process import BrokerProcess
 from tests.client.shipper import numbered_batch
 from tests.client.test_batch_producer import producer_of, ship
+from tests.made_anew import create_again
 
 Broker = BrokerProcess | ApacheKafka
 DAY = 24 * 60 * 60 * 1000
@@ -67,7 +68,7 @@ def test_a_topic_that_is_made_anew_without_the_partition(
         admin.delete_topic(brokers, new_topic)
         for parcel in parcels:
             side.shipper.submit(parcel)
-        again = admin.create_topic(brokers, new_topic, partitions=1)
+        again = create_again(brokers, new_topic)
         assert again.id != topic.id
         side.settle()
         assert side.target(new_topic) == TopicPartition(new_topic, 0)

@@ -151,5 +151,5 @@ def test_many_partitions_are_few_questions(brokers: Brokers, new_topic: str) -> 
         },
     )
     assert len(facts[new_topic].partitions) == 200
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert ask(brokers, {}) == {}

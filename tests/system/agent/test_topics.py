@@ -5,6 +5,7 @@ from pathlib import Path
 
 from client import admin
 from tests.broker_process import BrokerProcess
+from tests.made_anew import create_again
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 from tests.system.agent.incarnations import Incarnation, check_one_partition
@@ -70,7 +71,7 @@ def test_a_topic_that_is_made_anew(site: Site) -> None:
     with site.agent({"paths": [str(path)], "topic": name}) as agent:
         site.topic(name).wait_for_count(1)
         admin.delete_topic(site.brokers, name)
-        admin.create_topic(site.brokers, name, partitions=2)
+        create_again(site.brokers, name, partitions=2)
         with path.open("ab") as file:
             file.write(a.append(a.line(1)))
         topic = site.topic(name)

@@ -1,0 +1,24 @@
+"""Topics that are made anew under a name that was just deleted."""
+
+from client import admin
+from client.brokers import Brokers
+from client.errors import Refused
+from client.metadata import Topic
+from tests.server_process import wait_until
+from wire.errors import ErrorCode
+
+
+def create_again(brokers: Brokers, name: str, *, partitions: int = 1) -> Topic:
+    """Brokers answer a deletion before all is gone, and take no topic of that name until then."""
+    created: list[Topic] = []
+
+    def taken() -> bool:
+        try:
+            created.append(admin.create_topic(brokers, name, partitions=partitions))
+        except Refused as refused:
+            if refused.code is not ErrorCode.topic_already_exists:
+                raise
+        return bool(created)
+
+    wait_until(taken, within=60, what=f"{name} may be created again")
+    return created[0]
