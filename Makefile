@@ -18,7 +18,7 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
 	@$(PYTHON) -m tests.foreign_tools
-	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '3*popen//python=$(PYTHON) -X dev' $(ARGS)
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
 
 check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
 	$(VENV)/bin/ruff format --check .
