@@ -55,7 +55,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first, in whatever order: else one of two processes waits for the last
+    """Files with slow tests first, in whatever order: else all processes but one wait for the last
     of them."""
     slow = {item.path for item in items if _is_slow(item)}
     items.sort(key=lambda item: item.path not in slow)
