@@ -14,7 +14,9 @@ from agent.events.faults import Fault, shown
 _PAIR: Final = re.compile(
     r'([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
 )
-_PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*+\s*", re.DOTALL)
+# Not possessive, as the inner ones are: where a pair fails amid, Python before 3.11.5 would not go
+# back to its beginning. It need not be: whatever follows, this matches, and nothing is tried twice.
+_PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*\s*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
