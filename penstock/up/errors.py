@@ -1,16 +1,17 @@
-"""What can go wrong before a pipeline runs, in one tree.
+"""What keeps a pipeline from starting, or from going on, in one tree.
 
     UpError
     ├── AlreadyRunning       another `penstock up` has the directory
     ├── DirectoryUnusable    it cannot be made, read or written
+    ├── DirectoryGone        it was removed under a pipeline that ran
     └── WrongFollow          what was asked to be followed is no such thing
 
-What goes wrong afterwards is no error of ours: programs that die are shown, and started again.
+What else goes wrong afterwards is no error of ours: programs that die are shown, and started again.
 """
 
 
 class UpError(Exception):
-    """A pipeline cannot be started; the message is one line that says what to do."""
+    """A pipeline cannot start, or cannot go on; the message is one line that says what to do."""
 
 
 class AlreadyRunning(UpError):
@@ -19,6 +20,10 @@ class AlreadyRunning(UpError):
 
 class DirectoryUnusable(UpError):
     """The directory, or a file in it, is not what it must be."""
+
+
+class DirectoryGone(UpError):
+    """What its programs write is kept nowhere."""
 
 
 class WrongFollow(UpError):

@@ -20,6 +20,7 @@ class Lock:
     """Held from here on, until it is closed. Raises AlreadyRunning or OSError."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._descriptor = os.open(
             path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
         )
@@ -38,6 +39,15 @@ class Lock:
             raise
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether what is held is still what others would find."""
+        try:
+            found = os.lstat(self._path)
+        except OSError:
+            return False
+        return os.path.samestat(found, os.fstat(self._descriptor))
 
     def close(self) -> None:
         with suppress(OSError):

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from penstock.event_log import LogFormat
 from penstock.up.directory import prepare
-from penstock.up.errors import DirectoryUnusable
+from penstock.up.errors import DirectoryGone, DirectoryUnusable
 from penstock.up.followed import Follow
 from penstock.up.lock import Lock
 from penstock.up.places import PRIVATE, Addresses, Places, Ports
@@ -54,12 +54,13 @@ class Pipeline:
             directory=places.directory,
         )
         self._held = ExitStack()
+        self._lock: Lock | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as held:
             try:
                 self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
-                held.enter_context(Lock(self.places.lock))
+                self._lock = held.enter_context(Lock(self.places.lock))
             except OSError as error:
                 raise DirectoryUnusable(
                     f"{self.places.directory} cannot be used: {error.strerror}"
@@ -78,7 +79,15 @@ class Pipeline:
             self.stop()
 
     def turn(self) -> tuple[ProgramStanding, ...]:
-        """Does what is due, and says how all programs stand. Several times a second, please."""
+        """Does what is due, and says how all programs stand. Several times a second, please.
+
+        Raises DirectoryGone: files that are open would be written on, and be nowhere.
+        """
+        if self._lock and not self._supervisor.stopping and not self._lock.is_there:
+            raise DirectoryGone(
+                f"{self.places.directory} was removed while everything ran: what it kept is gone, "
+                "and everything has stopped"
+            )
         return self._supervisor.turn()
 
     @property

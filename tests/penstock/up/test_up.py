@@ -214,6 +214,18 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path: Path, base: int) -> None:
     wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
 
 
+def test_a_directory_that_is_removed_ends_it(tmp_path: Path, base: int) -> None:
+    directory = tmp_path / "up"
+    with Up(tmp_path / "said.txt", "--dir", str(directory), "--port-base", str(base)) as up:
+        up.until("zookeeper starts")
+        pids = family(up.process.pid)
+        directory.rename(tmp_path / "elsewhere")
+        assert up.wait() == 1, up.said()
+    assert f"penstock up: {directory} was removed while everything ran" in up.said()
+    assert "goes on where it stood" not in up.said()
+    wait_until(lambda: are_gone(pids), within=PATIENCE, what="nothing is left")
+
+
 def test_ctrl_c_while_it_still_looks_whether_it_can_start(tmp_path: Path, base: int) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
