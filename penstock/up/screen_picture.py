@@ -163,7 +163,8 @@ def _restarts(program: ProgramStanding) -> Text:
     if not program.restarts:
         return Text()
     times = "once" if program.restarts == 1 else f"{program.restarts:,} times"
-    return Text(f"restarted {times}", style="yellow")
+    why = f": {shown(program.ended)}" if program.ended else ""
+    return Text(f"restarted {times}{why}", style="yellow")
 
 
 def _topics(seen: Seen, width: int) -> list[Text]:

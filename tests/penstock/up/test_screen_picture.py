@@ -103,9 +103,10 @@ def test_a_program_that_came_back() -> None:
     back = program("agent", ProgramPhase.STARTING, since=NOW - 2, restarts=2)
     seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, back))
     assert lines(seen)[5] == "… agent      127.0.0.1:2003  starting, 2 s  restarted 2 times"
-    once = program("agent", restarts=1)
+    once = program("agent", restarts=1, ended="killed by SIGKILL")
     seen = dataclasses.replace(SEEN, programs=programs(ProgramPhase.RUNNING, once))
-    assert lines(seen)[5] == "✓ agent      127.0.0.1:2003  12 min  restarted once"
+    row = "✓ agent      127.0.0.1:2003  12 min  restarted once: killed by SIGKILL"
+    assert lines(seen)[5] == row
 
 
 @pytest.mark.parametrize(
