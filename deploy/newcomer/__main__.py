@@ -110,7 +110,9 @@ def _tried(root: RootFilesystem, step: Step) -> Row:
     begin = step.figure
     found = [line.removeprefix(begin) for line in lines if begin and line.startswith(begin)]
     if ended.exit_code:
-        print(_last_lines(ended), file=sys.stderr)
+        said = root.directory.with_name("said.log")
+        said.write_text(ended.said, encoding="utf-8")
+        print(f"{_last_lines(ended)}\nall of it: {said}", file=sys.stderr)
     outcome = "ok" if ended.exit_code == 0 else f"exit code {ended.exit_code}"
     return Row(step.name, outcome, ended.seconds, "".join(found))
 
