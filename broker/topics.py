@@ -120,7 +120,10 @@ class TopicAdmin:
             raise
 
     async def delete(self, name: str, topic_id: UUID | None, *, timeout_ms: int) -> None:
-        """Delete a topic; with an id, only if the topic of that name is still that one."""
+        """Delete a topic; with an id, only if the topic of that name is still that one.
+
+        Returns once the name may be used again.
+        """
         epoch = await self._controllership(timeout_ms)
         info = self._existing(name)
         if topic_id is not None and info.topic_id != topic_id:
@@ -129,7 +132,9 @@ class TopicAdmin:
 
         def is_gone(snapshot: ClusterSnapshot) -> bool:
             known = snapshot.topics.get(name)
-            return known is None or known.topic_id != info.topic_id
+            if known is not None:
+                return known.topic_id != info.topic_id
+            return name not in snapshot.deleting  # seen on its own, and maybe later
 
         await _within(timeout_ms, self._seen(is_gone))
 

@@ -8,8 +8,13 @@ from tests.server_process import wait_until
 from wire.errors import ErrorCode
 
 
-def create_again(brokers: Brokers, name: str, *, partitions: int = 1) -> Topic:
-    """Brokers answer a deletion before all is gone, and take no topic of that name until then."""
+def create_again(
+    brokers: Brokers, name: str, *, partitions: int = 1, after: Topic | None = None
+) -> Topic:
+    """Kafka answers a deletion before all is gone, and takes no topic of that name until then.
+
+    Where somebody may ask for the topic meanwhile, and so have it made, `after` is the deleted one.
+    """
     created: list[Topic] = []
 
     def taken() -> bool:
@@ -18,6 +23,9 @@ def create_again(brokers: Brokers, name: str, *, partitions: int = 1) -> Topic:
         except Refused as refused:
             if refused.code is not ErrorCode.topic_already_exists:
                 raise
+            known = brokers.refresh([name])
+            if after is not None and known.has(name) and known.topics[name].id != after.id:
+                created.append(brokers.topic(name))
         return bool(created)
 
     wait_until(taken, within=60, what=f"{name} may be created again")

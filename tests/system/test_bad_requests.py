@@ -30,6 +30,7 @@ from tests.system.raw import (
 from tests.system.topics import create
 
 OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE = 1, 2, 3, 10
+NOT_LEADER = 6
 COORDINATOR_LOADS, INVALID_TOPIC, INVALID_REQUIRED_ACKS, UNSUPPORTED_FORMAT = 14, 17, 21, 43
 OUT_OF_ORDER_SEQUENCE, INVALID_RECORD = 45, 87
 
@@ -44,9 +45,14 @@ def produced(
 
 
 def end_of(server: Server, topic: str) -> int:
+    """A topic that was just made may be listed before its leader knows that it leads."""
     with RawConnection(server.bootstrap) as connection:
         body = fetch_body(topic, 0, 0, max_bytes=1000, wait_ms=0)
         fetched = read_fetched(connection.ask(FETCH, 4, body))
+        deadline = time.monotonic() + 60
+        while fetched.error in {UNKNOWN_TOPIC, NOT_LEADER} and time.monotonic() < deadline:
+            time.sleep(0.05)
+            fetched = read_fetched(connection.ask(FETCH, 4, body))
         assert fetched.error == 0
         return fetched.high_watermark
 

@@ -68,7 +68,7 @@ def test_a_topic_that_is_made_anew_without_the_partition(
         admin.delete_topic(brokers, new_topic)
         for parcel in parcels:
             side.shipper.submit(parcel)
-        again = create_again(brokers, new_topic)
+        again = create_again(brokers, new_topic, after=topic)
         assert again.id != topic.id
         side.settle()
         assert side.target(new_topic) == TopicPartition(new_topic, 0)

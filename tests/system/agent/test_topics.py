@@ -70,8 +70,9 @@ def test_a_topic_that_is_made_anew(site: Site) -> None:
     path.write_bytes(a.append(a.line(0)))
     with site.agent({"paths": [str(path)], "topic": name}) as agent:
         site.topic(name).wait_for_count(1)
+        former = site.brokers.topic(name)
         admin.delete_topic(site.brokers, name)
-        create_again(site.brokers, name, partitions=2)
+        create_again(site.brokers, name, partitions=2, after=former)
         with path.open("ab") as file:
             file.write(a.append(a.line(1)))
         topic = site.topic(name)
