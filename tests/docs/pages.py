@@ -3,6 +3,7 @@
 A comment on a line of its own, right before a block, is for the tests and not for readers:
 
     <!-- not run: why -->              a shell block that the tests leave alone
+    <!-- needs pkill -->               left alone where there is no such command, but not in CI
     <!-- run -->                       of Python: it is run, as shell blocks are
     <!-- exits 1 -->                   it ends with that code
     <!-- until it succeeds -->         it is tried again until it does
@@ -47,6 +48,12 @@ class Block(NamedTuple):
         if self.language == "python":
             return "run" in self.remarks
         return self.language == "sh" and not self.not_run
+
+    @property
+    def needs(self) -> str:
+        """A command that not every machine has; empty if it needs none."""
+        needed = (each.removeprefix("needs ") for each in self.remarks if each[:6] == "needs ")
+        return next(needed, "")
 
     @property
     def exit_code(self) -> int:

@@ -8,6 +8,7 @@ block says that it is to be left alone.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.docs.pages import ROOT, Block, blocks_of, pages
 from tests.docs.running_pipeline import COMMANDS, RunningPipeline, running_pipeline
 from tests.docs.shell import Shell
 
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 QUICK_START = ROOT / "docs" / "quick-start.md"
 LANGUAGES = {
     *("sh", "text", "yaml", "json", "python", "sql", "toml", "ini", "properties", "html", "java"),
@@ -87,8 +89,14 @@ def test_a_page_does_what_it_says(page: Path, pipeline: RunningPipeline, folders
             elif block.file:
                 (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / block.file).write_text(text, encoding="utf-8")
-            elif block.is_run:
+            elif block.is_run and can_be_run(block):
                 printed = run(shell, block, text, folder)
+
+
+def can_be_run(block: Block) -> bool:
+    there = not block.needs or shutil.which(block.needs) is not None
+    assert there or not IN_CI, f"{block.where}: there is no {block.needs}"
+    return there
 
 
 def run(shell: Shell, block: Block, text: str, folder: Path) -> str:
@@ -113,7 +121,7 @@ def test_what_is_said_of_a_block_is_known() -> None:
         for block in ALL
         for remark in block.remarks
         if remark not in known
-        and not remark.startswith(("not run: ", "exits "))
+        and not remark.startswith(("not run: ", "exits ", "needs "))
         and remark != block.file
     ]
     assert unknown == []

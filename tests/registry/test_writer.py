@@ -300,9 +300,10 @@ def under_load(
 
 def test_brokers_may_restart_under_load(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     """A short absence fails nothing: the same batch is sent again until it is known to be there."""
+    patient = Patience(publish=60, forward=60, write=90)
     with (
         own_broker(tmp_path, zookeeper) as broker,
-        RunningRegistry(broker.bootstrap, "_schemas") as running,
+        RunningRegistry(broker.bootstrap, "_schemas", patience=patient) as running,
     ):
         workers = under_load(broker, running, broker.restart)
         assert sum(worker.failed for worker in workers) == 0

@@ -69,7 +69,9 @@ def expected(release: str) -> Expected:
 
 def unpack(release: str, directory: Path) -> None:
     with tarfile.open(KEPT / release / "site.tar.xz") as archive:
-        archive.extractall(directory, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.2 has none yet
+            archive.extraction_filter = staticmethod(tarfile.data_filter)
+        archive.extractall(directory)
 
 
 def pack(directory: Path, kept: Expected) -> Path:
