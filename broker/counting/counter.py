@@ -84,11 +84,16 @@ class LedgerCounter:
             await _ended(process)
 
     async def _serve(self, process: Process) -> None:
+        """Returns when it has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(framed(self._task))
+        told = framed(self._task)
         while True:
-            process.stdin.write(framed(await self._report()))
+            told += framed(await self._report())
+            if process.stdin.is_closing():
+                return  # it has ended while it was not looked at; writing would raise RuntimeError
+            process.stdin.write(told)
+            told = b""
             try:
                 size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES), "big")
                 body = await process.stdout.readexactly(size)
