@@ -54,7 +54,13 @@ def proportional_bytes(pid: int) -> int:
 
 def reset_peak(pid: int) -> None:
     for each in tree(pid):
-        Path(f"/proc/{each}/clear_refs").write_text(_RESET_PEAK)
+        try:
+            Path(f"/proc/{each}/clear_refs").write_text(_RESET_PEAK)
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+        except PermissionError:
+            if "VmHWM:" in Path(f"/proc/{each}/status").read_text():
+                raise  # else it is just ending: it has no memory, and its files are root's
 
 
 def own_cpu_seconds() -> float:
