@@ -1,21 +1,22 @@
 """What a running agent says of itself, asked for over its HTTP port and shown."""
 
 import http.client
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final
 
-import click
 import msgspec
 
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
 from penstock import address_variables
 from penstock.failures import Failed
-from penstock.http_address import HttpAddress, HttpUrl, get
+from penstock.http_address import HttpAddress, get, url_option
 from penstock.output import one_line, print_table
 from penstock.registry_connection import shortened
 from serving.exposure import is_everywhere
 
 DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
+
+agent_option = url_option("agent", DEFAULT_AGENT, address_variables.AGENT)
 
 _SECONDS: Final = 10.0
 _FILES: Final = (
@@ -27,22 +28,6 @@ _INPUTS: Final = (
     "remark",
 )
 _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flight", "remark")
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def agent_option(command: F) -> F:
-    return click.option(
-        "--agent",
-        type=HttpUrl("agent", DEFAULT_AGENT),
-        default=DEFAULT_AGENT,
-        show_default=True,
-        envvar=address_variables.AGENT,
-        show_envvar=True,
-        metavar="URL",
-        help="The agent that is asked.",
-    )(command)
 
 
 def listening(host: str, port: int) -> HttpAddress:

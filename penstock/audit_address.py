@@ -5,40 +5,27 @@ to people: whoever prints it makes it printable.
 """
 
 import http.client
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
-import click
 import msgspec
 
 from audit.http.answers import Problem
 from penstock import address_variables
 from penstock.failures import Failed
-from penstock.http_address import HttpAddress, HttpUrl, NobodyAnswers, get
+from penstock.http_address import HttpAddress, NobodyAnswers, get, url_option
 from penstock.nobody_there import what_to_do
 from penstock.registry_connection import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
 
+audit_option = url_option("audit", DEFAULT_AUDIT, address_variables.AUDIT)
+
 _SECONDS: Final = 30.0
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 Parameters = Mapping[str, str | int]
-
-
-def audit_option(command: F) -> F:
-    return click.option(
-        "--audit",
-        type=HttpUrl("audit", DEFAULT_AUDIT),
-        default=DEFAULT_AUDIT,
-        show_default=True,
-        envvar=address_variables.AUDIT,
-        show_envvar=True,
-        metavar="URL",
-        help="The audit that is asked.",
-    )(command)
 
 
 def ask(audit: HttpAddress, path: str, parameters: Parameters, kind: type[T]) -> T:

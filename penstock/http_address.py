@@ -5,12 +5,15 @@ makes it printable before it is shown.
 """
 
 import http.client
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
 from penstock.failures import Failed
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _SCHEMES: Final = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
@@ -52,6 +55,20 @@ class HttpUrl(click.ParamType[HttpAddress]):
             self.fail(
                 f"{value!r} is no address of an {self.program}, such as {self.example}", param, ctx
             )
+
+
+def url_option(program: str, default: str, variable: str) -> Callable[[F], F]:
+    """`--program URL`, for commands that ask one."""
+    return click.option(
+        f"--{program}",
+        type=HttpUrl(program, default),
+        default=default,
+        show_default=True,
+        envvar=variable,
+        show_envvar=True,
+        metavar="URL",
+        help=f"The {program} that is asked.",
+    )
 
 
 def http_address(url: str) -> HttpAddress:
