@@ -1,7 +1,8 @@
 """What is said of a topic, its windows and its faults. Values that are shown as they are.
 
-A window is in one state, the worst of what holds for it: changed, duplicated, missing, pending,
-complete. What an operator has accepted is shown, and counts as complete.
+A window is in one state, the worst of what holds for it: changed, duplicated, missing, unknown,
+pending, complete. It is unknown where nobody watched, and something may have been lost. What an
+operator has accepted is shown, and counts as complete.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ class State(StrEnum):
 
     COMPLETE = "complete"
     PENDING = "pending"
+    UNKNOWN = "unknown"
     MISSING = "missing"
     DUPLICATED = "duplicated"
     CHANGED = "changed"
@@ -38,10 +40,18 @@ class Kind(StrEnum):
     CHANGED = "changed"
     UNPROVEN = "unproven"  # an entry of the ledger is missing: what it said is not known
     UNNAMED = "unnamed"  # the sums differ, and nobody knows which events it is about
+    UNKNOWN = "unknown"  # nobody watched: what was there then is neither proven nor missing
 
     @property
     def state(self) -> State:
-        return {"duplicated": State.DUPLICATED, "changed": State.CHANGED}.get(self, State.MISSING)
+        return _STATE_OF.get(self, State.MISSING)
+
+
+_STATE_OF = {
+    Kind.DUPLICATED: State.DUPLICATED,
+    Kind.CHANGED: State.CHANGED,
+    Kind.UNKNOWN: State.UNKNOWN,
+}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

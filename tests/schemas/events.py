@@ -202,6 +202,48 @@ EVENTS: Final[dict[str, Event]] = {
                 "reason": "the CRC does not match",
             }
         ],
+        "unwatched": [
+            {
+                "topic": "orders",
+                "path": "/var/log/shop/orders.log",
+                "source": "01HF3Z5Y8ZK6Q2M8C1T9XW4N7B",
+                "position": 692,
+                "from_time": 1_795_132_700_000,
+                "to_time": 1_795_132_790_000,
+                "traces": "vanished",
+                "reason": "the agent did not run",
+            }
+        ],
+        "files": [
+            {
+                "topic": "orders",
+                "source": "01HF3Z5Y8ZK6Q2M8C1T9XW4N7B",
+                "path": "/var/log/shop/orders.log",
+                "identity": "fd01-1a2b3c-18a5f3c2d9e4b700",
+                "head_size": 1024,
+                "head": "9f86d081884c7d659a2feaa0c55ad015",
+            }
+        ],
+        "withdrawn": [
+            {
+                "topic": "orders",
+                "topic_id": "9nOqJx0wSTyJp6m6CHkuvA",
+                "partition": 3,
+                "leader_epoch": 2,
+                "first": 4_711,
+                "count": 12,
+                "reason": "the directory of the partition was removed",
+            }
+        ],
+        "loads": [
+            {
+                "topic": "orders",
+                "failed": True,
+                "since": 1_795_132_000_000,
+                "reason": "1 of 1 records cannot be decoded",
+                "cure": "raise max_dead_share",
+            }
+        ],
     },
     "Everything": everything(tree=[everything(any="leaf"), everything(any=b"abc", map={})]),
 }

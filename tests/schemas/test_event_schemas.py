@@ -88,7 +88,7 @@ def test_the_header_is_as_it_was_designed() -> None:
         (HEADER, "32e13c398d1fcb5a"),
         (LOG_LINE, "2b11313435d00d25"),
         (DEAD_LETTER, "deb800d625c9353b"),
-        (LEDGER, "dc6a76d1b0ddc0cd"),
+        (LEDGER, "5e0c6148a64445a3"),
     ],
 )
 def test_a_built_in_schema_does_not_change_unnoticed(name: str, fingerprint: str) -> None:
@@ -125,7 +125,7 @@ def test_what_a_ledger_entry_does_not_say_takes_a_byte_or_two() -> None:
     entry = {"header": header(), "version": 1, "tier": "agent", "cluster": "dc1"}
     alone = Encoder(built_in(LEDGER), 1).encode(entry)
     with_header = Encoder(built_in(HEADER), 1).encode(header())
-    assert len(alone) - len(with_header) <= 20
+    assert len(alone) - len(with_header) <= 24
     heartbeat = entry | {"heartbeats": [{"until": header()["time"]}]}
     assert len(Encoder(built_in(LEDGER), 1).encode(heartbeat)) - len(alone) <= 11
 
@@ -139,6 +139,7 @@ def test_every_statement_of_the_ledger_may_be_left_out() -> None:
         "Tier": "unknown",
         "Fate": "other",
         "WhatIsWrong": "other",
+        "Traces": "other",
     }
 
 
