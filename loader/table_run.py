@@ -387,7 +387,7 @@ class TableRun:
 
     def _clean(self) -> None:
         try:
-            clean(self._around.store, self._table.name, self._around.now())
+            clean(self._around.store, self._table.name)
         except StoreError as error:
             self._warn(f"not all that runs have left could be removed: {error}")
 

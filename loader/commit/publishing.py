@@ -10,6 +10,7 @@ the other has done. Only markers change: whoever hangs while others go on to lat
 one that no longer holds, finds that out, and puts it right; if it dies first, the next load does.
 """
 
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -65,16 +66,18 @@ def restore_markers(store: Store, history: History, *, since: int) -> list[str]:
             return restored
 
 
-def clean(store: Store, table: str, now: int) -> None:
+def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
     """Removes what runs have left that never came to be.
 
     Another loader may be at work on the next run: what it writes is left alone, unless it is a day
-    old. What was written for a run that is visible is nothing any more, though a loader that has
-    not heard of that may still write there. Raises StoreError if something is left, once all has
-    been tried: a later one does it, and nobody needs to wait for that.
+    old by the store's own clock. A host whose clock is a day wrong would else take away what
+    another has committed and is about to publish. What was written for a run that is visible is
+    nothing any more, though a loader that has not heard of that may still write there. Raises
+    StoreError if something is left, once all has been tried: a later one does it, and nobody needs
+    to wait for that.
     """
     left: StoreError | None = None
-    for path in _left_over(store, table, now):
+    for path in _left_over(store, table, abandoned_after):
         try:
             store.delete(path)
         except StoreError as error:
@@ -83,15 +86,33 @@ def clean(store: Store, table: str, now: int) -> None:
         raise left
 
 
-def _left_over(store: Store, table: str, now: int) -> Iterator[str]:
+def _left_over(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
     visible = History(store, table).newest_visible()
+    unsure: list[Entry] = []
     for entry in store.list(staging(table)):
         run = run_of_folder(entry.name)
-        if run is not None and (run <= visible or _is_abandoned(store, entry, now)):
+        if run is not None and run <= visible:
             yield entry.path
-    for entry in store.list(CREATING):
-        if now - entry.modified > ABANDONED_MILLIS:
+        elif run is not None:
+            unsure.append(entry)
+    unsure.extend(store.list(CREATING))
+    if not unsure:
+        return
+    latest = _time_at(store) - abandoned_after
+    for entry in unsure:
+        if _last_written(store, entry) < latest:
             yield entry.path
+
+
+def _time_at(store: Store) -> int:
+    """What the store's clock shows: the time of a file that is written now. Milliseconds."""
+    path = f"{CREATING}/{uuid.uuid4().hex}"
+    store.replace(path, b"")
+    found = [entry.modified for entry in store.list(CREATING) if entry.path == path]
+    store.delete(path)
+    if not found:
+        raise StoreError(f"{store.uri(path)} was written, and is not listed")
+    return found[0]
 
 
 def _publish(store: Store, history: History, manifest: Manifest) -> None:
@@ -164,11 +185,12 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     ]
 
 
-def _is_abandoned(store: Store, folder: Entry, now: int) -> bool:
-    """Nothing in it has been written for a day."""
-    inside = [*store.list(folder.path), *store.list_recursively(folder.path)]
-    written = [folder.modified, *(entry.modified for entry in inside)]
-    return all(now - modified > ABANDONED_MILLIS for modified in written)
+def _last_written(store: Store, entry: Entry) -> int:
+    """When something in it was, or the file itself."""
+    if not entry.is_folder:
+        return entry.modified
+    inside = [*store.list(entry.path), *store.list_recursively(entry.path)]
+    return max([entry.modified, *(each.modified for each in inside)])
 
 
 def _folder(path: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from loader.store.local import LocalStore
-from tests.loader.commit.scenario import SECOND_LOAD, after_first_load, second_load, whole_log
+from tests.loader.commit.scenario import after_first_load, second_load, whole_log
 from tests.loader.commit.small_loader import assert_all_landed_once
 
 MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -49,7 +49,7 @@ def killed_at(step: int, root: Path) -> bool:
     store = LocalStore(f"file://{root}")
     second_load(store, "next").load()
     try:
-        assert_all_landed_once(store, whole_log(), now=SECOND_LOAD)
+        assert_all_landed_once(store, whole_log())
     except AssertionError as error:
         error.add_note(f"killed before step {step}")
         raise

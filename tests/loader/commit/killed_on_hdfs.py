@@ -22,7 +22,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from cluster.jars import find_java
 from loader.store.hadoop import HadoopStore
-from tests.loader.commit.scenario import SECOND_LOAD, after_first_load, small_load, small_log
+from tests.loader.commit.scenario import after_first_load, small_load, small_log
 from tests.loader.commit.small_loader import assert_all_landed_once
 from tests.loader.commit.stepping_store import At, SteppingStore
 
@@ -93,7 +93,7 @@ def takes_up(jvm: Jvm, store: HadoopStore, settings: Sequence[str], step: int) -
         return False
     small_load(store, "next").load()
     try:
-        assert_all_landed_once(store, small_log(), now=SECOND_LOAD)
+        assert_all_landed_once(store, small_log())
     except AssertionError as error:
         error.add_note(f"killed before step {step}")
         raise

@@ -17,7 +17,7 @@ from loader.errors import RunTaken
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.commit.killed_at_every_step import MEMORY
-from tests.loader.commit.scenario import SECOND_LOAD, after_first_load, second_load, whole_log
+from tests.loader.commit.scenario import after_first_load, second_load, whole_log
 from tests.loader.commit.small_loader import assert_all_landed_once
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, Turns, stop
 
@@ -42,7 +42,7 @@ def prepared(folder: Path) -> Path:
 def test_two_loads_one_after_the_other_land_everything_once(prepared: Path) -> None:
     store = LocalStore(f"file://{prepared}")
     second_load(store, "second").load()
-    assert_all_landed_once(store, whole_log(), now=SECOND_LOAD)
+    assert_all_landed_once(store, whole_log())
 
 
 def test_killed_at_every_step() -> None:
@@ -70,7 +70,7 @@ def test_failing_at_every_step(prepared: Path) -> None:
             second_load(SteppingStore(store, step), "stopped").load()
         except StoppedHere:
             second_load(store, "next").load()
-        assert_all_landed_once(store, whole_log(), now=SECOND_LOAD)
+        assert_all_landed_once(store, whole_log())
         shutil.rmtree(root)
         if not step.reached:
             break
@@ -128,5 +128,5 @@ def two_loaders(root: Path, turns: Turns | None) -> int:
     assert len(taken) < 2
     store = LocalStore(f"file://{root}")
     second_load(store, "next").load()
-    assert_all_landed_once(store, whole_log(), now=SECOND_LOAD)
+    assert_all_landed_once(store, whole_log())
     return len(taken)

@@ -14,12 +14,11 @@ from loader.errors import StoreError
 from loader.manifests import Added, HourState, Manifest, Marker
 from loader.store.local import LocalStore
 from loader.tables import Hour
-from tests.loader.commit.made_up import HOUR, NEXT_HOUR, NOW, manifest
+from tests.loader.commit.made_up import HOUR, NEXT_HOUR, manifest
 from tests.loader.commit.stepping_store import At, SteppingStore
 
 STAGING = "_penstock/t/staging"
 AT = "t/dt=2026-11-20/hour=00"
-DAY = 86_400_000
 
 
 @pytest.fixture
@@ -260,7 +259,7 @@ def test_what_was_staged_for_runs_that_are_visible_is_removed(store: LocalStore)
     for run in (1, 2, 3, 4):
         store.replace(f"{STAGING}/run-{run}-x/pieces/a", b"")
     store.replace(f"{STAGING}/other/a", b"")
-    clean(store, "t", NOW)
+    clean(store, "t")
     left = ["other", "run-3-x", "run-4-x"]
     assert [entry.name for entry in store.list(STAGING)] == left
 
@@ -276,11 +275,15 @@ def test_what_was_given_up_is_removed_after_a_day(
     store.replace("_penstock/~creating/idle", b"")
     store.replace("_penstock/~creating/busy", b"")
     (tmp_path / STAGING / "run-9-empty").mkdir()
+    busy = [
+        tmp_path / STAGING / "run-9-busy/pieces/kind=rows/a",
+        tmp_path / "_penstock/~creating/busy",
+    ]
+    now = busy[0].stat().st_mtime
     for path in tmp_path.glob("_penstock/**/*"):
-        os.utime(path, (NOW / 1000 - 90_000, NOW / 1000 - 90_000))
-    os.utime(tmp_path / STAGING / "run-9-busy/pieces/kind=rows/a", (NOW / 1000, NOW / 1000))
-    os.utime(tmp_path / "_penstock/~creating/busy", (NOW / 1000, NOW / 1000))
-    clean(store, "t", NOW)
+        age = 0 if path in busy else 90_000
+        os.utime(path, (now - age, now - age))
+    clean(store, "t")
     assert [entry.name for entry in store.list(STAGING)] == ["run-9-busy"]
     assert [entry.name for entry in store.list("_penstock/~creating")] == ["busy"]
 
@@ -299,11 +302,11 @@ def test_what_cannot_be_cleaned_away_hinders_nobody(store: LocalStore) -> None:
     assert [entry.name for entry in store.list(STAGING)] == ["run-1-x"]
     store.create(f"{STAGING}/run-1-y/pieces/b", b"")
     with pytest.raises(StoreError, match="somebody writes there"):
-        clean(SteppingStore(store, At(0, refuse)), "t", NOW)
+        clean(SteppingStore(store, At(0, refuse)), "t")
     assert [entry.name for entry in store.list(STAGING)] == ["run-1-x"]
-    clean(store, "t", NOW)
+    clean(store, "t")
     assert list(store.list(STAGING)) == []
 
 
 def test_nothing_to_clean(store: LocalStore) -> None:
-    clean(store, "t", NOW + DAY)
+    clean(store, "t")
