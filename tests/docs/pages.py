@@ -6,7 +6,8 @@ A comment on a line of its own, right before a block, is for the tests and not f
     <!-- needs pkill -->               left alone where there is no such command, but not in CI
     <!-- run -->                       of Python: it is run, as shell blocks are
     <!-- exits 1 -->                   it ends with that code
-    <!-- until it succeeds -->         it is tried again until it does
+    <!-- until it succeeds -->         it is tried again until it does, and prints what the
+                                       output block right after it shows
     <!-- agent.yaml -->                put down under this name first; a program's configuration
                                        is held against that program
     <!-- output -->                    lines that the shell block before it prints, … for anything

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.docs.output import missing_line
+
 SECONDS_A_BLOCK = 240.0  # until the next load is done, on a busy machine
 _EVERY = 0.5
 _LAST_CHARACTERS = 4_000
@@ -65,20 +67,22 @@ class Shell:
         *,
         exit_code: int = 0,
         tried_again: bool = False,
+        wanted: str = "",
         seconds: float = SECONDS_A_BLOCK,
     ) -> str:
         """What it printed. Each of its commands must succeed; with another exit code, the last
-        one has it."""
+        one has it. What is tried again is so until it has printed what is wanted, too."""
         deadline = time.monotonic() + seconds
-        before = self._output.stat().st_size
-        while (code := self._once(text, stops=exit_code == 0, deadline=deadline)) != exit_code:
-            if not tried_again or time.monotonic() > deadline:
-                raise BlockFailed(
-                    f"exit code {code}, not {exit_code}:\n{text}\n{self._said(before)}"
-                )
-            time.sleep(_EVERY)
+        while True:
             before = self._output.stat().st_size
-        return self._said(before)
+            code = self._once(text, stops=exit_code == 0, deadline=deadline)
+            said = self._said(before)
+            is_over = not tried_again or time.monotonic() > deadline
+            if code != exit_code and is_over:
+                raise BlockFailed(f"exit code {code}, not {exit_code}:\n{text}\n{said}")
+            if code == exit_code and (is_over or missing_line(wanted, said) is None):
+                return said
+            time.sleep(_EVERY)
 
     def _once(self, text: str, *, stops: bool, deadline: float) -> int:
         """The block's exit code. With `stops`, that of its first command that fails."""

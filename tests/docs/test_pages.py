@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -81,16 +82,17 @@ def test_a_page_does_what_it_says(page: Path, pipeline: RunningPipeline, folders
     }
     printed = ""
     with Shell(folder, environment) as shell:
-        for block in BLOCKS[page]:
+        for block, following in zip_longest(BLOCKS[page], BLOCKS[page][1:]):
             text = pipeline.aimed(block.text)
             if block.is_output:
-                missing = missing_line(pipeline.aimed(block.text), printed)
+                missing = missing_line(text, printed)
                 assert missing is None, f"{block.where}: not printed: {missing}\n{printed}"
             elif block.file:
                 (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / block.file).write_text(text, encoding="utf-8")
             elif block.is_run and can_be_run(block):
-                printed = run(shell, block, text, folder)
+                wanted = following.text if following and following.is_output else ""
+                printed = run(shell, block, text, folder, pipeline.aimed(wanted))
 
 
 def can_be_run(block: Block) -> bool:
@@ -99,13 +101,15 @@ def can_be_run(block: Block) -> bool:
     return there
 
 
-def run(shell: Shell, block: Block, text: str, folder: Path) -> str:
+def run(shell: Shell, block: Block, text: str, folder: Path, wanted: str) -> str:
     if block.language == "python":
         script = folder / "example.py"
         script.write_text(text, encoding="utf-8")
         text = f"{sys.executable} {script}\n"
     try:
-        return shell.run(text, exit_code=block.exit_code, tried_again=block.is_tried_again)
+        return shell.run(
+            text, exit_code=block.exit_code, tried_again=block.is_tried_again, wanted=wanted
+        )
     except AssertionError as error:
         raise AssertionError(f"{block.where}: {error}") from None
 

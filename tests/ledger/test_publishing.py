@@ -25,7 +25,9 @@ from tests.server_process import free_ports
 
 @pytest.fixture
 def brokers(running_broker: BrokerProcess) -> Iterator[Brokers]:
+    """The topic of the ledger is there, whichever test is the first."""
     with Brokers(parse_addresses(running_broker.bootstrap)) as brokers:
+        brokers.topic(LEDGER_TOPIC, create=True)
         yield brokers
 
 

@@ -58,7 +58,12 @@ def test_a_fault_is_shown_and_accepted_and_a_host_retired(
             times = ("--from", time.strftime("%Y-%m-%dT%H:%M", time.gmtime(BEGAN / 1000)))
             return penstock("report", topic, "--audit", audit.url, *times)
 
-        faulty = reported(new_topic)
+        def until(topic: str, code: int, what: str) -> Ended:
+            """Others write to the ledger, too: what was written last need not be read yet."""
+            wait_until(lambda: reported(topic).returncode == code, within=60, what=what)
+            return reported(topic)
+
+        faulty = until(new_topic, 1, "the fault is known")
         assert (faulty.returncode, faulty.stderr) == (1, "")
         assert faulty.stdout.splitlines()[-1] == (
             f"✗ {host}: /var/log/a.log, bytes 1,200 to 1,320 (events 120 to 131) are not at the "
@@ -67,12 +72,11 @@ def test_a_fault_is_shown_and_accepted_and_a_host_retired(
         source = ("--source", f"source-of-{new_topic}", "--seqs", "120-131")
         accepted = penstock("audit", "accept", new_topic, *source, *config)
         assert (accepted.returncode, accepted.stderr) == (0, "")
-        wait_until(lambda: reported(new_topic).returncode == 0, within=20, what="it is accepted")
-        assert "(accepted: a test (" in reported(new_topic).stdout
+        assert "(accepted: a test (" in until(new_topic, 0, "it is accepted").stdout
 
-        pending = reported(silent.topic)
+        pending = until(silent.topic, 2, "somebody is waited for")
         assert pending.returncode == 2
         assert f"… waits for agent: {silent.host}: the agent is done up to" in pending.stdout
         retired = penstock("audit", "retire", silent.host, "--audit", audit.url, *config)
         assert (retired.returncode, retired.stderr) == (0, "")
-        wait_until(lambda: reported(silent.topic).returncode == 0, within=20, what="it is retired")
+        until(silent.topic, 0, "it is retired")
