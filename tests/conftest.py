@@ -22,6 +22,7 @@ from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, REGISTRY
 
 pytest_plugins = [
     "tests.scheduling",
+    "tests.selection",
     "tests.zookeeper_fixture",
     "tests.running_servers",
     "tests.spark_session",

@@ -44,7 +44,8 @@ class Faults:
         self._matching = ""
         self._write()
         self.environment = {
-            "LD_PRELOAD": str(library),
+            # Besides what is preloaded already, as where the tests run elsewhen.
+            "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD", "")])),
             "PENSTOCK_FAULTS_CONTROL": str(self._control),
             "PENSTOCK_FAULTS_JOURNAL": str(self._journal),
         }

@@ -24,7 +24,7 @@ def test_jumps(site: Site, faults: Faults) -> None:
                 file.write(a.append(a.line(count) + b"a no end"))
             topic.wait_for_count(2 * count, within=10)
             wanted = (time.time() + days * DAY) * 1000
-            assert abs(topic.events[-1].time - wanted) < 10_000
+            assert abs(topic.events[-1].time - wanted) < 60_000
         assert agent.alive
         stop(agent)
     site.check(topic, [a])

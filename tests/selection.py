@@ -1,0 +1,36 @@
+"""`--quick`: only tests that need no server and no JVM, and are not slow: `make quick`.
+
+Which these are is found in their code, not in a list: see reaching.py. A test whose code, or that
+of a fixture it asks for, comes by something that starts a server or a JVM, is left out.
+"""
+
+from typing import Final
+
+import pytest
+
+from tests.reaching import deselect, reaches
+
+# Of everything that starts a server, a program that runs on, or a JVM, one does it.
+STARTERS: Final = {
+    "tests.server_process.ServerProcess",
+    "cluster.zookeeper.EmbeddedZooKeeper",
+    "cluster.jars.find_java",
+    "cluster.jars.find_class_path",
+    "pyspark.sql.session.SparkSession",
+    "pyspark.core.context.SparkContext",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="only tests that need no server and no JVM"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        deselect(config, items, lambda item: not is_quick(item))
+
+
+def is_quick(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is None and not reaches(item, STARTERS)
