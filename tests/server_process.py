@@ -15,7 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+LEAST_SECONDS: Final = 60.0
 
 
 class ServerFailed(Exception):
@@ -46,7 +48,11 @@ def free_ports(count: int) -> list[int]:
 def wait_until(
     condition: Callable[[], bool], *, within: float, what: str, every: float = 0.02
 ) -> None:
-    """Polls until the condition holds; fails with `what` when the time is over."""
+    """Polls until the condition holds; fails with `what` when the time is over.
+
+    Never before a minute is: what takes seconds may take many where much else runs.
+    """
+    within = max(within, LEAST_SECONDS)
     deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:

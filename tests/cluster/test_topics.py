@@ -82,7 +82,7 @@ def test_a_thousand_partitions_appear_at_once_and_fast(
     assert pieces_of(topic) == 1
     began = time.monotonic()
     create_topic(guarded, own, topic, {"a": "b"})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert read_topic(guarded, topic.name) == topic
 
 

@@ -170,7 +170,7 @@ def test_a_supervisor_is_told(tmp_path: Path, agent: AgentProcess) -> None:
             first = time.monotonic()
             for _ in range(3):
                 told("WATCHDOG=1")
-            assert time.monotonic() - first < 5
+            assert time.monotonic() - first < 30
             signalled(agent, signal.SIGHUP)
             told("RELOADING=1")
             told("READY=1")

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from tests.releases.kept import Log
 
-_SECONDS = 20
+_SECONDS = 60
 
 
 def read(bootstrap: str, topic: str, partition: int, *, compacted: bool) -> Log:

