@@ -15,14 +15,13 @@ from typing import BinaryIO, Final
 import msgspec
 
 from broker.counting.following import Following
-from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
+from broker.counting.reports import JOURNAL, SIZE_BYTES, Looked, Report, Task, framed
 from client.addresses import parse_addresses
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
 from ledger.counting.publishing import LedgerWriter
 
-JOURNAL: Final = "ledger-counter"  # in the data directory
 APP: Final = "penstock-broker"
 _NICE: Final = 10
 _KIND: Final = "broker"

@@ -30,7 +30,7 @@ from crc32c import crc32c
 
 FILE_NAME: Final = "acknowledged"
 
-_SLOT: Final = Struct("<16siiqqq8s4x")  # topic id, partition, leader epoch, start, end, …, boot
+_SLOT: Final = Struct("<16siiqq8s16x")  # topic id, partition, leader epoch, start, end, boot
 _SUM: Final = Struct("<I")
 _SIZE: Final = 64
 _GROWTH: Final = 64  # slots
@@ -56,7 +56,7 @@ class Known:
 class Slot:
     """Where one partition is remembered. One thread at a time."""
 
-    __slots__ = ("_at", "_file", "end", "identity", "leader_epoch", "start")
+    __slots__ = ("_at", "_file", "identity", "known")
 
     def __init__(
         self, file: "Acknowledged", at: int, identity: PartitionId, known: Known | None
@@ -64,31 +64,42 @@ class Slot:
         self._file = file
         self._at = at
         self.identity = identity
-        self.start = known.start if known else 0
-        self.end = known.end if known else 0
-        self.leader_epoch = known.leader_epoch if known else -1
+        self.known = known  # None until something was noted
+
+    def begin(self, start: int, end: int, leader_epoch: int) -> None:
+        """This is what the log has; until it is opened, what it is known to have had."""
+        self.known = Known(start, end, leader_epoch, exact=True)
+        self.write()
 
     def note(self, start: int, end: int) -> None:
         """From here to there all is on disk. Does not wait for the disk."""
-        if (start, end) != (self.start, self.end):
-            self.start, self.end = start, end
-            self._write()
-
-    def begin(self, start: int, end: int, leader_epoch: int) -> None:
-        """The log was opened, and this is what it has."""
-        self.start, self.end, self.leader_epoch = start, end, leader_epoch
-        self._write()
+        known = self.known
+        assert known is not None, "it has not begun"
+        if (start, end) != (known.start, known.end):
+            self.begin(start, end, known.leader_epoch)
 
     def sync(self) -> None:
         """What was noted survives a loss of power. Blocks."""
         self._file.sync()
 
-    def _write(self) -> None:
-        topic_id, partition = self.identity
-        body = _SLOT.pack(
-            topic_id.bytes, partition, self.leader_epoch, self.start, self.end, 0, self._file.boot
-        )
-        self._file.put(self._at, body + _SUM.pack(crc32c(body)))
+    def write(self) -> None:
+        known = self.known
+        if known is not None:
+            topic_id, partition = self.identity
+            body = _SLOT.pack(
+                topic_id.bytes,
+                partition,
+                known.leader_epoch,
+                known.start,
+                known.end,
+                self._file.boot,
+            )
+            self._file.put(self._at, body + _SUM.pack(crc32c(body)))
+
+    def clear(self) -> int:
+        """It is nobody's from now on: where it is."""
+        self._file.put(self._at, _EMPTY)
+        return self._at
 
 
 class Acknowledged:
@@ -104,7 +115,6 @@ class Acknowledged:
         while piece := os.pread(self._fd, 1 << 20, len(content)):
             content += piece
         self._slots: dict[PartitionId, Slot] = {}
-        self._known: dict[PartitionId, Known] = {}
         self._free: list[int] = []
         self._size = len(content) // _SIZE * _SIZE
         for at in range(0, self._size, _SIZE):
@@ -118,21 +128,20 @@ class Acknowledged:
                 _log.warning("a slot is damaged, and not believed path=%s byte=%d", self._path, at)
             self._free.append(at)
             return
-        topic_id, partition, leader_epoch, start, end, _, boot = _SLOT.unpack(body)
+        topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
         identity = UUID(bytes=topic_id), partition
         known = Known(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
-        self._known[identity] = known
         self._slots[identity] = Slot(self, at, identity, known)
 
     def known(self, topic_id: UUID, partition: int) -> Known | None:
-        """What was remembered of a partition when this was opened; None if nothing was."""
-        return self._known.get((topic_id, partition))
+        """What is remembered of a partition; None if nothing is."""
+        slot = self._slots.get((topic_id, partition))
+        return slot.known if slot else None
 
     def slot(self, topic_id: UUID, partition: int) -> Slot:
         """Where to remember it from now on. Raises OSError where there is no room for more."""
         identity = topic_id, partition
         with self._lock:
-            self._known.pop(identity, None)
             if identity not in self._slots:
                 if not self._free:
                     self._grow()
@@ -142,11 +151,9 @@ class Acknowledged:
     def forget(self, topic_id: UUID, partition: int) -> None:
         """It was deleted, because somebody asked for that."""
         with self._lock:
-            self._known.pop((topic_id, partition), None)
             slot = self._slots.pop((topic_id, partition), None)
             if slot is not None:
-                self.put(slot._at, _EMPTY)
-                self._free.append(slot._at)
+                self._free.append(slot.clear())
 
     def identities(self) -> list[PartitionId]:
         with self._lock:
@@ -180,9 +187,8 @@ class Acknowledged:
             os.pwrite(again, content, 0)
             os.dup2(again, self._fd, inheritable=False)  # others write on, whenever that is
             os.close(again)
-            for slot in self._slots.values():
-                if slot.identity not in self._known:
-                    slot._write()
+            for slot in self._slots.values():  # what was written meanwhile
+                slot.write()
 
 
 def _open(path: Path) -> int:

@@ -76,10 +76,13 @@ class CorruptLog(StorageError):
 class EndMissing(CorruptLog):
     """Nothing follows `offset`, where the log had more on disk once: it was cut, or files of it are
     gone. There is nothing behind it that could be saved; `path` is the segment to be cut off at
-    `position`, None where there is no segment at all."""
+    `position`, None where there is no segment at all. It had `reached` this offset."""
 
-    def __init__(self, message: str, *, offset: int, path: Path | None, position: int) -> None:
+    def __init__(
+        self, message: str, *, offset: int, path: Path | None, position: int, reached: int
+    ) -> None:
         super().__init__(message)
+        self.reached = reached
         self.offset = offset
         self.path = path
         self.position = position

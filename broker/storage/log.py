@@ -149,6 +149,11 @@ class Log:
         self._pending.slot = slot
 
     @property
+    def active_path(self) -> Path:
+        """The file that is appended to."""
+        return self._segments.active.path(layout.LOG)
+
+    @property
     def size(self) -> int:
         """Bytes of all batches."""
         return self._segments.size

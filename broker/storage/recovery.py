@@ -290,6 +290,7 @@ class _Recovery:
             offset=offset,
             path=None if segment is None else segment.path(layout.LOG),
             position=position,
+            reached=self._reached,
         )
 
     def _take(self, segment: Segment, located: Located) -> None:
