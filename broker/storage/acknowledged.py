@@ -30,7 +30,7 @@ from crc32c import crc32c
 
 FILE_NAME: Final = "acknowledged"
 
-_SLOT: Final = Struct("<16siiqq8s16x")  # topic id, partition, leader epoch, start, end, boot
+_SLOT: Final = Struct("<16siiqq8s12x")  # topic id, partition, leader epoch, start, end, boot
 _SUM: Final = Struct("<I")
 _SIZE: Final = 64
 _GROWTH: Final = 64  # slots

@@ -18,9 +18,10 @@ from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 from tests.system.clients.stored import segments, stored_batches
-from tests.system.produce import must_produce, read_values
-from tests.system.told_of_topics import entries, id_of, said, wait_told
+from tests.system.produce import must_produce
+from tests.system.told_of_topics import entries, id_of, read_all, said, wait_told
 from tests.system.topics import create
+from wire.records import records
 
 TEN = [b"value %d" % number for number in range(10)]
 
@@ -78,6 +79,15 @@ def epoch_end(brokers: Brokers, topic: str, epoch: int) -> int:
     return end_offsets_of_epochs(brokers, {target: epoch})[target]
 
 
+def values(brokers: Brokers, topic: str) -> dict[int, bytes]:
+    """All that is in the log, by offset."""
+    return {
+        record.offset: record.value or b""
+        for batch in read_all(brokers, TopicPartition(topic, 0))
+        for record in records(batch.data)
+    }
+
+
 def fill(broker: BrokerProcess, topic: str, batches: int) -> None:
     for _ in range(batches):
         must_produce(broker.bootstrap, topic, TEN)
@@ -112,7 +122,7 @@ def test_a_directory_that_is_removed_while_the_broker_is_down(
     assert epoch_end(brokers, new_topic, 0) == 350
     # No offset is given again.
     assert must_produce(broker.bootstrap, new_topic, TEN) == 350
-    assert read_values(broker.bootstrap, new_topic) == dict(enumerate(TEN, 350))
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 350))
     wait_told(brokers, new_topic)
     told = told_epochs(brokers, new_topic)
     assert {told[offset] for offset in range(300)} == {0}
@@ -168,9 +178,9 @@ def test_a_directory_that_is_removed_while_the_broker_runs(
     assert must_produce(broker.bootstrap, f"{new_topic}-other", TEN) == 0
     wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=20, what="it is known")
     assert must_produce(broker.bootstrap, new_topic, TEN) == 200
-    assert read_values(broker.bootstrap, new_topic) == dict(enumerate(TEN, 200))
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 200))
     broker.restart()
-    assert read_values(broker.bootstrap, new_topic) == dict(enumerate(TEN, 200))
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 200))
     assert withdrawn(brokers, new_topic) == [(0, 200, 1)]
 
 
