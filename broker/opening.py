@@ -91,7 +91,7 @@ class Opening:
             if found is None:
                 losses, newest, resumes = self._all(known, reached), leader_epoch, reached
             else:
-                losses = [*_beginning(found, known), *_end(found, reached, known)]
+                losses = [*lost_beginning(found, known), *lost_end(found, reached, known)]
                 newest, resumes = max(leader_epoch, found.epochs.latest), found.end_offset
             if losses:
                 newest = max(
@@ -220,7 +220,7 @@ def _had(reached: int, known: Known | None) -> str:
     return f"and had reached offset {reached}" + ("" if known and known.exact else " at least")
 
 
-def _beginning(opened: Log, known: Known | None) -> list[Loss]:
+def lost_beginning(opened: Log, known: Known | None) -> list[Loss]:
     """Segments are gone that nobody removed: retention is remembered before it removes any, and
     who deletes records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
@@ -232,7 +232,7 @@ def _beginning(opened: Log, known: Known | None) -> list[Loss]:
     return [Loss(first, end - first, f"it began at offset {first}, and begins at {end} now")]
 
 
-def _end(opened: Log, reached: int, known: Known | None) -> list[Loss]:
+def lost_end(opened: Log, reached: int, known: Known | None) -> list[Loss]:
     end = opened.end_offset
     if end >= reached:
         return []
