@@ -39,8 +39,9 @@ from broker.storage.identity import Owner
 from broker.topic_config import TopicDefaults
 from broker.topics import TopicAdmin
 from broker.withdrawals import Withdrawals
-from cluster.brokers import Registration
+from cluster.brokers import Registration, id_taken, registered
 from cluster.controller import Candidate
+from cluster.data_directories import last_directory, note_directory
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
@@ -129,7 +130,14 @@ class Broker:
         acknowledged = Acknowledged(data.path / ACKNOWLEDGED, clean=clean)
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
-        opening = Opening(data, acknowledged, self.withdrawals, self._raise_epoch, clean=clean)
+        opening = Opening(
+            data,
+            acknowledged,
+            self.withdrawals,
+            self._raise_epoch,
+            clean=clean,
+            is_replaced=await asyncio.to_thread(self._is_replaced, data),
+        )
         self.partitions = Partitions(
             config.id,
             data,
@@ -148,6 +156,7 @@ class Broker:
         await self.partitions.caught_up()
         topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
         await asyncio.to_thread(opening.all_are_open, topic_ids)
+        await asyncio.to_thread(note_directory, self.session, config.id, data.directory_id)
         self._opened = True
 
         self._not_ready = "registering"
@@ -246,6 +255,22 @@ class Broker:
                 "lost, rebuild the map with `penstock topics recover`"
             )
         return cluster_id(self.session)
+
+    def _is_replaced(self, data: DataDirectory) -> bool:
+        """Whether this broker had another data directory before. One that runs on it stops us
+        before we make anything: it is registered."""
+        last = last_directory(self.session, self.config.id)
+        if last in {None, data.directory_id}:
+            return False
+        other = registered(self.session, self.config.id)
+        if other is not None and other.directory_id != data.directory_id:
+            raise id_taken(other, self.session)
+        log.error(
+            "the data directory is another one than before path=%s: what was in that is lost, "
+            "unless it comes back; is its disk mounted?",
+            data.path,
+        )
+        return True
 
     # What others tell it, on threads of their own
 

@@ -68,12 +68,13 @@ class Opening:
         raise_epoch: RaiseEpoch,
         *,
         clean: bool,
+        is_replaced: bool = False,
     ) -> None:
+        """`clean`: the last stop was one. `is_replaced`: the broker had another data directory
+        before, so what is not in this one is lost."""
         self.acknowledged = acknowledged
         self.withdrawals = withdrawals
-        self.is_replaced = False
-        """The partitions that are opened now were in another data directory before: what is not
-        here is lost."""
+        self._is_replaced = is_replaced
         self._data = data
         self._raise_epoch = raise_epoch
         self._clean = clean
@@ -114,7 +115,7 @@ class Opening:
         """What is opened from now on did not lie here when the broker started, or was opened
         already. What is remembered of other topics is forgotten, unless data of theirs is here:
         the map may yet get to know them again."""
-        self._clean = self.is_replaced = False
+        self._clean = self._is_replaced = False
         self._counted = {}
         here = {directories.topic_id(found.path) for found in directories.scan(self._data.path)}
         for topic_id, partition in self.acknowledged.identities():
@@ -162,7 +163,7 @@ class Opening:
         if reached > start:
             count = reached - start if known else UNKNOWN
             return [Loss(start, count, f"its directory was removed, {_had(reached, known)}")]
-        if known is None and self.is_replaced:
+        if known is None and self._is_replaced:
             return [Loss(0, UNKNOWN, "the broker has another data directory than before")]
         return []
 
