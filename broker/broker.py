@@ -15,9 +15,11 @@ import time
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.counting.counter import LedgerCounter
+from broker.counting.found import Found
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
@@ -25,17 +27,24 @@ from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
 from broker.http import HttpServer
-from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.server import Server
+from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
+from broker.storage.acknowledged import Acknowledged
+from broker.storage.checkpoints import Key
 from broker.storage.identity import Owner
 from broker.topic_config import TopicDefaults
 from broker.topics import TopicAdmin
-from cluster.brokers import Registration
+from broker.withdrawals import Withdrawals
+from cluster.brokers import Registration, id_taken, registered
 from cluster.controller import Candidate
+from cluster.data_directories import last_directory, note_directory
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
+from cluster.leader_epochs import raise_leader_epoch
 from cluster.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch, Endpoint
 from cluster.view import ClusterView
@@ -62,6 +71,7 @@ class Broker:
     partitions: Partitions
     topics: TopicAdmin
     producer_ids: ProducerIds
+    withdrawals: Withdrawals
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
@@ -75,7 +85,8 @@ class Broker:
                 "`topic_defaults.replication_factor` must be 1: this release keeps one replica of "
                 "each partition"
             )
-        self.metrics = BrokerMetrics(self._gauges)
+        self._found = Found()
+        self.metrics = BrokerMetrics(self._gauges, self._lost, self._checked)
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
@@ -95,6 +106,7 @@ class Broker:
             self.metrics,
             readiness=lambda: self._not_ready,
             health=self._health,
+            remarks=self._remarks,
         )
         http.start()
         ends.callback(http.stop)
@@ -114,15 +126,27 @@ class Broker:
         self._not_ready = "opening logs"
         flusher = Flusher(self.loop)
         ends.callback(flusher.stop)
+        clean = data.take_clean_mark()
+        acknowledged = Acknowledged(data.path / ACKNOWLEDGED, clean=clean)
+        ends.callback(acknowledged.close)
+        self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
+        opening = Opening(
+            data,
+            acknowledged,
+            self.withdrawals,
+            self._raise_epoch,
+            clean=clean,
+            is_replaced=await asyncio.to_thread(self._is_replaced, data),
+        )
         self.partitions = Partitions(
             config.id,
             data,
             self.defaults,
-            clean=data.take_clean_mark(),
+            opening=opening,
             flusher=flusher,
             metrics=self.metrics,
         )
-        ends.push_async_callback(self._close_logs, data)
+        ends.push_async_callback(self._close_logs, data, acknowledged)
         self._has_partitions = True
         self.cluster = ClusterView(self.session)
         self._deletions = Deletions(self)
@@ -130,6 +154,9 @@ class Broker:
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
+        topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
+        await asyncio.to_thread(opening.all_are_open, topic_ids)
+        await asyncio.to_thread(note_directory, self.session, config.id, data.directory_id)
         self._opened = True
 
         self._not_ready = "registering"
@@ -148,7 +175,9 @@ class Broker:
         )
         candidate.start()
         ends.push_async_callback(asyncio.to_thread, candidate.close)
-        housekeeping = Housekeeping(self.partitions, data, config.intervals)
+        housekeeping = Housekeeping(
+            self.partitions, data, acknowledged, config.intervals, on_lost=self._give_up
+        )
         ends.push_async_callback(housekeeping.stop)
         ends.push_async_callback(self.server.drain, _DRAIN_SECONDS)
         # A cluster of one elects itself in a moment, and clients want to know their controller.
@@ -174,17 +203,20 @@ class Broker:
         self._not_ready = "stopping"
         await self._ends.aclose()
 
-    async def _close_logs(self, data: DataDirectory) -> None:
+    async def _close_logs(self, data: DataDirectory, acknowledged: Acknowledged) -> None:
         checkpoints, clean = await self.partitions.close()
         if self._opened:  # else most of them are not known here, and keep what was written last
             await asyncio.to_thread(data.write_checkpoints, checkpoints)
+            await asyncio.to_thread(acknowledged.sync)
             if clean:
                 data.mark_clean()
 
     def _keep_ledger(self) -> None:
         """What is in the logs is told to the audit, by a process of its own."""
         if self.config.keeps_ledger:
-            counter = LedgerCounter(self.config, self.server.port, self.partitions)
+            counter = LedgerCounter(
+                self.config, self.server.port, self.partitions, self.withdrawals, self._found
+            )
             self._ends.push_async_callback(counter.stop)
         else:
             log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
@@ -224,6 +256,22 @@ class Broker:
             )
         return cluster_id(self.session)
 
+    def _is_replaced(self, data: DataDirectory) -> bool:
+        """Whether this broker had another data directory before. One that runs on it stops us
+        before we make anything: it is registered."""
+        last = last_directory(self.session, self.config.id)
+        if last in {None, data.directory_id}:
+            return False
+        other = registered(self.session, self.config.id)
+        if other is not None and other.directory_id != data.directory_id:
+            raise id_taken(other, self.session)
+        log.error(
+            "the data directory is another one than before path=%s: what was in that is lost, "
+            "unless it comes back; is its disk mounted?",
+            data.path,
+        )
+        return True
+
     # What others tell it, on threads of their own
 
     def _map_changed(self, snapshot: ClusterSnapshot) -> None:
@@ -232,6 +280,12 @@ class Broker:
     def _follow(self, snapshot: ClusterSnapshot) -> None:
         self.partitions.follow(snapshot)
         self._deletions.follow(snapshot)
+
+    def _raise_epoch(self, key: Key, topic_id: UUID, above: int) -> int:
+        """In a worker thread."""
+        return raise_leader_epoch(
+            self.session, self.config.id, key[0], topic_id, key[1], above=above
+        )
 
     def _id_taken(self, taken: BrokerIdTaken) -> None:
         self.loop.call_soon_threadsafe(self._give_up, str(taken))
@@ -250,6 +304,28 @@ class Broker:
 
     def _health(self) -> str:
         return self.session.state.value if self._connected else "none"
+
+    def _remarks(self) -> list[str]:
+        """What is wrong, although the broker serves."""
+        if not self._has_partitions:
+            return []
+        offline = sorted(self.partitions.offline.items())
+        return [
+            *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
+            *(f"lost: {each.words}" for each in self.withdrawals),
+            *self._found.remarks,
+        ]
+
+    def _checked(self) -> CheckedGauge:
+        found = self._found
+        return CheckedGauge(
+            dict(found.damaged_batches), found.scrubbed_bytes, found.scrubbed_millis / 1000
+        )
+
+    def _lost(self) -> Iterable[LossGauge]:
+        if not self._has_partitions:
+            return ()
+        return [LossGauge(each.topic, each.partition, each.count) for each in self.withdrawals]
 
     def _gauges(self) -> Iterable[PartitionGauge]:
         return self.partitions.gauges() if self._has_partitions else ()

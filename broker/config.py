@@ -64,6 +64,24 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(f"`{name}` must be positive")
 
 
+class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a broker that keeps a ledger looks whether what it stores is still what was sent."""
+
+    landed: bool = True
+    """What has landed is read once behind the log, and its CRCs are computed. Without it, only
+    headers are read."""
+    scrub_seconds: Seconds = 604_800.0
+    """From one reading of all that is stored to the next; 0: never."""
+    scrub_bytes_per_second: Bytes = 5_000_000
+    """How fast it is read then, at most."""
+
+    def __post_init__(self) -> None:
+        if self.scrub_seconds < 0:
+            raise ValueError("`scrub_seconds` must not be negative")
+        if self.scrub_bytes_per_second <= 0:
+            raise ValueError("`scrub_bytes_per_second` must be positive")
+
+
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One broker."""
 
@@ -122,6 +140,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
     limits: Limits = Limits()
     intervals: Intervals = Intervals()
+    checks: Checks = Checks()
 
     def __post_init__(self) -> None:
         if not 0 <= self.id < 2**31:

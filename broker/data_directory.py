@@ -86,6 +86,14 @@ class DataDirectory:
         """All logs have been closed as they should be."""
         identity.mark_clean_shutdown(self.path)
 
+    def is_there(self) -> bool:
+        """Whether this is still the directory of that name."""
+        try:
+            named, held = (self.path / _LOCK).stat(), os.fstat(self._lock)
+        except FileNotFoundError:
+            return False
+        return (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev)
+
     # Checkpoints: any thread
 
     def checkpoint(self, key: Key) -> Checkpoint:

@@ -1,4 +1,5 @@
-"""What a broker does for its logs now and then: checkpoints, retention, compaction.
+"""What a broker does for its logs now and then: checkpoints, retention, compaction; and a look
+whether they are still there.
 
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
 are served in between. What goes wrong with one is logged and tried again at the next turn. A crash
@@ -15,6 +16,7 @@ from broker.compaction import Compaction
 from broker.config import Intervals
 from broker.data_directory import Checkpoint, DataDirectory
 from broker.partitions import Partitions
+from broker.storage.acknowledged import Acknowledged
 from broker.storage.errors import StorageError
 from broker.storage.retention_clock import RetentionClock
 
@@ -24,9 +26,20 @@ log = logging.getLogger(__name__)
 class Housekeeping:
     """Runs from when it is made until `stop`."""
 
-    def __init__(self, partitions: Partitions, data: DataDirectory, intervals: Intervals) -> None:
+    def __init__(
+        self,
+        partitions: Partitions,
+        data: DataDirectory,
+        acknowledged: Acknowledged,
+        intervals: Intervals,
+        *,
+        on_lost: Callable[[str], None],
+    ) -> None:
+        """`on_lost` is told if the whole data directory is there no more."""
         self._partitions = partitions
         self._data = data
+        self._acknowledged = acknowledged
+        self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         # Not the threads in which others wait for ZooKeeper.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -49,6 +62,13 @@ class Housekeeping:
         self._thread.shutdown()
 
     async def _checkpoint(self) -> None:
+        if not self._data.is_there():
+            self._on_lost(
+                f"{self._data.path} was removed or replaced while the broker ran: nothing that it "
+                "writes would be kept. Is its disk still mounted?"
+            )
+            return
+        await self._partitions.look_for_removed()
         self._data.note_alive()
         now_ms = _wall_ms()
         checkpoints = {}
@@ -64,6 +84,7 @@ class Housekeeping:
         for key in self._partitions.offline:
             checkpoints[key] = self._data.checkpoint(key)
         await self._loop.run_in_executor(self._thread, self._data.write_checkpoints, checkpoints)
+        await self._loop.run_in_executor(self._thread, self._acknowledged.sync)
 
     async def _retain(self) -> None:
         held = self._clock.hold(_wall_ms(), _monotonic_ms())

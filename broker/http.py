@@ -1,6 +1,6 @@
 """A broker's pages: /metrics, /healthz, /readyz, for Prometheus and for supervisors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.metrics import BrokerMetrics
 from serving.histogram import EXPOSITION_TYPE
@@ -8,8 +8,8 @@ from serving.pages import Page, PageServer, readiness_page, text_page
 
 
 class HttpServer(PageServer):
-    """`readiness` says why the broker is not ready, "" when it is; `health` says how its session
-    with ZooKeeper is. Both are called on this server's thread.
+    """`readiness` says why the broker is not ready, "" when it is; `remarks` what is wrong all the
+    same; `health` says how its session with ZooKeeper is. All are called on this server's thread.
     """
 
     def __init__(
@@ -20,10 +20,11 @@ class HttpServer(PageServer):
         *,
         readiness: Callable[[], str],
         health: Callable[[], str],
+        remarks: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         pages = {
             "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
             "/healthz": lambda: text_page(f"alive\nzookeeper: {health()}"),
-            "/readyz": lambda: readiness_page(readiness()),
+            "/readyz": lambda: readiness_page(readiness(), remarks()),
         }
         super().__init__(host, port, pages)

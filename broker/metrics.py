@@ -6,9 +6,10 @@ may catch a histogram between its count and its sum, which no one can tell. A re
 zero, as Prometheus expects of counters.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
@@ -49,12 +50,36 @@ class PartitionGauge:
     log_bytes: int = 0
 
 
-class BrokerMetrics:
-    """All counters of a broker. `partitions` is called at every scrape, on the scraping thread."""
+class LossGauge(NamedTuple):
+    """Something that a log has lost; `offsets` is -1 where nobody knows how many."""
 
-    def __init__(self, partitions: Callable[[], Iterable[PartitionGauge]]) -> None:
+    topic: str
+    partition: int
+    offsets: int
+
+
+class CheckedGauge(NamedTuple):
+    """What was found of what is stored: damaged batches by topic and partition, bytes read again,
+    and when all had been read, in seconds; below 0 if never."""
+
+    damaged: Mapping[tuple[str, int], int]
+    scrubbed_bytes: int
+    scrubbed_time: float
+
+
+class BrokerMetrics:
+    """All counters of a broker. What is handed in is called at every scrape, on that thread."""
+
+    def __init__(
+        self,
+        partitions: Callable[[], Iterable[PartitionGauge]],
+        losses: Callable[[], Iterable[LossGauge]] = tuple,
+        checked: Callable[[], CheckedGauge] = lambda: CheckedGauge({}, 0, -1),
+    ) -> None:
         self.connections = 0
         self._partitions = partitions
+        self._losses = losses
+        self._checked = checked
         self._topics: dict[str, TopicTraffic] = {}
         self._requests: dict[str, Histogram] = {}
         self._flushes = Histogram()
@@ -96,6 +121,8 @@ class BrokerMetrics:
     def families(self) -> Iterator[Metric]:
         yield from self._topic_families()
         yield from self._partition_families()
+        yield from self._loss_families()
+        yield from self._checked_families()
         requests = HistogramMetricFamily(
             _PREFIX + "request_seconds", "From a request received to its answer.", labels=["api"]
         )
@@ -149,6 +176,42 @@ class BrokerMetrics:
                     family.add_metric(values, getattr(gauge, name))
         yield online
         yield from families.values()
+
+    def _loss_families(self) -> Iterator[Metric]:
+        labels = ["topic", "partition"]
+        times: Counter[tuple[str, str]] = Counter()
+        offsets: Counter[tuple[str, str]] = Counter()
+        for loss in self._losses():
+            values = loss.topic, str(loss.partition)
+            times[values] += 1
+            offsets[values] += max(0, loss.offsets)
+        for name, documentation, counted in (
+            ("withdrawals", "Times that acknowledged messages were found to be gone.", times),
+            ("withdrawn_offsets", "Acknowledged offsets that are gone, at least.", offsets),
+        ):
+            family = GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
+            for values, value in counted.items():
+                family.add_metric(list(values), value)
+            yield family
+
+    def _checked_families(self) -> Iterator[Metric]:
+        checked = self._checked()
+        damaged = CounterMetricFamily(
+            _PREFIX + "damaged_batches",
+            "Batches that are stored, and are not what was sent.",
+            labels=["topic", "partition"],
+        )
+        for (topic, partition), count in checked.damaged.items():
+            damaged.add_metric([topic, str(partition)], count)
+        yield damaged
+        yield CounterMetricFamily(
+            _PREFIX + "scrubbed_bytes", "Stored bytes read again.", value=checked.scrubbed_bytes
+        )
+        yield GaugeMetricFamily(
+            _PREFIX + "scrubbed_time_seconds",
+            "When all that is stored had been read again, since 1970; below 0 if not yet.",
+            value=checked.scrubbed_time,
+        )
 
 
 class _BrokerCollector(Collector):

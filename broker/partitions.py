@@ -5,7 +5,9 @@ name. What merely is no longer here (led elsewhere, or gone from the map without
 and kept, and named in the log: the map may have been lost, and `penstock topics recover` rebuilds
 it from the directories. A directory belongs to a partition only if its topic id is the map's, so a
 topic that was deleted and created again never shows its predecessor's data. A partition whose log
-cannot be opened is offline with a reason; the others are served.
+cannot be opened is offline with a reason; the others are served. One whose files somebody removes
+while it is open is opened anew, with what is left of it: what is gone is said (opening.py), and
+nothing is written for long into files that have no name.
 
 The map changes on ZooKeeper's threads; what follows from it is done on the event loop, one change
 after the other, with files opened and deleted in worker threads.
@@ -13,7 +15,6 @@ after the other, with files opened and deleted in worker threads.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,12 +25,13 @@ from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.opening import Opening
 from broker.partition import Partition
 from broker.storage import directories
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
-from broker.storage.log import Log
 from broker.topic_config import TopicConfig, TopicDefaults
+from cluster.errors import ClusterError
 from cluster.values import ClusterSnapshot, TopicInfo
 from wire.errors import ErrorCode
 
@@ -67,19 +69,20 @@ class Partitions:
         data: DataDirectory,
         defaults: TopicDefaults,
         *,
+        opening: Opening,
         flusher: Flusher,
         metrics: BrokerMetrics,
-        clean: bool,
     ) -> None:
         self._broker_id = broker_id
         self._data = data
+        self._opening = opening
         self._defaults = defaults
         self._loop = asyncio.get_running_loop()
         self._flusher = flusher
         self._metrics = metrics
-        self._clean = clean
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
+        self._removed: set[Key] = set()  # somebody has removed their files, as we saw
         self._elsewhere: set[Key] = set()  # led by other brokers
         self._followed: dict[str, _Followed] = {}
         self.applied = ClusterSnapshot()  # the last snapshot that was followed to its end
@@ -200,6 +203,7 @@ class Partitions:
 
     async def _apply(self, snapshot: ClusterSnapshot) -> None:
         wanted = self._wanted(snapshot)
+        await self._drop_removed()
         await self._drop(wanted, snapshot)
         opening = []
         for key, want in wanted.items():
@@ -207,11 +211,34 @@ class Partitions:
             if partition is not None:
                 if partition.config is not want.config:
                     partition.configure(want.config)
-                partition.leader_epoch = want.leader_epoch
+                # The map's news of an epoch that was raised here may be behind.
+                partition.leader_epoch = max(partition.leader_epoch, want.leader_epoch)
             elif key not in self._offline:
                 opening.append(self._open(key, want))
-        if opening:
-            await asyncio.gather(*opening)
+        # Where the map did not answer, all of it is followed once more.
+        for failed in await asyncio.gather(*opening, return_exceptions=True):
+            if failed is not None:
+                raise failed
+
+    async def look_for_removed(self) -> None:
+        """Open anew what somebody has removed under us: what is lost with it is then said."""
+        active = {key: each.log.active_path for key, each in tuple(self._partitions.items())}
+        gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
+        for key in gone:
+            partition = self._partitions.get(key)
+            # It may have been retired meanwhile, as it should.
+            if partition is not None and not partition.log.active_path.exists():
+                self._removed.add(key)
+        if self._removed:
+            self.follow(self._pending or self.applied)
+
+    async def _drop_removed(self) -> None:
+        while self._removed:
+            key = self._removed.pop()
+            partition = self._partitions.pop(key, None)
+            if partition is not None:
+                partition.take_offline(f"{partition.log.active_path} was removed while it was open")
+                await partition.flushed()
 
     def _wanted(self, snapshot: ClusterSnapshot) -> dict[Key, _Wanted]:
         wanted: dict[Key, _Wanted] = {}
@@ -264,6 +291,7 @@ class Partitions:
         partition.close()
         await partition.flushed()  # a flush works on files by their names
         if is_deleted:
+            self._opening.acknowledged.forget(partition.log.topic_id, index)
             partition.log.delete()
             log.info("partition deleted topic=%s partition=%d", topic, index)
         else:
@@ -288,8 +316,14 @@ class Partitions:
 
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
+        config = want.config.log_config()
+        act = self._opening.open
         try:
-            opened = await self._loop.run_in_executor(self._threads, self._open_log, key, want)
+            opened = await self._loop.run_in_executor(
+                self._threads, act, key, want.topic_id, want.leader_epoch, config
+            )
+        except ClusterError:
+            raise
         except Exception as error:  # whatever it is, the others are to be served
             self._offline[key] = (want.topic_id, str(error))
             log.error(
@@ -303,37 +337,13 @@ class Partitions:
         self._partitions[key] = Partition(
             topic,
             index,
-            opened,
+            opened.log,
             want.config,
-            want.leader_epoch,
+            opened.leader_epoch,
             loop=self._loop,
             flusher=self._flusher,
             metrics=self._metrics,
         )
-
-    def _open_log(self, key: Key, want: _Wanted) -> Log:
-        """In a worker thread: open what is there, if it is this topic's, or create it."""
-        path = directories.path_of(self._data.path, *key)
-        if path.exists():
-            found = directories.topic_id(path)
-            if found == want.topic_id:
-                checkpoint = self._data.checkpoint(key)
-                opened = Log.open(
-                    path,
-                    want.config.log_config(),
-                    recovery_point=checkpoint.recovery_point,
-                    start_offset=checkpoint.start_offset,
-                    clean=self._clean,
-                    now_ms=time.time_ns() // 1_000_000,
-                )
-                opened.begin_epoch(want.leader_epoch)
-                return opened
-            stray = directories.set_aside(path, found)
-            log.warning("another topic's data was set aside path=%s", stray)
-        self._data.forget_checkpoint(key)
-        created = Log.create(path, want.topic_id, want.config.log_config())
-        created.begin_epoch(want.leader_epoch)
-        return created
 
     # The end
 
@@ -364,6 +374,10 @@ class Partitions:
         partition.close()
         await self._loop.run_in_executor(self._threads, partition.log.close)
         return Checkpoint(partition.log.recovery_point, partition.log.start_offset)
+
+
+def _missing_of(active: Mapping[Key, Path]) -> list[Key]:
+    return [key for key, path in active.items() if not path.exists()]
 
 
 def _remove_deleted(data_dir: Path) -> None:

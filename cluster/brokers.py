@@ -137,9 +137,14 @@ def _wait_for_ghost(session: Session, info: BrokerInfo, found: BrokerInfo, give_
         path = paths.broker(info.broker_id)
         if not session.start_exists(path, lambda _: gone.set()).get(left) or gone.wait(left):
             return
+    raise id_taken(found, session)
+
+
+def id_taken(found: BrokerInfo, session: Session) -> BrokerIdTaken:
+    """Another broker is registered, with an id that is its own."""
     started = datetime.fromtimestamp(found.started_ms / 1000, UTC).isoformat(timespec="seconds")
-    raise BrokerIdTaken(
-        f"broker id {info.broker_id} is taken: a broker at {found.host}:{found.port}, "
+    return BrokerIdTaken(
+        f"broker id {found.broker_id} is taken: a broker at {found.host}:{found.port}, "
         f"started {started}, data directory {found.location}, has registered with it at "
         f"{session.address}. Give this broker another `id`, or stop that one",
         found,

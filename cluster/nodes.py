@@ -33,6 +33,13 @@ class BrokerNode(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: tuple[Endpoint, ...] = ()
 
 
+class DirectoryNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/brokers/directories/{id}"""
+
+    version: int = VERSION
+    directory_id: UUID
+
+
 class TopicNode(msgspec.Struct, frozen=True, kw_only=True):
     """/brokers/topics/{topic}. `replicas` is None while the topic is still being created."""
 

@@ -8,6 +8,7 @@ from typing import Final
 from cluster.names import check_topic_name
 
 BROKER_IDS: Final = "/brokers/ids"
+DATA_DIRECTORIES: Final = "/brokers/directories"
 TOPICS: Final = "/brokers/topics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -24,6 +25,7 @@ DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every
 SKELETON: Final = (
     "/brokers",
     BROKER_IDS,
+    DATA_DIRECTORIES,
     TOPICS,
     "/cluster",
     "/config",
@@ -42,6 +44,10 @@ def is_public(path: str) -> bool:
 
 def broker(broker_id: int) -> str:
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def data_directory(broker_id: int) -> str:
+    return f"{DATA_DIRECTORIES}/{broker_id}"
 
 
 def topic(name: str) -> str:

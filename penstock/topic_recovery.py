@@ -3,11 +3,14 @@
 Reads only. The directory is locked meanwhile, so that no broker runs on it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.data_directory import DataDirectory
 from broker.storage import directories, layout
+from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
+from broker.storage.acknowledged import Acknowledged, PartitionId
 from broker.storage.batches import walk
 from broker.storage.directories import PartitionDirectory
 from broker.storage.epochs import NO_EPOCH, LeaderEpochs
@@ -34,9 +37,10 @@ def holdings(data_dir: Path) -> Holdings:
         if directory.owner is None:
             raise ForeignDataDirectory(f"{data_dir} is no broker's: it has no meta.properties")
         partitions, skipped = [], []
+        remembered = _remembered(data_dir)
         for found in directories.scan(data_dir):
             try:
-                partitions.append(_partition(found))
+                partitions.append(_partition(found, remembered))
             except ForeignDataDirectory as error:
                 skipped.append(str(error))
         return Holdings(directory.owner, tuple(partitions), tuple(skipped))
@@ -44,13 +48,31 @@ def holdings(data_dir: Path) -> Holdings:
         directory.release()
 
 
-def _partition(found: PartitionDirectory) -> FoundPartition:
+def _partition(found: PartitionDirectory, remembered: Mapping[PartitionId, int]) -> FoundPartition:
+    topic_id = read_topic_id(found.path)
+    # Of a log that has lost its end, the directory may not know the newest.
+    before = remembered.get((topic_id, found.partition), NO_EPOCH)
     return FoundPartition(
         topic=found.topic,
         index=found.partition,
-        topic_id=read_topic_id(found.path),
-        leader_epoch=_newest_epoch(found),
+        topic_id=topic_id,
+        leader_epoch=max(before, _newest_epoch(found)),
     )
+
+
+def _remembered(data_dir: Path) -> dict[PartitionId, int]:
+    """Leader epochs, by what the data directory remembers of its partitions."""
+    if not (data_dir / ACKNOWLEDGED).exists():
+        return {}
+    file = Acknowledged(data_dir / ACKNOWLEDGED)
+    try:
+        return {
+            identity: known.leader_epoch
+            for identity in file.identities()
+            if (known := file.known(*identity)) is not None
+        }
+    finally:
+        file.close()
 
 
 def _newest_epoch(found: PartitionDirectory) -> int:

@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -41,11 +41,12 @@ def text_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Page:
     return Page(text.encode() + b"\n", status=status)
 
 
-def readiness_page(why_not: str) -> Page:
-    """`/readyz`: `why_not` is empty if the program is ready."""
+def readiness_page(why_not: str, remarks: Sequence[str] = ()) -> Page:
+    """`/readyz`: `why_not` is empty if the program is ready. `remarks` follow, a line each."""
     if why_not:
-        return text_page(f"not ready: {why_not}", HTTPStatus.SERVICE_UNAVAILABLE)
-    return text_page("ready")
+        lines = [f"not ready: {why_not}", *remarks]
+        return text_page("\n".join(lines), HTTPStatus.SERVICE_UNAVAILABLE)
+    return text_page("\n".join(["ready", *remarks]))
 
 
 class _Refused(Exception):

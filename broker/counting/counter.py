@@ -16,8 +16,10 @@ from typing import Final
 import msgspec
 
 from broker.config import BrokerConfig
-from broker.counting.reports import SIZE_BYTES, Led, Looked, Report, Task, framed
+from broker.counting.found import Found
+from broker.counting.reports import SIZE_BYTES, Led, Looked, Lost, Report, Task, framed
 from broker.partitions import Partitions
+from broker.withdrawals import Withdrawals
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,14 @@ _EVERYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # n
 class LedgerCounter:
     """Runs from when it is made until `stop`. Belongs to the event loop."""
 
-    def __init__(self, config: BrokerConfig, port: int, partitions: Partitions) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        port: int,
+        partitions: Partitions,
+        withdrawals: Withdrawals,
+        found: Found,
+    ) -> None:
         host = _EVERYWHERE.get(config.host, config.host)
         self._task = Task(
             data_dir=config.data_dir,
@@ -42,8 +51,11 @@ class LedgerCounter:
             host=socket.gethostname(),
             window_millis=config.window * 1000,
             interval=config.ledger_interval,
+            checks=config.checks,
         )
         self._partitions = partitions
+        self._withdrawals = withdrawals
+        self._found = found
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
@@ -99,7 +111,10 @@ class LedgerCounter:
                 body = await process.stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 return
-            self._note(msgspec.msgpack.decode(body, type=Looked))
+            looked = msgspec.msgpack.decode(body, type=Looked)
+            self._note(looked)
+            if looked.told:
+                await asyncio.to_thread(self._withdrawals.told, looked.told)
             await asyncio.sleep(self._task.interval)
 
     def _note(self, looked: Looked) -> None:
@@ -108,6 +123,7 @@ class LedgerCounter:
         elif self._trouble and not looked.trouble:
             log.info("ledger goes on batches=%d", looked.batches)
         self._trouble = looked.trouble
+        self._found.note(looked)
         if not looked.trouble:
             self._pause = _FIRST_PAUSE
 
@@ -131,7 +147,24 @@ class LedgerCounter:
                     compacts=partition.compacts,
                 )
             )
-        return Report(led, list(self._partitions.offline))
+        return Report(
+            led,
+            list(self._partitions.offline),
+            [
+                Lost(
+                    each.number,
+                    each.topic,
+                    each.topic_id,
+                    each.partition,
+                    each.leader_epoch,
+                    each.first,
+                    each.count,
+                    each.resumes,
+                    each.reason,
+                )
+                for each in self._withdrawals.untold()
+            ],
+        )
 
 
 async def _ended(process: Process) -> None:

@@ -6,15 +6,18 @@ goes on at its end; where it begins only later (retention), at its beginning.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from broker.counting.reading import Unreadable, runs
-from broker.counting.reports import Led, Looked, Report, Task
+from broker.counting.reading import Run, Unreadable, behind_damage, runs, wrong_crcs
+from broker.counting.reports import Damaged, Led, Looked, Lost, Report, Task
 from broker.storage import layout
 from client.errors import ClientError
-from ledger.counting.counter import Counter
+from ledger.counting.batches import WRONG_CRC
+from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
 from schemas.errors import SchemaError
 
@@ -29,6 +32,8 @@ class Following:
     ) -> None:
         self._data_dir = Path(task.data_dir)
         self._live_seconds = task.interval * _LIVE_INTERVALS
+        self._checks = task.checks.landed
+        self._damaged: list[Damaged] = []
         self._counter = counter
         self._clock = clock
         self._looked: dict[PartitionKey, float] = {}
@@ -38,7 +43,12 @@ class Following:
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
+        told: list[int] = []
+        self._damaged = []
         try:
+            if report.lost:
+                counter.withdraw([_withdrawn(each) for each in report.lost])
+                told = [each.number for each in report.lost]
             counter.settle()
             forgotten = self._gone(report)
             for led in report.led:
@@ -46,13 +56,16 @@ class Following:
                     self._count(led)
                 except FileNotFoundError:
                     continue  # compacted or expired meanwhile: the next report says how it stands
-                except Unreadable as error:
-                    trouble = str(error)
             counter.commit(forgotten)
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
+            self._damaged = []  # what was not journalled is found again
         return Looked(
-            counter.batches - batches_before, counter.counting.opened - opened_before, trouble
+            counter.batches - batches_before,
+            counter.counting.opened - opened_before,
+            trouble,
+            told,
+            self._damaged,
         )
 
     def _count(self, led: Led) -> None:
@@ -66,21 +79,18 @@ class Following:
             return
         if place.next_offset < led.start:
             place = Place(led.start)
-        if place.next_offset >= led.exposed:
-            return
         is_live = before is not None and now - before < self._live_seconds
         seen = time.time_ns() // 1_000_000 if is_live else None
-        directory = Path(led.directory)
-        self._counter.partition(key, place.next_offset, leader_epoch=led.leader_epoch, seen=seen)
-        has_holes = led.compacts or (directory / layout.COMPACTED).exists()
-        for run in runs(directory, place, led.exposed):
-            self._counter.run(
-                run.headers,
-                run.read,
-                gaps_are_empty=has_holes,
-                segment=run.segment,
-                byte=run.byte,
-            )
+        while place.next_offset < led.exposed:
+            passing = _Passing(self._counter, key, led, place, seen, checks=self._checks)
+            try:
+                for run in runs(Path(led.directory), place, led.exposed):
+                    passing.run(run)
+                return
+            except Unreadable as error:
+                place = _pass_over(passing, error)
+            finally:
+                self._damaged += passing.damaged
 
     def _gone(self, report: Report) -> list[PartitionKey]:
         """Partitions that will not come back: their directory is not there, or is another's."""
@@ -98,3 +108,98 @@ class Following:
                 gone.append(key)
                 self._looked.pop(key, None)
         return gone
+
+
+class _Passing:
+    """What is new in one partition, handed to the counter as it is read."""
+
+    def __init__(
+        self,
+        counter: Counter,
+        key: PartitionKey,
+        led: Led,
+        place: Place,
+        seen: int | None,
+        *,
+        checks: bool,
+    ) -> None:
+        self.led = led
+        self.next_offset = place.next_offset
+        self.damaged: list[Damaged] = []
+        self._counter = counter
+        self._key = key
+        self._seen = seen
+        self._checks = checks
+        self._epoch: int | None = None
+        self._has_holes = led.compacts or (Path(led.directory) / layout.COMPACTED).exists()
+
+    def run(self, run: Run) -> None:
+        """In parts of one leader epoch; what is damaged is named, and not counted."""
+        for epoch, part in _by_epoch(run):
+            # It stands outside the CRC: what nobody can have written is not believed.
+            self._begin(epoch if 0 <= epoch <= self.led.leader_epoch else self.led.leader_epoch)
+            begin = 0
+            for number in wrong_crcs(part) if self._checks else ():
+                self._counted(part.part(begin, number))
+                header = part.headers[number]
+                self.spoilt(header[0], header[6] + 1, WRONG_CRC)
+                begin = number + 1
+            self._counted(part.part(begin, len(part.headers)) if begin else part)
+
+    def _begin(self, epoch: int) -> None:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._counter.partition(
+                self._key, self.next_offset, leader_epoch=epoch, seen=self._seen
+            )
+
+    def _counted(self, run: Run) -> None:
+        if run.headers:
+            self._counter.run(
+                run.headers,
+                run.read,
+                gaps_are_empty=self._has_holes,
+                segment=run.segment,
+                byte=run.byte,
+            )
+            self.next_offset = run.next_offset
+
+    def spoilt(self, first: int, offsets: int, reason: str) -> None:
+        if self._epoch is None:
+            self._begin(self.led.leader_epoch)
+        self._counter.spoilt(first, offsets, reason)
+        self.damaged.append(Damaged(self.led.topic, self.led.partition, first, offsets, reason))
+        self.next_offset = first + offsets
+
+
+def _pass_over(passing: _Passing, broken: Unreadable) -> Place:
+    """Where a batch should be there is none: that is named, up to where there is one again."""
+    first, led = passing.next_offset, passing.led
+    place = behind_damage(Path(led.directory), broken, first, led.exposed)
+    if place.next_offset > first:
+        passing.spoilt(first, place.next_offset - first, str(broken))
+    return place
+
+
+def _by_epoch(run: Run) -> Iterator[tuple[int, Run]]:
+    """Nearly always the run as it is."""
+    epochs = list(map(itemgetter(2), run.headers))
+    if len(set(epochs)) == 1:
+        yield epochs[0], run
+        return
+    at = 0
+    for epoch, same in groupby(epochs):
+        end = at + len(list(same))
+        yield epoch, run.part(at, end)
+        at = end
+
+
+def _withdrawn(lost: Lost) -> Withdrawn:
+    return Withdrawn(
+        PartitionKey(lost.topic, lost.topic_id, lost.partition),
+        lost.leader_epoch,
+        lost.first,
+        lost.offsets,
+        lost.resumes,
+        lost.reason,
+    )

@@ -1,8 +1,9 @@
 """The broker's part of the ledger, counted in a process of its own: this is that process.
 
 It reads the logs' files behind the broker's back, at low priority, and is a client of the cluster
-as any other. The broker never waits for it. It ends as soon as its parent does, wherever it is just
-then: what it has journalled says where the next one goes on.
+as any other. While it waits for the broker's next report, it reads again what is stored. The broker
+never waits for it. It ends as soon as its parent does, wherever it is just then: what it has
+journalled says where the next one goes on.
 """
 
 import os
@@ -15,14 +16,14 @@ from typing import BinaryIO, Final
 import msgspec
 
 from broker.counting.following import Following
-from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
+from broker.counting.reports import JOURNAL, SIZE_BYTES, Looked, Report, Task, framed
+from broker.counting.scrubbing import Scrubbing
 from client.addresses import parse_addresses
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
 from ledger.counting.publishing import LedgerWriter
 
-JOURNAL: Final = "ledger-counter"  # in the data directory
 APP: Final = "penstock-broker"
 _NICE: Final = 10
 _KIND: Final = "broker"
@@ -39,15 +40,37 @@ def main() -> None:
     reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(inward, reports), daemon=True).start()
     try:
-        following = _following(task)
+        counter = _counter(task)
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
+    following = Following(task, counter)
+    scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     while True:
-        _answer(following.look(reports.get()), outward)
+        report = _next(reports, scrubbing)
+        looked = following.look(report)
+        scrubbing.follow(report)
+        damaged, scrubbed, finished = scrubbing.taken()
+        answer = msgspec.structs.replace(
+            looked,
+            damaged=[*looked.damaged, *damaged],
+            scrubbed_bytes=scrubbed,
+            scrubbed_millis=finished,
+        )
+        _answer(answer, outward)
 
 
-def _following(task: Task) -> Following:
+def _next(reports: "queue.SimpleQueue[Report]", scrubbing: Scrubbing) -> Report:
+    """Until it comes, what is stored is read again."""
+    while True:
+        pause = scrubbing.step()
+        try:
+            return reports.get(timeout=pause)
+        except queue.Empty:
+            continue
+
+
+def _counter(task: Task) -> Counter:
     journal = CountingJournal(Path(task.data_dir) / JOURNAL, _KIND)
     speaker = Speaker(
         source=journal.source,
@@ -57,7 +80,7 @@ def _following(task: Task) -> Following:
         window_millis=task.window_millis,
     )
     writer = LedgerWriter(parse_addresses(task.broker), task.registry, client_id=APP)
-    return Following(task, Counter(journal, speaker, writer))
+    return Counter(journal, speaker, writer)
 
 
 def _answer_only(trouble: str, reports: "queue.SimpleQueue[Report]", outward: BinaryIO) -> None:

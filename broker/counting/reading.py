@@ -16,21 +16,29 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
 from broker.storage import layout
-from broker.storage.batches import header_at, read_bytes
+from broker.storage.batches import find_valid, header_at, read_bytes
 from broker.storage.files import OpenFile
 from ledger.counting.batches import RawHeader
 from ledger.counting.journal import Place
-from wire.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
+from wire.batch import CRC_START, HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC
 
 _DIGITS: Final = 20
 _MOST: Final = 256  # headers in a run
 _AHEAD: Final = 1 << 16  # bytes read at once where batches are small
+_PIECE: Final = 1 << 20  # read at once where all of it is read
 _SMALL: Final = 6_000  # where it costs more to ask for the next header than to read a whole batch
 
 
 class Unreadable(Exception):
-    """Where a batch should be there is none."""
+    """Where a batch should be there is none: in this segment, at this byte."""
+
+    def __init__(self, message: str, segment: int, byte: int) -> None:
+        super().__init__(message)
+        self.segment = segment
+        self.byte = byte
 
 
 class Run(NamedTuple):
@@ -43,6 +51,15 @@ class Run(NamedTuple):
 
     def read(self, position: int, length: int) -> bytes:
         return read_bytes(self.file, position, length)
+
+    def part(self, first: int, end: int) -> "Run":
+        """The batches from that number up to another."""
+        byte = self.byte + sum(each[1] + LENGTH_PREFIX for each in self.headers[:first])
+        return self._replace(headers=self.headers[first:end], byte=byte)
+
+    @property
+    def next_offset(self) -> int:
+        return _next_offset(self.headers[-1])
 
 
 def runs(directory: Path, place: Place, exposed: int) -> Iterator[Run]:
@@ -89,9 +106,46 @@ def _segment(
             return Place(offset, segment, position)
         if is_broken:
             raise Unreadable(
-                f"{file.path}: no batch at byte {position}, where offset {offset} should be"
+                f"{file.path}: no batch at byte {position}, where offset {offset} should be",
+                segment,
+                position,
             )
     return None
+
+
+def wrong_crcs(run: Run) -> list[int]:
+    """The numbers of the batches in it that are not what was written. Reads all of them."""
+    found: list[int] = []
+    headers, position, at = run.headers, run.byte, 0
+    while at < len(headers):
+        end, size = at, 0
+        while end < len(headers) and (end == at or size < _PIECE):
+            size += headers[end][1] + LENGTH_PREFIX
+            end += 1
+        piece = memoryview(run.read(position, size))
+        if len(piece) < size:
+            raise Unreadable(f"{run.file.path}: shorter than it was", run.segment, position)
+        begin = 0
+        for number in range(at, end):
+            header = headers[number]
+            behind = begin + header[1] + LENGTH_PREFIX
+            if crc32c(piece[begin + CRC_START : behind]) != header[4]:
+                found.append(number)
+            begin = behind
+        position, at = position + size, end
+    return found
+
+
+def behind_damage(directory: Path, broken: Unreadable, offset: int, exposed: int) -> Place:
+    """Where there is a batch again with this offset or a higher one: in that segment, in the next,
+    or at the end of what is exposed."""
+    file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
+    size = os.fstat(file.fd).st_size
+    found = find_valid(file, broken.byte, size, offset - 1)
+    if found is not None and found.header.base_offset < exposed:
+        return Place(found.header.base_offset, broken.segment, found.position)
+    following = next((base for base in _bases(directory) if base > broken.segment), exposed)
+    return Place(min(max(following, offset), exposed))
 
 
 def _next_offset(header: RawHeader) -> int:

@@ -8,7 +8,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from broker.config import Checks
+
 SIZE_BYTES: Final = 4  # before each frame
+JOURNAL: Final = "ledger-counter"  # the counting process's, in the data directory
 
 
 class Led(NamedTuple):
@@ -24,6 +27,31 @@ class Led(NamedTuple):
     compacts: bool
 
 
+class Lost(NamedTuple):
+    """What a log has lost, to be told: `number` tells it from others. The log went on at `resumes`
+    under this leader epoch. -1 `offsets`: nobody knows how many."""
+
+    number: int
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    first: int
+    offsets: int
+    resumes: int
+    reason: str
+
+
+class Damaged(NamedTuple):
+    """Offsets at which no batch is any more that could be read."""
+
+    topic: str
+    partition: int
+    first: int
+    offsets: int
+    reason: str
+
+
 class Task(msgspec.Struct, array_like=True, frozen=True):
     """What the process is told first."""
 
@@ -34,21 +62,32 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
     host: str
     window_millis: int
     interval: float
+    checks: Checks
 
 
 class Report(msgspec.Struct, array_like=True, frozen=True):
-    """How the partitions stand; those that are not served now are only named."""
+    """How the partitions stand; those that are not served now are only named. And what was lost of
+    them, until it was answered that it is told."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
+    lost: list[Lost] = []
 
 
 class Looked(msgspec.Struct, array_like=True, frozen=True):
-    """What came of a report: batches counted, of which so many were opened; what went wrong."""
+    """What came of a report: batches counted, of which so many were opened; what went wrong.
+
+    The losses of these numbers will be in the ledger, whatever happens; what was found damaged
+    since the last answer; what was read again of what is stored, and when all of it was last read.
+    """
 
     batches: int
     opened: int
     trouble: str
+    told: list[int] = []
+    damaged: list[Damaged] = []
+    scrubbed_bytes: int = 0
+    scrubbed_millis: int = -1
 
 
 def framed(message: msgspec.Struct) -> bytes:

@@ -165,6 +165,16 @@ def _crc_of_file(file: OpenFile, position: int, end: int, buffer: memoryview) ->
     return crc
 
 
+def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> bool:
+    """Whether what stands at `position` is the beginning of the batch with that offset, cut off by
+    the end of the file. Of a header that is not whole, what is there is believed."""
+    data = os.pread(file.fd, HEADER_SIZE, position) if position < end else b""
+    if len(data) < HEADER_SIZE:
+        return data[: _OFFSET.size] == _OFFSET.pack(offset)[: len(data)]
+    header = read_header(data)
+    return header.magic == MAGIC and header.base_offset == offset and position + header.size > end
+
+
 def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located | None:
     """The first whole and valid batch that begins after `position`, at whatever byte.
 

@@ -8,6 +8,7 @@
     ├── LogOffline              the log failed for good and does nothing until a restart
     ├── Unreadable              the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              where a batch should be there is none, and more follows
+    │   └── EndMissing          the log is sound, and ends before where it is known to have been
     ├── InvalidBatch            where a batch should be there is none: recovery says what it means
     ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
     ├── BadCheckpoint           a checkpoint file is damaged: what it held is found in the log
@@ -18,6 +19,7 @@ What the operating system says (`OSError`) becomes one of these wherever a clien
 """
 
 import errno
+from pathlib import Path
 from typing import Final
 
 from wire.errors import ErrorCode
@@ -69,6 +71,21 @@ class Unreadable(StorageError):
 
 class CorruptLog(StorageError):
     """Stored bytes are damaged where truncating them would lose what follows."""
+
+
+class EndMissing(CorruptLog):
+    """Nothing follows `offset`, where the log had more on disk once: it was cut, or files of it are
+    gone. There is nothing behind it that could be saved; `path` is the segment to be cut off at
+    `position`, None where there is no segment at all. It had `reached` this offset."""
+
+    def __init__(
+        self, message: str, *, offset: int, path: Path | None, position: int, reached: int
+    ) -> None:
+        super().__init__(message)
+        self.reached = reached
+        self.offset = offset
+        self.path = path
+        self.position = position
 
 
 class InvalidBatch(StorageError):

@@ -5,6 +5,7 @@ while a slice of it still waits in some connection's send queue. The last who le
 """
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,19 @@ class OpenFile:
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
+
+
+def check_there(file: OpenFile) -> None:
+    """Raise FileNotFoundError unless it is this file that has its name."""
+    try:
+        named, held = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
+        if (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev):
+            return
+    except FileNotFoundError:
+        pass
+    raise FileNotFoundError(
+        errno.ENOENT, f"{file.path} was removed or replaced while the broker had it open"
+    )
 
 
 def sync_directory(directory: Path | str) -> None:

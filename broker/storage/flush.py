@@ -4,7 +4,11 @@
 any other, and comes back to be completed. It touches files only, never the log; its order is the
 proof: first the batches; then the indexes, where they are to be trusted below the recovery point;
 then the names of files; then the snapshots of producer states, which claim that all before them is
-there. Only then is anything unlinked.
+there, and the slot in which the partition is remembered (acknowledged.py). Only then is anything
+unlinked, and a segment only when its end as a part of the log is remembered for good.
+
+A file that was removed, or replaced by another, takes what is written to it with it: a flush that
+finds one fails.
 
 A log has one ticket under way at a time: an error of `fdatasync` is reported once, and must not be
 missed by a second one that finds all well.
@@ -16,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.storage.files import OpenFile, sync_directory
+from broker.storage.acknowledged import Slot
+from broker.storage.files import OpenFile, check_there, sync_directory
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
@@ -41,6 +46,8 @@ class FlushTicket:
     snapshots: Sequence[tuple[int, ProducerStates]]
     superfluous: Sequence[Path]  # older snapshots
     remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
+    slot: Slot | None
+    start_offset: int  # where the log began when this was cut
     done: bool = field(default=False, init=False)
     unwritten: list[int] = field(default_factory=list, init=False)  # snapshots, for want of room
     failure: OSError | None = field(default=None, init=False)
@@ -50,6 +57,7 @@ class FlushTicket:
         try:
             for file in self.logs:
                 os.fdatasync(file.fd)
+                check_there(file)
             for file in self.indexes:
                 os.fdatasync(file.fd)
             if self.sync_names:
@@ -61,12 +69,30 @@ class FlushTicket:
         except OSError as error:
             self.failure = error
             raise
+        removed = self.remove if self._remember() else ()
         self.done = True
-        for path in (*self.superfluous, *self.remove):
+        for path in (*self.superfluous, *removed):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 _log.warning("not removed path=%s reason=%r", path, error.strerror)
+
+    def _remember(self) -> bool:
+        """Whether it is. What is not remembered is found missing by nobody, if it is lost; but a
+        segment that goes without that would be."""
+        if self.slot is None:
+            return True
+        try:
+            self.slot.note(self.start_offset, self.end_offset)
+            if self.remove:
+                self.slot.sync()
+        except OSError as error:
+            _log.warning(
+                "not remembered directory=%s end_offset=%d reason=%r",
+                self.directory, self.end_offset, error.strerror,
+            )  # fmt: skip
+            return False
+        return True
 
     def _write_snapshot(self, offset: int, producers: ProducerStates) -> None:
         """Without one a recovery reads more: that is no reason to take the log offline."""
@@ -91,6 +117,7 @@ class Pending:
 
     __slots__ = (
         "_checkpoint", "_directory", "_doomed", "_names", "_sealed", "_snapshots", "_ticket",
+        "slot",
     )  # fmt: skip
 
     def __init__(self, directory: Path, snapshots: Iterable[int]) -> None:
@@ -101,6 +128,7 @@ class Pending:
         self._doomed: list[Path] = []
         self._checkpoint = False
         self._ticket: FlushTicket | None = None
+        self.slot: Slot | None = None  # where the partition is remembered
 
     def seal(self, segment: Segment, end_offset: int, producers: ProducerStates) -> None:
         """A segment was finished, and another begun at `end_offset`."""
@@ -141,8 +169,9 @@ class Pending:
     def cut(
         self,
         segments: Segments,
-        end_offset: int,
+        start_offset: int,
         flushed_offset: int,
+        end_offset: int,
         producers: ProducerStates,
     ) -> FlushTicket | None:
         """A ticket for all that is due; None if nothing is."""
@@ -171,6 +200,8 @@ class Pending:
             snapshots=written,
             superfluous=gone,
             remove=self._doomed,
+            slot=self.slot,
+            start_offset=start_offset,
         )
         self._names = False
         self._doomed = []

@@ -23,10 +23,10 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from broker.storage import identity, layout, swap
+from broker.storage.acknowledged import Slot
 from broker.storage.cleaner import CleanedSegment, SealedSegment
 from broker.storage.config import LogConfig
 from broker.storage.directories import mark_deleted
-from broker.storage.epochs import LeaderEpochs
 from broker.storage.errors import (
     NO_SPACE,
     LogOffline,
@@ -36,7 +36,8 @@ from broker.storage.errors import (
 )
 from broker.storage.flush import FlushTicket, Pending
 from broker.storage.reading import Reader
-from broker.storage.recovery import Recovered, recover
+from broker.storage.recovered import Recovered, nothing_yet
+from broker.storage.recovery import recover
 from broker.storage.retention import expired
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
@@ -94,12 +95,11 @@ class Log:
         self._reader.expose(self.end_offset, active, active.size)
 
     @classmethod
-    def create(cls, directory: Path, topic_id: UUID, config: LogConfig) -> Self:
+    def create(cls, directory: Path, topic_id: UUID, config: LogConfig, first: int = 0) -> Self:
         """A new log. Blocks; any thread. There is a whole directory, or after a crash none."""
         identity.create_partition_directory(directory, topic_id)
-        segment = Segment.create(directory, 0, config.index_interval_bytes)
-        epochs = LeaderEpochs(directory / layout.LEADER_EPOCHS)
-        log = cls(directory, topic_id, config, Recovered(segments=[segment], epochs=epochs))
+        new = nothing_yet(directory, first, config.index_interval_bytes)
+        log = cls(directory, topic_id, config, new)
         log._pending.name()
         return log
 
@@ -113,16 +113,19 @@ class Log:
         start_offset: int,
         clean: bool,
         now_ms: int,
+        reached: int = 0,
     ) -> Self:
         """An existing log, recovered. Blocks; any thread. Raises `CorruptLog`.
 
         `recovery_point` and `start_offset` are what `checkpoint` returned last and was written
         down; `clean` says that the broker's last stop was one. The directory has its own evidence
-        of all three, and where it contradicts it is believed.
+        of all three, and where it contradicts it is believed. It must not end before `reached`.
         """
         topic_id = identity.read_topic_id(directory)
         try:
-            recovered = recover(directory, config, recovery_point, start_offset, clean=clean)
+            recovered = recover(
+                directory, config, recovery_point, start_offset, clean=clean, reached=reached
+            )
         except OSError as error:
             raise Unreadable(f"{directory}: {error.strerror or error}") from error
         recovered.producers.expire(now_ms, config.producer_expiration_ms)
@@ -140,6 +143,15 @@ class Log:
         except OSError as error:
             self.epochs = before
             raise NotWritten.because(error, f"no new epoch in {self.directory}") from error
+
+    def remember(self, slot: Slot) -> None:
+        """Flushes note here from now on how far the log has come."""
+        self._pending.slot = slot
+
+    @property
+    def active_path(self) -> Path:
+        """The file that is appended to."""
+        return self._segments.active.path(layout.LOG)
 
     @property
     def size(self) -> int:
@@ -226,9 +238,8 @@ class Log:
             raise RuntimeError(f"a flush of {self.directory} is already under way")
         if self.offline:
             return None
-        return self._pending.cut(
-            self._segments, self.end_offset, self.flushed_offset, self.producers
-        )
+        bounds = self.start_offset, self.flushed_offset, self.end_offset
+        return self._pending.cut(self._segments, *bounds, self.producers)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
         """The ticket has run: what it covers is exposed. If it failed, so does the log."""

@@ -11,6 +11,7 @@ recovery point beyond them belongs to an earlier partition of that name and is n
     from there on               each batch is read whole: header, CRC, offsets that follow
     a torn tail                 is cut off: nothing valid follows it, nobody was shown it; segments
                                 behind it go too, if no snapshot says that it had been whole
+    an end before the known one is `EndMissing`: nothing is changed, whoever opens the log decides
     anything else               is `CorruptLog`: nothing is changed, an operator decides (repair.py)
 
 What was read again is synced before it counts as exposed. A crash during recovery begins it anew.
@@ -21,17 +22,22 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 
 from broker.storage import identity, layout, snapshots, swap
-from broker.storage.batches import Located, find_valid, verify
+from broker.storage.batches import Located, ends_within_batch, find_valid, verify
 from broker.storage.config import LogConfig
 from broker.storage.epochs import LeaderEpochs
-from broker.storage.errors import NO_SPACE, BadCheckpoint, CorruptLog, InvalidBatch
+from broker.storage.errors import (
+    NO_SPACE,
+    BadCheckpoint,
+    CorruptLog,
+    EndMissing,
+    InvalidBatch,
+)
 from broker.storage.files import sync_directory
 from broker.storage.producers import ProducerStates
+from broker.storage.recovered import Recovered
 from broker.storage.segment import Segment
 from wire.batch import NO_PRODUCER, BatchHeader
 
@@ -44,31 +50,23 @@ _ADVICE = (
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class Recovered:
-    """All that a log needs to go on. Everything in it is on disk."""
-
-    segments: list[Segment]
-    epochs: LeaderEpochs
-    producers: ProducerStates = field(default_factory=ProducerStates)
-    snapshots: list[int] = field(default_factory=list)
-    start_offset: int = 0
-    end_offset: int = 0
-    recovery_point: int = 0
-    active_since_ms: float = inf
-
-
 def recover(
-    directory: Path, config: LogConfig, recovery_point: int, start_offset: int, *, clean: bool
+    directory: Path,
+    config: LogConfig,
+    recovery_point: int,
+    start_offset: int,
+    *,
+    clean: bool,
+    reached: int = 0,
 ) -> Recovered:
     """Open what is in `directory`. Raises `CorruptLog`, and has then changed no batch."""
-    return _Recovery(directory, config).run(recovery_point, start_offset, clean=clean)
+    return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
 
 class _Recovery:
     """One recovery, step by step."""
 
-    def __init__(self, directory: Path, config: LogConfig) -> None:
+    def __init__(self, directory: Path, config: LogConfig, reached: int) -> None:
         self._directory = directory
         self._interval = config.index_interval_bytes
         self._found = layout.scan(directory)
@@ -84,7 +82,7 @@ class _Recovery:
         self._due: list[tuple[int, ProducerStates]] = []  # snapshots to be written
         newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
         self._proven = newest or 0
-        self._reached = max(self._proven, *self._found.starts, 0)
+        self._reached = max(self._proven, *self._found.starts, reached)
         self._epoch: int | None = None  # of the batch verified last
         self._changed = False
         self._saved = True
@@ -128,7 +126,8 @@ class _Recovery:
 
     def _begin(self) -> None:
         """There is no segment: the log was being created. Or all are lost."""
-        self._check_reached(0)
+        if self._reached:
+            raise self._end_missing(0, None, 0)
         self._segments = [Segment.create(self._directory, 0, self._interval)]
         self._changed = True
 
@@ -173,10 +172,11 @@ class _Recovery:
         if segment.size and not (base in found.offset_indexes and base in found.time_indexes):
             _log.warning("index missing path=%s", segment.path(layout.OFFSET_INDEX))
             segment.forget_indexes(self._interval)
+        size = segment.size
         try:
             return segment.resume(offset, self._interval)
         except InvalidBatch as error:
-            raise self._corrupt(segment, error) from error
+            raise self._corrupt(segment, size, error) from error
 
     def _check_follows(self, next_offset: int, following: Segment) -> None:
         base = following.base_offset
@@ -207,7 +207,10 @@ class _Recovery:
             _log.warning("no room for what recovery has found out directory=%s", self._directory)
             self._saved = False
 
-    def _corrupt(self, segment: Segment, error: InvalidBatch) -> CorruptLog:
+    def _corrupt(self, segment: Segment, size: int, error: InvalidBatch) -> CorruptLog:
+        last = segment is self._segments[-1] and error.offset < self._reached
+        if last and ends_within_batch(segment.file, error.position, size, error.offset):
+            return self._end_missing(error.offset, segment, error.position)
         return CorruptLog(
             f"{segment.path(layout.LOG)}, byte {error.position}: {error.reason}, where offset "
             f"{error.offset} should be, and more follows: {_ADVICE}"
@@ -243,7 +246,7 @@ class _Recovery:
                     if located.header.base_offset >= offset:
                         self._remember(segment, located.header)
             except InvalidBatch as error:
-                raise self._corrupt(segment, error) from error
+                raise self._corrupt(segment, segment.size, error) from error
             segment.cool()
 
     def _remember(self, segment: Segment, header: BatchHeader) -> None:
@@ -277,10 +280,18 @@ class _Recovery:
 
     def _check_reached(self, end_offset: int) -> None:
         if end_offset < self._reached:
-            raise CorruptLog(
-                f"{self._directory} ends at offset {end_offset}, but once had {self._reached} on "
-                f"disk: {_ADVICE}"
-            )
+            segment = self._segments[-1]
+            raise self._end_missing(end_offset, segment, segment.size)
+
+    def _end_missing(self, offset: int, segment: Segment | None, position: int) -> EndMissing:
+        return EndMissing(
+            f"{self._directory} ends at offset {offset}, but once had {self._reached} on disk: "
+            f"{_ADVICE}",
+            offset=offset,
+            path=None if segment is None else segment.path(layout.LOG),
+            position=position,
+            reached=self._reached,
+        )
 
     def _take(self, segment: Segment, located: Located) -> None:
         header = located.header
@@ -303,7 +314,7 @@ class _Recovery:
         if error.offset < self._reached or find_valid(
             segment.file, error.position, size, error.offset
         ):
-            raise self._corrupt(segment, error)
+            raise self._corrupt(segment, size, error)
         _log.warning(
             "truncating torn tail path=%s position=%d bytes=%d next_offset=%d reason=%r",
             segment.path(layout.LOG), error.position, size - error.position, error.offset,

@@ -14,7 +14,7 @@ from pathlib import Path
 from broker.storage import layout, swap
 from broker.storage.batches import verify
 from broker.storage.config import LogConfig
-from broker.storage.errors import InvalidBatch
+from broker.storage.errors import EndMissing, InvalidBatch
 from broker.storage.files import sync_directory
 from broker.storage.segment import Segment
 
@@ -52,6 +52,25 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> Lost | None:
         _log.warning("cutting off what is behind damage %s", lost)
         _cut_off(directory, segments, found, lost)
     return lost
+
+
+def cut_off_end(directory: Path, missing: EndMissing) -> None:
+    """Make a log whose end is missing one that ends there. Blocks. What its directory knew of the
+    rest is forgotten: it must be remembered elsewhere by now."""
+    found = layout.scan(directory)
+    segments = [
+        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
+    ]
+    assert missing.path is not None, "there is nothing to be cut off"
+    lost = Lost(
+        path=missing.path,
+        position=missing.position,
+        reason=str(missing),
+        first_offset=missing.offset,
+        lost_bytes=0,
+        lost_segments=0,
+    )
+    _cut_off(directory, segments, found, lost)
 
 
 def _first_damage(

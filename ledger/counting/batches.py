@@ -37,7 +37,7 @@ RawHeader = tuple[int, ...]  # the fields of a BatchHeader
 
 _PASSAGE, _STRETCH, _WINDOW, _DELAYS = 80, 16, 32, 200  # bytes that they take in an entry, about
 _LONGEST_DELAY: Final = 48  # doublings of a millisecond: 8,900 years
-_WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
+WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
 _EARLIEST: Final = -(2**62)  # anybody can write any time, and windows begin before it
 
 
@@ -158,7 +158,7 @@ class Counting:
         if self._owners.needs_opening(header, self.window_millis):
             batch = read()
             if crc32c(memoryview(batch)[CRC_START:]) != crc:
-                into.spoil(base, delta + 1, _WRONG_CRC)
+                into.spoil(base, delta + 1, WRONG_CRC)
                 return
             times = self._times(header, batch)
         into.claim(first, end, events)

@@ -11,12 +11,20 @@ where to go on.
 """
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from client.errors import ErrorCode, Refused
-from ledger.counting.batches import Counting, Json, PartitionCount, RawHeader
-from ledger.counting.entries import MOST_PASSAGES, Speaker, entries_of, halves, is_full
+from ledger.counting.batches import Counting, Json, PartitionCount, RawHeader, Spoilt
+from ledger.counting.entries import (
+    MOST_PASSAGES,
+    Speaker,
+    damaged_of,
+    entries_of,
+    entry_of,
+    halves,
+    is_full,
+)
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
 from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
@@ -28,6 +36,27 @@ _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 class Sender(Protocol):
     def send(self, entry: Json) -> None:
         """Returns when the ledger has it."""
+
+
+class Withdrawn(NamedTuple):
+    """Offsets of a log that are gone, as the ledger has it. It went on at `resumes`."""
+
+    key: PartitionKey
+    leader_epoch: int
+    first: int
+    offsets: int
+    resumes: int
+    reason: str
+
+    @property
+    def json(self) -> Json:
+        return {
+            **self.key._asdict(),
+            "leader_epoch": self.leader_epoch,
+            "first": self.first,
+            "count": self.offsets,
+            "reason": self.reason,
+        }
 
 
 class Counter:
@@ -77,6 +106,42 @@ class Counter:
         before = self.place(key) or Place(end)
         self._places[key] = Place(end, leader_epoch=max(leader_epoch, before.leader_epoch + 1))
         self._has_gone_back = True
+
+    def withdraw(self, losses: Sequence[Withdrawn]) -> None:
+        """These offsets are gone: journalled at once, and sent with what comes next. Counting goes
+        on where their logs do. Raises OSError; then it is not known here.
+
+        What was told already under the epochs that begin with it stays told: a loss that is handed
+        in again changes nothing but that it is said twice.
+        """
+        self._begin_anew()
+        places: dict[PartitionKey, Place] = {}
+        for each in losses:
+            place = places.get(each.key) or self.place(each.key)
+            is_older = place is not None and place.leader_epoch < each.leader_epoch
+            if place is not None and is_older and place.next_offset > each.resumes:
+                places[each.key] = Place(each.resumes, leader_epoch=each.leader_epoch)
+        self._say(places, withdrawn=[each.json for each in losses])
+
+    def damage(self, found: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
+        """These batches are not what they were when they were counted: journalled at once."""
+        self._say({}, damaged=[damaged_of(*key, spoilt) for key, spoilt in found])
+
+    def _say(
+        self,
+        places: Mapping[PartitionKey, Place],
+        *,
+        withdrawn: Sequence[Json] = (),
+        damaged: Sequence[Json] = (),
+    ) -> None:
+        entry = entry_of(
+            self._speaker,
+            seq=self._journal.next_seq,
+            now_millis=time.time_ns() // 1_000_000,
+            withdrawn=withdrawn,
+            damaged=damaged,
+        )
+        self._journal.write([entry], places)
 
     @property
     def known(self) -> Collection[PartitionKey]:

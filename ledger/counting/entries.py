@@ -6,17 +6,17 @@ what was said of an offset before is known to be said again. The later parts hav
 the last ones: who has come past them has come past all of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ledger.counting.batches import Json, PartitionCount, Sums
+from ledger.counting.batches import Json, PartitionCount, Spoilt, Sums
 from ledger.names import VERSION
 
 MOST_BYTES: Final = 192 * 1024  # of an entry, about: below the 256 KiB that it may have
 MOST_WINDOWS: Final = 4_000  # of a passage
 MOST_PASSAGES: Final = 1_000  # of an entry
-_LISTS: Final = ("passages", "damaged")
+_LISTS: Final = ("passages", "damaged", "withdrawn")
 _HOUR_MILLIS: Final = 3_600_000
 
 
@@ -37,23 +37,46 @@ def entries_of(
     """All of it, numbered from `seq` on."""
     return [
         {
-            "header": {
-                "time": now_millis,
-                "host": speaker.host,
-                "app": speaker.app,
-                "source": speaker.source,
-                "seq": seq + at,
-                "position": 0,
-            },
-            "version": VERSION,
-            "tier": "broker",
-            "cluster": speaker.cluster,
-            "window_millis": length,
+            **_head(speaker, seq + at, now_millis, length),
             "passages": [_passage(each) for each in part if each.stretches],
             "damaged": [damaged for each in part for damaged in _damaged(each)],
         }
         for at, (length, part) in enumerate(_divided(counts, speaker.window_millis))
     ]
+
+
+def entry_of(
+    speaker: Speaker,
+    *,
+    seq: int,
+    now_millis: int,
+    withdrawn: Sequence[Json] = (),
+    damaged: Sequence[Json] = (),
+) -> Json:
+    """What was found of a log, beside counting it: few things, in one entry."""
+    return {
+        **_head(speaker, seq, now_millis, speaker.window_millis),
+        "passages": [],
+        "damaged": list(damaged),
+        "withdrawn": list(withdrawn),
+    }
+
+
+def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Json:
+    return {
+        "header": {
+            "time": now_millis,
+            "host": speaker.host,
+            "app": speaker.app,
+            "source": speaker.source,
+            "seq": seq,
+            "position": 0,
+        },
+        "version": VERSION,
+        "tier": "broker",
+        "cluster": speaker.cluster,
+        "window_millis": window_millis,
+    }
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
@@ -65,7 +88,7 @@ def is_full(count: PartitionCount, others: int) -> bool:
 def halves(entry: Json) -> list[Json]:
     """An entry that is too large for the ledger, in two of the same header; empty if it speaks of
     one thing only."""
-    said = [(name, each) for name in _LISTS for each in entry[name]]
+    said = [(name, each) for name in _LISTS for each in entry.get(name, [])]
     if len(said) < 2:
         return []
     half = len(said) // 2
@@ -153,10 +176,14 @@ def _passage(count: PartitionCount) -> Json:
 
 def _damaged(count: PartitionCount) -> Iterator[dict[str, Any]]:
     for each in count.spoilt:
-        yield {
-            "topic": count.topic,
-            "topic_id": count.topic_id,
-            "partition": count.partition,
-            "offsets": {"first": each.first, "count": each.count},
-            "reason": each.reason,
-        }
+        yield damaged_of(count.topic, count.topic_id, count.partition, each)
+
+
+def damaged_of(topic: str, topic_id: str, partition: int, spoilt: Spoilt) -> Json:
+    return {
+        "topic": topic,
+        "topic_id": topic_id,
+        "partition": partition,
+        "offsets": {"first": spoilt.first, "count": spoilt.count},
+        "reason": spoilt.reason,
+    }

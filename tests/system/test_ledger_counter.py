@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.ledger.made_batches import NOON, WINDOW, agents_batch, foreign_batch
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
+from tests.system.counting_child import child_of, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
     check_told_once,
@@ -34,7 +35,6 @@ from tests.system.topics import create
 from wire.records import Codec
 
 KILLS = int(os.environ.get("PENSTOCK_CRASH_KILLS", "4"))
-CHILD = b"broker.counting.process"
 
 
 @pytest.fixture(scope="module")
@@ -64,31 +64,6 @@ def broker(
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
     with Brokers(parse_addresses(broker.bootstrap)) as brokers:
         yield brokers
-
-
-def child_of(broker: BrokerProcess) -> int:
-    """The counting process of this broker; 0 while there is none."""
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and CHILD in (process / "cmdline").read_bytes():
-                stat = (process / "stat").read_text().rpartition(")")[2].split()
-                if int(stat[1]) == broker.process.pid and stat[0] != "Z":
-                    return int(process.name)
-        except OSError:
-            continue  # it ended meanwhile
-    return 0
-
-
-@contextmanager
-def standing_still(broker: BrokerProcess) -> Iterator[None]:
-    """Nothing is counted meanwhile."""
-    wait_until(lambda: child_of(broker) > 0, within=10, what="the counting process runs")
-    child = child_of(broker)
-    os.kill(child, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(child, signal.SIGCONT)
 
 
 def send(brokers: Brokers, topic: str, batches: list[bytes]) -> None:

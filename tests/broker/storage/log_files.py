@@ -63,7 +63,12 @@ def create(directory: Path, **config: object) -> Log:
 
 
 def reopen(
-    log: Log, *, recovery_point: int | None = None, clean: bool = False, now_ms: int = NOW
+    log: Log,
+    *,
+    recovery_point: int | None = None,
+    clean: bool = False,
+    now_ms: int = NOW,
+    reached: int = 0,
 ) -> Log:
     """Open what another `Log` left, as after a crash or a clean stop."""
     return Log.open(
@@ -73,6 +78,7 @@ def reopen(
         start_offset=log.start_offset,
         clean=clean,
         now_ms=now_ms,
+        reached=reached,
     )
 
 

@@ -17,8 +17,10 @@ from hypothesis.stateful import (
     rule,
 )
 
+from broker.opening import lost_beginning, lost_end
+from broker.storage.acknowledged import Acknowledged
 from broker.storage.config import LogConfig
-from broker.storage.errors import CorruptLog, OffsetOutOfRange
+from broker.storage.errors import CorruptLog, EndMissing, OffsetOutOfRange
 from broker.storage.log import Log
 from tests.broker.storage.log_files import (
     NOW,
@@ -71,10 +73,53 @@ class LogMachine(RuleBasedStateMachine):
     def begin(self, segment_bytes: int, interval: int) -> None:
         self.config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval)
         self.log = Log.create(self.directory / "topic-0", TOPIC_ID, self.config)
+        self.acknowledged = Acknowledged(self.directory / "acknowledged")
+        self.remember()
+
+    def remember(self) -> None:
+        slot = self.acknowledged.slot(TOPIC_ID, 0)
+        slot.begin(self.log.start_offset, self.log.end_offset, self.epoch)
+        self.log.remember(slot)
+
+    def open_again(self, *, clean: bool = False, recovery_point: int | None = None) -> None:
+        """As a broker does that starts: whatever befell the log, nothing of it was lost."""
+        self.acknowledged.close()
+        self.acknowledged = Acknowledged(self.directory / "acknowledged")
+        known = self.acknowledged.known(TOPIC_ID, 0)
+        assert known is not None
+        assert known.end >= self.flushed, "what was shown is remembered"
+        self.log = reopen(self.log, clean=clean, recovery_point=recovery_point, reached=known.end)
+        assert lost_beginning(self.log, known) == []
+        assert lost_end(self.log, known.end, known) == []
+        self.remember()
+
+    @precondition(lambda self: self.flushed > self.start)
+    @rule(data=st.data())
+    def lose_the_end(self, data: st.DataObject) -> None:
+        """Somebody cuts the file of the last segment: how much is gone is known exactly."""
+        self.flush()
+        self.log.abandon()
+        path = log_file(self.log, names(self.log, ".log")[-1])
+        size = path.stat().st_size
+        left = data.draw(st.integers(0, size))
+        content = path.read_bytes()
+        os.truncate(path, left)
+        if left < size:
+            with pytest.raises(EndMissing) as found:
+                reopen(self.log, reached=self.end)
+            missing = found.value
+            assert missing.reached == self.end
+            first = next(each for each in self.batches if each.last_offset >= missing.offset)
+            assert first.base_offset == missing.offset
+            assert missing.path is not None
+            assert missing.position <= left
+        path.write_bytes(content)
+        self.open_again(recovery_point=0)
 
     def teardown(self) -> None:
         if hasattr(self, "log"):
             self.log.abandon()
+            self.acknowledged.close()
         shutil.rmtree(self.directory)
 
     @property
@@ -160,13 +205,13 @@ class LogMachine(RuleBasedStateMachine):
     def stop(self, clean: bool) -> None:
         self.log.close()
         self.flushed = self.end
-        self.log = reopen(self.log, clean=clean)
+        self.open_again(clean=clean)
 
     @rule(believe=st.booleans())
     def kill(self, believe: bool) -> None:
         """The process is gone; the kernel has everything."""
         self.log.abandon()
-        self.log = reopen(self.log, recovery_point=None if believe else 0)
+        self.open_again(recovery_point=None if believe else 0)
         self.flushed = self.end
 
     @precondition(lambda self: self.log.end_offset > self.log.flushed_offset)
@@ -188,7 +233,7 @@ class LogMachine(RuleBasedStateMachine):
             first += len(unsafe.pop(0).content)
         for lost in unsafe:
             self.batches.remove(lost)
-        self.log = reopen(self.log)
+        self.open_again()
         self.flushed = self.end
         self.sequence = _next_sequence(self.batches)
         self.tidy = False
@@ -215,7 +260,7 @@ class LogMachine(RuleBasedStateMachine):
         self._reopen()
 
     def _reopen(self) -> None:
-        self.log = reopen(self.log, recovery_point=0)
+        self.open_again(recovery_point=0)
         self.flushed = self.end
 
     @rule(data=st.data(), max_bytes=st.sampled_from([0, 100, 500, 2000, 1 << 20]))

@@ -1,0 +1,202 @@
+"""How far each partition is known to have come, outside its directory: `acknowledged`.
+
+A directory that was removed cannot say what was in it, and a file that was cut cannot say how long
+it was. So the data directory has one small file with a slot of 64 bytes for each partition: its
+topic's id, where it begins, and up to where it is on disk, which is all that was acknowledged to
+`acks=all` or shown to anybody. A slot is written by every flush, between its `fdatasync` and the
+answers: one `pwrite` on the flush's own thread, nothing on the event loop.
+
+    after a kill            exact: the kernel has what was written
+    after a clean stop      exact: the file is synced last
+    after a loss of power   at least: it is synced at every checkpoint, and before files are removed
+
+It never claims more than is on disk, so a log that ends before it has lost something; nor a
+beginning that is later than it was, so one that begins behind it has, too. What `acks=1` was
+promised and no flush had covered is not in it. A slot that is damaged is none, and a file that is
+missing is made again: then nothing is known, and nothing is claimed.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from typing import Final
+from uuid import UUID
+
+from crc32c import crc32c
+
+FILE_NAME: Final = "acknowledged"
+
+_SLOT: Final = Struct("<16siiqq8s12x")  # topic id, partition, leader epoch, start, end, boot
+_SUM: Final = Struct("<I")
+_SIZE: Final = 64
+_GROWTH: Final = 64  # slots
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_EMPTY: Final = bytes(_SIZE)
+
+_log = logging.getLogger(__name__)
+
+PartitionId = tuple[UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Of one partition: its records from `start` up to `end` were on disk, under leaders up to
+    this epoch. `exact`: and no others had been acknowledged."""
+
+    start: int
+    end: int
+    leader_epoch: int
+    exact: bool
+
+
+class Slot:
+    """Where one partition is remembered. One thread at a time."""
+
+    __slots__ = ("_at", "_file", "identity", "known")
+
+    def __init__(
+        self, file: "Acknowledged", at: int, identity: PartitionId, known: Known | None
+    ) -> None:
+        self._file = file
+        self._at = at
+        self.identity = identity
+        self.known = known  # None until something was noted
+
+    def begin(self, start: int, end: int, leader_epoch: int) -> None:
+        """This is what the log has; until it is opened, what it is known to have had."""
+        self.known = Known(start, end, leader_epoch, exact=True)
+        self.write()
+
+    def note(self, start: int, end: int) -> None:
+        """From here to there all is on disk. Does not wait for the disk."""
+        known = self.known
+        assert known is not None, "it has not begun"
+        if (start, end) != (known.start, known.end):
+            self.begin(start, end, known.leader_epoch)
+
+    def sync(self) -> None:
+        """What was noted survives a loss of power. Blocks."""
+        self._file.sync()
+
+    def write(self) -> None:
+        known = self.known
+        if known is not None:
+            topic_id, partition = self.identity
+            body = _SLOT.pack(
+                topic_id.bytes,
+                partition,
+                known.leader_epoch,
+                known.start,
+                known.end,
+                self._file.boot,
+            )
+            self._file.put(self._at, body + _SUM.pack(crc32c(body)))
+
+    def clear(self) -> int:
+        """It is nobody's from now on: where it is."""
+        self._file.put(self._at, _EMPTY)
+        return self._at
+
+
+class Acknowledged:
+    """The file, of a data directory that this process has locked. Any thread."""
+
+    def __init__(self, path: Path, *, clean: bool = False) -> None:
+        """`clean` says that the broker's last stop was one."""
+        self._path = path
+        self.boot = _boot_id()
+        self._lock = threading.Lock()
+        self._fd = _open(path)
+        content = b""
+        while piece := os.pread(self._fd, 1 << 20, len(content)):
+            content += piece
+        self._slots: dict[PartitionId, Slot] = {}
+        self._free: list[int] = []
+        self._size = len(content) // _SIZE * _SIZE
+        for at in range(0, self._size, _SIZE):
+            self._read(at, content[at : at + _SIZE], clean)
+
+    def _read(self, at: int, slot: bytes, clean: bool) -> None:
+        body, told = slot[: _SLOT.size], slot[_SLOT.size :]
+        (expected,) = _SUM.unpack(told)
+        if slot == _EMPTY or crc32c(body) != expected:
+            if slot != _EMPTY:
+                _log.warning("a slot is damaged, and not believed path=%s byte=%d", self._path, at)
+            self._free.append(at)
+            return
+        topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
+        identity = UUID(bytes=topic_id), partition
+        known = Known(start, end, leader_epoch, clean or boot == self.boot != bytes(8))
+        self._slots[identity] = Slot(self, at, identity, known)
+
+    def known(self, topic_id: UUID, partition: int) -> Known | None:
+        """What is remembered of a partition; None if nothing is."""
+        slot = self._slots.get((topic_id, partition))
+        return slot.known if slot else None
+
+    def slot(self, topic_id: UUID, partition: int) -> Slot:
+        """Where to remember it from now on. Raises OSError where there is no room for more."""
+        identity = topic_id, partition
+        with self._lock:
+            if identity not in self._slots:
+                if not self._free:
+                    self._grow()
+                self._slots[identity] = Slot(self, self._free.pop(0), identity, None)
+            return self._slots[identity]
+
+    def forget(self, topic_id: UUID, partition: int) -> None:
+        """It was deleted, because somebody asked for that."""
+        with self._lock:
+            slot = self._slots.pop((topic_id, partition), None)
+            if slot is not None:
+                self._free.append(slot.clear())
+
+    def identities(self) -> list[PartitionId]:
+        with self._lock:
+            return list(self._slots)
+
+    def put(self, at: int, slot: bytes) -> None:
+        os.pwrite(self._fd, slot, at)
+
+    def sync(self) -> None:
+        """All that was noted survives a loss of power. A file that was removed is made again."""
+        if os.fstat(self._fd).st_nlink == 0:
+            self._make_again()
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _grow(self) -> None:
+        os.pwrite(self._fd, bytes(_GROWTH * _SIZE), self._size)
+        os.fsync(self._fd)
+        self._free += range(self._size, self._size + _GROWTH * _SIZE, _SIZE)
+        self._size += _GROWTH * _SIZE
+
+    def _make_again(self) -> None:
+        _log.warning("made again, somebody has removed it path=%s", self._path)
+        with self._lock:
+            content = os.pread(self._fd, self._size, 0)
+            again = _open(self._path)
+            os.pwrite(again, content, 0)
+            os.dup2(again, self._fd, inheritable=False)  # others write on, whenever that is
+            os.close(again)
+            for slot in self._slots.values():  # what was written meanwhile
+                slot.write()
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def _boot_id() -> bytes:
+    """Tells this run of the kernel from any other; zeros where it does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        return UUID(_BOOT_ID.read_text().strip()).bytes[:8]
+    return bytes(8)

@@ -1,0 +1,135 @@
+"""A stored segment read again, piece by piece: whether it is still what was written.
+
+It is read from the disk where the file system can do that (`O_DIRECT`): what the page cache holds
+may be sound where the disk is not, and nothing that is read often is driven out. Elsewhere it is
+read as any file, and what was read is given up again (`DONTNEED`). Nothing is written.
+
+A segment may be removed or replaced while it is read. Then what was found in it is of no interest,
+and is not handed out.
+"""
+
+import contextlib
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from broker.storage.batches import find_valid
+from broker.storage.files import OpenFile, check_there
+from wire.batch import CRC_START, HEADER_SIZE, MAGIC, read_header
+
+PIECE: Final = 1 << 18
+_BLOCK: Final = 4096
+
+
+class Damage(NamedTuple):
+    """Offsets at which there is no batch that could be read."""
+
+    first: int
+    offsets: int
+    reason: str
+
+
+def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
+    """The bytes of each piece as it is read, and each damage as it is found.
+
+    The segment holds the offsets from `base` up to `end`, or with `gaps` some of them. What lies
+    behind `end` is not looked at. Raises OSError: FileNotFoundError if it is gone.
+    """
+    position, offset = 0, base
+    while True:
+        file = OpenFile(path)
+        broken: str | None = None
+        for each in _sound(path, position, offset, end, gaps=gaps):
+            if isinstance(each, int):
+                yield each
+            else:
+                position, offset, broken = each
+        if broken is None or offset >= end:
+            return
+        size = os.fstat(file.fd).st_size
+        found = find_valid(file, position, size, offset - 1)
+        check_there(file)
+        if found is None or found.header.base_offset >= end:
+            yield Damage(offset, end - offset, broken)
+            return
+        yield Damage(offset, found.header.base_offset - offset, broken)
+        position, offset = found.position, found.header.base_offset
+
+
+_Place = tuple[int, int, str | None]  # byte and offset, and what is wrong there
+
+
+def _sound(
+    path: Path, position: int, offset: int, end: int, *, gaps: bool
+) -> Iterator[int | _Place]:
+    """Read on as long as all is sound; last of all, where that ended and why, None at the end."""
+    held = bytearray()
+    for piece in _pieces(path, position):
+        held += piece
+        yield len(piece)
+        at = 0
+        while offset < end and len(held) - at >= HEADER_SIZE:
+            header = read_header(held, at)
+            wrong = ""
+            if header.magic != MAGIC or header.size < HEADER_SIZE or header.last_offset_delta < 0:
+                wrong = "no batch header"
+            elif header.base_offset != offset and (header.base_offset < offset or not gaps):
+                wrong = f"a batch with offset {header.base_offset}"
+            elif header.base_offset >= end:
+                offset = end
+                break
+            elif len(held) - at < header.size:
+                break
+            elif crc32c(memoryview(held)[at + CRC_START : at + header.size]) != header.crc:
+                wrong = "the CRC of the batch does not match its bytes"
+            if wrong:
+                yield position + at, offset, f"{path.name}, byte {position + at}: {wrong}"
+                return
+            offset = header.next_offset
+            at += header.size
+        del held[:at]
+        position += at
+        if offset >= end:
+            break
+    short = offset < end and not (gaps and not held)
+    yield position, offset, f"{path.name} ends at byte {position}" if short else None
+
+
+def _pieces(path: Path, position: int) -> Iterator[memoryview]:
+    """The file's bytes from there on."""
+    direct, fd = True, -1
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError:  # not every file system can
+        direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
+    try:
+        begin = position // _BLOCK * _BLOCK
+        while True:
+            try:
+                count = os.preadv(fd, [buffer], begin)
+            except OSError:
+                if not direct:
+                    raise
+                os.close(fd)
+                direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                continue
+            if begin + count > position:
+                with memoryview(buffer) as view, view[position - begin : count] as piece:
+                    yield piece
+                position = begin + count
+            if not direct:
+                with contextlib.suppress(OSError):
+                    os.posix_fadvise(fd, begin, count, os.POSIX_FADV_DONTNEED)
+            if count < PIECE:
+                return
+            begin += count
+    finally:
+        os.close(fd)
+        buffer.close()

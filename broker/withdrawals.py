@@ -1,0 +1,108 @@
+"""What logs of this broker have lost, from when it is found until everybody has been told.
+
+A statement stands in `withdrawn.json` in the data directory before the log takes anything at those
+offsets. The counting process takes it over into the ledger, and says so; a crash in between tells
+it twice, which changes nothing. `/readyz` and the metrics show it until the broker is started again
+after a clean stop and the ledger has it: by then somebody has had a hand on this broker, and the
+audit keeps it. Any thread.
+"""
+
+import logging
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from broker.storage.files import write_atomically
+
+FILE_NAME: Final = "withdrawn.json"
+UNKNOWN: Final = -1
+
+log = logging.getLogger(__name__)
+
+
+class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets that are gone: `count` from `first` on at least; UNKNOWN if nobody knows how many.
+    The log went on at `resumes`, under this leader epoch."""
+
+    number: int
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    first: int
+    count: int
+    resumes: int
+    reason: str
+    found_millis: int
+    told: bool = False
+
+    @property
+    def words(self) -> str:
+        """For people, in one line."""
+        which = (
+            f"messages {self.first:,} to {self.first + self.count - 1:,} are gone"
+            if self.count > 0
+            else f"messages are gone, from {self.first:,} on; how many is not known"
+        )
+        return (
+            f"{self.topic}-{self.partition} has lost what it had acknowledged: {which}, "
+            f"leader epoch {self.leader_epoch} begins: {self.reason}"
+        )
+
+
+class Withdrawals:
+    """The file, and what stands in it."""
+
+    def __init__(self, directory: Path, *, clean: bool, keeps_ledger: bool) -> None:
+        """`clean`: the last stop was one. Without a ledger there is nobody else to be told."""
+        self._path = directory / FILE_NAME
+        self._lock = threading.Lock()
+        found = self._read()
+        self._all = [each for each in found if not (clean and (each.told or not keeps_ledger))]
+        if len(self._all) != len(found):
+            self._write(self._all)
+        for each in self._all:
+            log.error("%s (found before this start)", each.words)
+
+    def add(self, withdrawal: Withdrawal) -> None:
+        """It is numbered, and written down. Blocks. Raises OSError."""
+        with self._lock:
+            number = max((each.number for each in self._all), default=0) + 1
+            numbered = msgspec.structs.replace(withdrawal, number=number)
+            # What is not in the ledger is not asked for there: it is told already.
+            if numbered.topic.startswith("_"):
+                numbered = msgspec.structs.replace(numbered, told=True)
+            self._write([*self._all, numbered])
+        log.error("%s", numbered.words)
+
+    def told(self, numbers: Collection[int]) -> None:
+        """The ledger has these, or its journal does. Blocks. Raises OSError."""
+        with self._lock:
+            self._write(
+                [
+                    msgspec.structs.replace(each, told=True) if each.number in numbers else each
+                    for each in self._all
+                ]
+            )
+
+    def untold(self) -> list[Withdrawal]:
+        return [each for each in self._all if not each.told]
+
+    def __iter__(self) -> Iterator[Withdrawal]:
+        return iter(self._all)
+
+    def _read(self) -> list[Withdrawal]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[Withdrawal])
+        except FileNotFoundError:
+            return []
+        except msgspec.DecodeError as error:
+            log.warning("statements of losses cannot be read path=%s error=%s", self._path, error)
+            return []
+
+    def _write(self, all_: list[Withdrawal]) -> None:
+        write_atomically(self._path, msgspec.json.encode(all_))
+        self._all = all_

@@ -1,0 +1,317 @@
+"""Logs that are opened after something befell them: what is found, what is said, and in what order;
+and a crash at any point of that says it again, and nothing else."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from broker.data_directory import DataDirectory
+from broker.opening import Opened, Opening
+from broker.storage import layout
+from broker.storage.acknowledged import Acknowledged
+from broker.storage.config import LogConfig
+from broker.storage.epochs import LeaderEpochs
+from broker.withdrawals import UNKNOWN, Withdrawal, Withdrawals
+from cluster.errors import Unavailable
+from ledger.counting.journal import CountingJournal, PartitionKey, Place
+from ledger.names import topic_id_text
+from tests.broker.storage.log_files import (
+    TOPIC_ID,
+    append,
+    batch,
+    checkpoint,
+    flush,
+    log_file,
+    names,
+    positions,
+)
+
+KEY = ("t", 0)
+CONFIG = LogConfig(segment_bytes=1500)
+
+
+@dataclass
+class Broker:
+    """As much of one as opens logs."""
+
+    directory: Path
+    epoch: int = 0  # in the map
+    is_away: bool = False  # the map
+    clean: bool = False
+    is_replaced: bool = False
+    data: DataDirectory = field(init=False)
+    opening: Opening = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        self.data = DataDirectory(self.directory)
+        self.opening = Opening(
+            self.data,
+            Acknowledged(self.directory / "acknowledged", clean=self.clean),
+            Withdrawals(self.directory, clean=False, keeps_ledger=True),
+            self._raise,
+            clean=self.clean,
+            is_replaced=self.is_replaced,
+        )
+
+    def _raise(self, _key: tuple[str, int], _id: UUID, above: int) -> int:
+        if self.is_away:
+            raise Unavailable("nobody answers")
+        self.epoch = max(self.epoch, above) + 1
+        return self.epoch
+
+    def end(self) -> None:
+        self.opening.acknowledged.close()
+        self.data.release()
+
+    def restart(self) -> None:
+        self.end()
+        self.start()
+
+    def open(self) -> Opened:
+        return self.opening.open(KEY, TOPIC_ID, self.epoch, CONFIG)
+
+    def filled(self, batches: int = 30) -> Opened:
+        opened = self.open()
+        fill(opened, batches)
+        opened.log.abandon()
+        return opened
+
+    @property
+    def said(self) -> list[tuple[int, int, int, int]]:
+        """First, count, leader epoch, where it went on."""
+        return [
+            (each.first, each.count, each.leader_epoch, each.resumes)
+            for each in self.opening.withdrawals
+        ]
+
+
+def fill(opened: Opened, batches: int) -> None:
+    for _ in range(batches):
+        append(opened.log, batch(3), leader_epoch=opened.leader_epoch)
+        flush(opened.log)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    broker = Broker(tmp_path)
+    yield broker
+    broker.end()
+
+
+def epochs_of(path: Path) -> list[tuple[int, int]]:
+    return LeaderEpochs.load(path / layout.LEADER_EPOCHS).entries
+
+
+def test_nothing_is_said_of_what_is_all_there(broker: Broker) -> None:
+    broker.filled()
+    for _ in range(3):
+        broker.restart()
+        opened = broker.open()
+        assert opened.leader_epoch == 0
+        fill(opened, 1)
+        opened.log.abandon()
+    assert broker.said == []
+
+
+def test_a_directory_that_is_gone(broker: Broker) -> None:
+    opened = broker.filled()
+    shutil.rmtree(opened.log.directory)
+    broker.restart()
+    again = broker.open()
+    assert broker.said == [(0, 90, 1, 90)]
+    assert (again.log.start_offset, again.log.end_offset, again.leader_epoch) == (90, 90, 1)
+    assert epochs_of(again.log.directory) == [(1, 90)]
+    assert again.log.epochs.end_offset_for(0, again.log.end_offset) == (0, 90)
+    fill(again, 2)
+    again.log.abandon()
+    broker.restart()
+    assert broker.open().log.end_offset == 96
+    assert broker.said == [(0, 90, 1, 90)]
+
+
+def test_a_file_that_was_cut(broker: Broker) -> None:
+    opened = broker.filled(5)
+    position = positions(opened.log)[3]
+    os.truncate(log_file(opened.log), position + 20)
+    broker.restart()
+    again = broker.open()
+    assert broker.said == [(9, 6, 1, 9)]
+    assert again.log.end_offset == 9
+    fill(again, 1)
+    assert epochs_of(again.log.directory) == [(0, 0), (1, 9)]
+    assert again.log.epochs.end_offset_for(0, 12) == (0, 9)
+    again.log.abandon()
+
+
+def test_segments_that_are_gone_from_the_front(broker: Broker) -> None:
+    opened = broker.filled()
+    first, second, *_ = names(opened.log, ".log")
+    for suffix in (".log", ".index", ".timeindex"):
+        log_file(opened.log, first, suffix).unlink()
+    broker.restart()
+    assert broker.open().log.start_offset == second
+    assert broker.said == [(0, second, 1, 90)]
+
+
+def test_every_segment_is_gone(broker: Broker) -> None:
+    opened = broker.filled()
+    checkpoint(opened.log)
+    for path in opened.log.directory.iterdir():
+        if path.suffix in (".log", ".index", ".timeindex"):
+            path.unlink()
+    broker.restart()
+    assert broker.open().log.start_offset == 90
+    assert broker.said == [(0, 90, 1, 90)]
+
+
+def test_both_ends_are_gone(broker: Broker) -> None:
+    opened = broker.filled()
+    bases = names(opened.log, ".log")
+    for base in (bases[0], bases[-1]):
+        for suffix in (".log", ".index", ".timeindex"):
+            log_file(opened.log, base, suffix).unlink()
+    broker.restart()
+    assert broker.open().log.end_offset == bases[-1]
+    begin, end = bases[1], bases[-1]
+    assert broker.said == [(0, begin, 1, end), (end, 90 - end, 1, end)]
+
+
+def test_expired_and_deleted_records_are_not_lost(broker: Broker) -> None:
+    opened = broker.open()
+    fill(opened, 90)
+    bases = names(opened.log, ".log")
+    opened.log.delete_before(bases[1] + 1)
+    opened.log.abandon()  # before anything was flushed
+    broker.restart()
+    opened = broker.open()
+    assert opened.log.start_offset == bases[1] + 1
+    opened.log.delete_before(bases[2] + 1)
+    flush(opened.log)
+    opened.log.reconfigure(LogConfig(segment_bytes=1500, retention_bytes=1000))
+    assert opened.log.expire(0)
+    opened.log.abandon()  # let go of, and not yet removed
+    broker.restart()
+    opened = broker.open()
+    opened.log.reconfigure(LogConfig(segment_bytes=1500, retention_bytes=1000))
+    assert opened.log.expire(0)
+    flush(opened.log)
+    assert min(names(opened.log, ".log")) > bases[2]
+    opened.log.abandon()
+    broker.restart()
+    broker.open()
+    assert broker.said == []
+
+
+def test_a_topic_made_anew_has_lost_nothing(broker: Broker) -> None:
+    opened = broker.filled()
+    broker.restart()
+    again = broker.opening.open(KEY, UUID(int=9), 0, CONFIG)
+    assert (again.log.start_offset, again.leader_epoch) == (0, 0)
+    assert broker.said == []
+    assert not opened.log.directory.samefile(next(broker.directory.glob("*-stray")))
+
+
+def test_where_nothing_is_remembered_what_was_counted_is(broker: Broker) -> None:
+    opened = broker.filled()
+    journal = CountingJournal(broker.directory / "ledger-counter", "broker")
+    key = PartitionKey("t", topic_id_text(TOPIC_ID), 0)
+    journal.write([], {key: Place(60, leader_epoch=4)})
+    (broker.directory / "acknowledged").unlink()
+    shutil.rmtree(opened.log.directory)
+    broker.restart()
+    assert broker.open().log.start_offset == 60
+    assert broker.said == [(0, UNKNOWN, 5, 60)], "below the epoch of what was counted is none"
+    assert "at least" in next(iter(broker.opening.withdrawals)).reason
+
+
+def test_another_data_directory(broker: Broker, tmp_path: Path) -> None:
+    other = Broker(tmp_path / "other", is_replaced=True)
+    assert other.open().leader_epoch == 1
+    assert other.said == [(0, UNKNOWN, 1, 0)]
+    # What is made from now on is new.
+    other.opening.all_are_open({TOPIC_ID})
+    assert other.opening.open(("u", 0), UUID(int=3), 0, CONFIG).leader_epoch == 0
+    assert len(other.said) == 1
+    other.end()
+
+
+def test_while_the_map_is_away_nothing_is_opened_and_nothing_forgotten(broker: Broker) -> None:
+    opened = broker.filled()
+    os.truncate(log_file(opened.log, names(opened.log, ".log")[-1]), 0)
+    left = names(opened.log, ".log")[-1]
+    broker.is_away = True
+    for _ in range(2):
+        broker.restart()
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                broker.open()
+    assert broker.said == []
+    broker.is_away = False
+    broker.open()
+    assert broker.said == [(left, 90 - left, 1, left)]
+
+
+@pytest.mark.parametrize("loss", ["removed", "cut"])
+@pytest.mark.parametrize("crash", ["statement", "log", "slot"])
+def test_a_crash_on_the_way_says_it_again(broker: Broker, loss: str, crash: str) -> None:
+    """What was done after that point is undone, as if it never was."""
+    opened = broker.filled(5)
+    directory = opened.log.directory
+    if loss == "removed":
+        shutil.rmtree(directory)
+        expected = (0, 15, 15)
+    else:
+        os.truncate(log_file(opened.log), positions(opened.log)[2])
+        expected = (6, 9, 6)
+    remembered = (broker.directory / "acknowledged").read_bytes()
+    broker.restart()
+    broker.open().log.abandon()
+    broker.end()
+    (broker.directory / "acknowledged").write_bytes(remembered)
+    if crash != "slot" and loss == "removed":
+        shutil.rmtree(directory)
+    if crash == "statement":
+        (broker.directory / "withdrawn.json").unlink()
+    broker.start()
+    broker.open()
+    found = {(first, count, resumes) for first, count, _, resumes in broker.said}
+    assert found == {expected}
+    epochs = [epoch for _, _, epoch, _ in broker.said]
+    assert epochs == ([2] if crash == "statement" else [1, 2])
+
+
+def test_statements_are_kept_until_they_are_told(tmp_path: Path) -> None:
+    found = Withdrawals(tmp_path, clean=False, keeps_ledger=True)
+    for topic in ("t", "_schemas", "u"):
+        found.add(a_withdrawal(topic))
+    assert [(each.topic, each.number) for each in found.untold()] == [("t", 1), ("u", 3)]
+    found.told([1])
+    again = Withdrawals(tmp_path, clean=False, keeps_ledger=True)
+    assert [each.topic for each in again.untold()] == ["u"]
+    assert len(list(again)) == 3, "it is still shown"
+    again = Withdrawals(tmp_path, clean=True, keeps_ledger=True)
+    assert [each.topic for each in again] == ["u"]
+    assert list(Withdrawals(tmp_path, clean=True, keeps_ledger=False)) == []
+
+
+def a_withdrawal(topic: str) -> Withdrawal:
+    return Withdrawal(
+        number=0,
+        topic=topic,
+        topic_id="id",
+        partition=0,
+        leader_epoch=1,
+        first=0,
+        count=5,
+        resumes=5,
+        reason="",
+        found_millis=0,
+    )

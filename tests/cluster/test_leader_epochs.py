@@ -1,0 +1,89 @@
+"""Leader epochs are raised by compare-and-set, and data directories are known by broker."""
+
+import threading
+import uuid
+
+import pytest
+
+from cluster import nodes, paths
+from cluster.controller import elect
+from cluster.data_directories import last_directory, note_directory
+from cluster.errors import Conflict, UnknownTopic
+from cluster.leader_epochs import raise_leader_epoch
+from cluster.nodes import StateNode
+from cluster.session import Session
+from cluster.topics import add_partitions, create_topic, read_topic
+from cluster.values import TopicInfo
+from tests.cluster.conftest import Connect, a_partition, a_topic
+
+
+@pytest.fixture
+def topic(session: Session) -> TopicInfo:
+    epoch = elect(session, 1)
+    assert epoch is not None
+    topic = a_topic("views", 2)
+    create_topic(session, epoch, topic, {})
+    return topic
+
+
+def epochs(session: Session) -> list[int]:
+    found = read_topic(session, "views")
+    assert found is not None
+    return [each.leader_epoch for each in found.partitions]
+
+
+def test_it_is_above_what_stands_there_and_what_is_known(
+    session: Session, topic: TopicInfo
+) -> None:
+    assert raise_leader_epoch(session, 1, "views", topic.topic_id, 0, above=-1) == 1
+    assert raise_leader_epoch(session, 1, "views", topic.topic_id, 0, above=0) == 2
+    assert raise_leader_epoch(session, 1, "views", topic.topic_id, 0, above=7) == 8
+    assert epochs(session) == [8, 0]
+    state = session.read(paths.partition_state("views", 0))
+    assert state is not None
+    found = nodes.decode("", state.data, StateNode)
+    assert (found.leader, found.isr, found.controller_epoch) == (1, (1,), 1)
+
+
+def test_of_many_at_once_each_gets_its_own(
+    session: Session, connect: Connect, topic: TopicInfo
+) -> None:
+    """Partitions are added meanwhile, which changes the topic's node."""
+    found: list[int] = []
+    epoch = elect(session, 1)
+    assert epoch is not None
+
+    def act(own: Session) -> None:
+        asked = (own, 1, "views", topic.topic_id, 0)
+        found.extend(raise_leader_epoch(*asked, above=-1) for _ in range(10))
+
+    threads = [threading.Thread(target=act, args=(connect(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(2, 8):
+        add_partitions(session, epoch, "views", number, [a_partition(1)])
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(1, 31))
+
+
+def test_not_for_another_topic_of_the_name_nor_by_another_broker(
+    session: Session, topic: TopicInfo
+) -> None:
+    with pytest.raises(UnknownTopic, match="another one"):
+        raise_leader_epoch(session, 1, "views", uuid.uuid4(), 0, above=-1)
+    with pytest.raises(UnknownTopic, match="no partition 5"):
+        raise_leader_epoch(session, 1, "views", topic.topic_id, 5, above=-1)
+    with pytest.raises(Conflict, match="led by broker 1"):
+        raise_leader_epoch(session, 2, "views", topic.topic_id, 0, above=-1)
+    assert epochs(session) == [0, 0]
+
+
+def test_the_last_directory_of_each_broker_is_known(session: Session) -> None:
+    first, second = uuid.uuid4(), uuid.uuid4()
+    assert last_directory(session, 1) is None
+    note_directory(session, 1, first)
+    note_directory(session, 2, second)
+    assert (last_directory(session, 1), last_directory(session, 2)) == (first, second)
+    note_directory(session, 1, second)
+    assert last_directory(session, 1) == second

@@ -1,0 +1,37 @@
+"""The process of a broker that counts for its ledger: found, and stopped for a while."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.broker_process import BrokerProcess
+from tests.server_process import wait_until
+
+CHILD = b"broker.counting.process"
+
+
+def child_of(broker: BrokerProcess) -> int:
+    """The counting process of this broker; 0 while there is none."""
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and CHILD in (process / "cmdline").read_bytes():
+                stat = (process / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[1]) == broker.process.pid and stat[0] != "Z":
+                    return int(process.name)
+        except OSError:
+            continue  # it ended meanwhile
+    return 0
+
+
+@contextmanager
+def standing_still(broker: BrokerProcess) -> Iterator[None]:
+    """Nothing is counted meanwhile."""
+    wait_until(lambda: child_of(broker) > 0, within=10, what="the counting process runs")
+    child = child_of(broker)
+    os.kill(child, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGCONT)

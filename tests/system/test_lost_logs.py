@@ -1,0 +1,356 @@
+"""What a broker had acknowledged is taken from it, by hand: it says exactly what, at once, under a
+new leader epoch. What goes as it should is never said to be lost."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.epochs import end_offsets_of_epochs
+from cluster.zookeeper import EmbeddedZooKeeper
+from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.registry_process import RegistryProcess
+from tests.server_process import wait_until
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
+from tests.system.clients.stored import segments, stored_batches
+from tests.system.counting_child import standing_still
+from tests.system.produce import STORAGE_ERROR, must_produce, produce
+from tests.system.told_of_topics import entries, id_of, read_all, said, wait_told
+from tests.system.topics import create
+from wire.records import records
+
+TEN = [b"value %d" % number for number in range(10)]
+
+
+@pytest.fixture
+def broker(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[BrokerProcess]:
+    """One that keeps a ledger. A parameter is the seconds between its checkpoints."""
+    with ExitStack() as ends:
+        broker = BrokerProcess(
+            tmp_path / "broker",
+            zookeeper=f"{zookeeper.address}/{tmp_path.name}-{os.getpid()}",
+            settings={
+                "registry": "${LOST_REGISTRY}",
+                "ledger_interval": 0.2,
+                "intervals": {
+                    "checkpoint": getattr(request, "param", 0.3),
+                    "compaction": 0.2,
+                    "retention": 0.2,
+                },
+                "checks": {"scrub_seconds": 0.5},
+            },
+        )
+        registry = RegistryProcess(tmp_path / "registry", brokers=broker.bootstrap)
+        broker.process.environment["LOST_REGISTRY"] = registry.url
+        ends.enter_context(broker)
+        ends.enter_context(registry)
+        yield broker
+
+
+@pytest.fixture
+def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
+    with Brokers(parse_addresses(broker.bootstrap)) as brokers:
+        yield brokers
+
+
+def withdrawn(brokers: Brokers, topic: str) -> list[tuple[int, int, int]]:
+    """First, count and leader epoch of what is said of a topic, each statement once."""
+    topic_id = id_of(brokers, topic)
+    found = {
+        (each["first"], each["count"], each["leader_epoch"])
+        for entry in entries(brokers)
+        for each in entry["withdrawn"]
+        if (each["topic"], each["topic_id"], each["partition"]) == (topic, topic_id, 0)
+    }
+    return sorted(found)
+
+
+def wait_withdrawn(brokers: Brokers, topic: str) -> list[tuple[int, int, int]]:
+    wait_until(lambda: bool(withdrawn(brokers, topic)), within=30, what="it is said", every=0.1)
+    return withdrawn(brokers, topic)
+
+
+def leader_epoch(brokers: Brokers, topic: str) -> int:
+    brokers.refresh([topic])
+    return brokers.topic(topic).partitions[0].leader_epoch
+
+
+def epoch_end(brokers: Brokers, topic: str, epoch: int) -> int:
+    """Where a leader's epoch ended, as clients are told."""
+    target = TopicPartition(topic, 0)
+    return end_offsets_of_epochs(brokers, {target: epoch})[target]
+
+
+def values(brokers: Brokers, topic: str) -> dict[int, bytes]:
+    """All that is in the log, by offset."""
+    return {
+        record.offset: record.value or b""
+        for batch in read_all(brokers, TopicPartition(topic, 0))
+        for record in records(batch.data)
+    }
+
+
+def fill(broker: BrokerProcess, topic: str, batches: int) -> None:
+    for _ in range(batches):
+        must_produce(broker.bootstrap, topic, TEN)
+
+
+def fill_with_keys(broker: BrokerProcess, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "batch.num.messages": 10})
+    for number in range(count):
+        producer.produce(topic, b"value %d" % number, b"key %d" % (number % 7))
+    assert producer.flush(20) == 0
+
+
+def told_epochs(brokers: Brokers, topic: str) -> dict[int, int]:
+    """Of each offset that brokers claim: the highest leader epoch under which they do. None is
+    claimed twice under one epoch."""
+    found: dict[int, set[int]] = {}
+    for passage in said(brokers, topic, id_of(brokers, topic)).passages:
+        for each in passage["offsets"]:
+            for offset in range(each["first"], each["first"] + each["count"]):
+                epochs = found.setdefault(offset, set())
+                assert passage["leader_epoch"] not in epochs, offset
+                epochs.add(passage["leader_epoch"])
+    return {offset: max(epochs) for offset, epochs in found.items()}
+
+
+@pytest.mark.parametrize("stop", ["killed", "stopped"])
+def test_a_directory_that_is_removed_while_the_broker_is_down(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str, stop: str
+) -> None:
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 30)
+    wait_told(brokers, new_topic)
+    fill(broker, new_topic, 5)  # perhaps not counted yet, and known all the same
+    _ = broker.kill() if stop == "killed" else broker.terminate()
+    shutil.rmtree(broker.partition_dir(new_topic))
+    broker.start()
+    assert wait_withdrawn(brokers, new_topic) == [(0, 350, 1)]
+    assert leader_epoch(brokers, new_topic) == 1
+    assert epoch_end(brokers, new_topic, 0) == 350
+    # No offset is given again.
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 350
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 350))
+    wait_told(brokers, new_topic)
+    told = told_epochs(brokers, new_topic)
+    assert {told[offset] for offset in range(300)} == {0}
+    assert {told[offset] for offset in range(350, 360)} == {1}
+    status, page = broker.http("/readyz")
+    assert status == 200
+    assert f"lost: {new_topic}-0 has lost" in page
+    assert "messages 0 to 349 are gone" in page
+    metrics = broker.http("/metrics")[1]
+    assert f'withdrawn_offsets{{partition="0",topic="{new_topic}"}} 350.0' in metrics
+    # It is shown after a crash, and no more after a clean stop: the ledger has it.
+    broker.restart()
+    assert "are gone" in broker.http("/readyz")[1]
+    broker.terminate()
+    broker.start()
+    assert broker.http("/readyz") == (200, "ready\n")
+    assert withdrawn(brokers, new_topic) == [(0, 350, 1)]
+
+
+@pytest.mark.parametrize("stop", ["killed", "stopped"])
+@pytest.mark.parametrize("surplus", [0, 1, 65])
+def test_a_file_that_is_cut_while_the_broker_is_down(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str, stop: str, surplus: int
+) -> None:
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 70)
+    wait_told(brokers, new_topic)
+    _ = broker.kill() if stop == "killed" else broker.terminate()
+    left = list(stored_batches(broker.partition_dir(new_topic)))[50]
+    os.truncate(left.file, left.position + surplus)
+    broker.start()
+    assert wait_withdrawn(brokers, new_topic) == [(500, 200, 1)]
+    assert epoch_end(brokers, new_topic, 0) == 500
+    fill(broker, new_topic, 30)
+    wait_until(lambda: told_epochs(brokers, new_topic).get(799) == 1, within=30, what="all is told")
+    told = told_epochs(brokers, new_topic)
+    assert {told[offset] for offset in range(500)} == {0}
+    assert {told[offset] for offset in range(500, 800)} == {1}
+    broker.restart()
+    assert withdrawn(brokers, new_topic) == [(500, 200, 1)]
+    assert leader_epoch(brokers, new_topic) == 1
+
+
+def test_a_directory_that_is_removed_while_the_broker_runs(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    create(broker.bootstrap, new_topic)
+    create(broker.bootstrap, f"{new_topic}-other")
+    fill(broker, new_topic, 20)
+    wait_told(brokers, new_topic)
+    shutil.rmtree(broker.partition_dir(new_topic))
+    assert wait_withdrawn(brokers, new_topic) == [(0, 200, 1)]
+    assert must_produce(broker.bootstrap, f"{new_topic}-other", TEN) == 0
+    wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=20, what="it is known")
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 200
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 200))
+    broker.restart()
+    assert values(brokers, new_topic) == dict(enumerate(TEN, 200))
+    assert withdrawn(brokers, new_topic) == [(0, 200, 1)]
+
+
+def test_the_first_segments_are_removed(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    create(broker.bootstrap, new_topic, configs={"segment.bytes": "3000"})
+    fill(broker, new_topic, 60)
+    wait_told(brokers, new_topic)
+    broker.kill()
+    first, second, third, *_ = segments(broker.partition_dir(new_topic))
+    for segment in (first, second):
+        for suffix in (".log", ".index", ".timeindex"):
+            segment.with_suffix(suffix).unlink()
+    broker.start()
+    assert wait_withdrawn(brokers, new_topic) == [(0, int(third.stem), 1)]
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 600
+
+
+def damaged(brokers: Brokers, topic: str) -> list[tuple[int, int]]:
+    """First and count of what is said to be damaged, each once."""
+    topic_id = id_of(brokers, topic)
+    return sorted(
+        {
+            (each["offsets"]["first"], each["offsets"]["count"])
+            for entry in entries(brokers)
+            for each in entry["damaged"]
+            if (each["topic"], each["topic_id"], each["partition"]) == (topic, topic_id, 0)
+        }
+    )
+
+
+def flip(file: Path, position: int) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(position)
+        (byte,) = opened.read(1)
+        opened.seek(position)
+        opened.write(bytes([byte ^ 0x10]))
+
+
+BODY, LENGTH = 80, 10  # bytes of a batch: one that its CRC covers, and one of its length
+
+
+@pytest.mark.parametrize("at", [BODY, LENGTH])
+def test_a_byte_that_flips_before_it_is_counted(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str, at: int
+) -> None:
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 3)
+    wait_told(brokers, new_topic)
+    with standing_still(broker):
+        fill(broker, new_topic, 5)
+        (file,) = segments(broker.partition_dir(new_topic))
+        flip(file, list(stored_batches(broker.partition_dir(new_topic)))[5].position + at)
+    fill(broker, new_topic, 1)
+    wait_told(brokers, new_topic)
+    assert damaged(brokers, new_topic) == [(50, 10)]
+    assert set(told_epochs(brokers, new_topic)) == {*range(50), *range(60, 90)}
+    wait_until(
+        lambda: f"damaged: {new_topic}-0, messages 50 to 59" in broker.http("/readyz")[1],
+        within=10,
+        what="it is shown",
+    )
+    label = f'{{partition="0",topic="{new_topic}"}}'
+    assert f"damaged_batches_total{label} 1.0" in broker.http("/metrics")[1]
+    assert withdrawn(brokers, new_topic) == []
+
+
+@pytest.mark.parametrize("at", [BODY, LENGTH])
+def test_a_byte_that_flips_in_an_old_segment(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str, at: int
+) -> None:
+    create(broker.bootstrap, new_topic, configs={"segment.bytes": "3000"})
+    fill(broker, new_topic, 60)
+    wait_told(brokers, new_topic)
+    batches = list(stored_batches(broker.partition_dir(new_topic)))
+    old = next(each for each in batches[3:] if each.position > 0)
+    flip(old.file, old.position + at)
+    wait_until(lambda: bool(damaged(brokers, new_topic)), within=60, what="it is found", every=0.1)
+    assert damaged(brokers, new_topic) == [(old.base_offset, 10)]
+    # That it was there once stays true.
+    assert set(told_epochs(brokers, new_topic)) == set(range(600))
+    assert withdrawn(brokers, new_topic) == []
+
+
+@pytest.mark.parametrize("broker", [3600.0], indirect=True)
+def test_the_last_batch_flips_while_the_broker_is_down(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    """It is no torn tail: it had been acknowledged. Nothing is cut off but on an operator's word,
+    and then that is said."""
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 20)
+    wait_told(brokers, new_topic)
+    broker.kill()
+    last = list(stored_batches(broker.partition_dir(new_topic)))[-1]
+    flip(last.file, last.position + BODY)
+    broker.start()
+    assert produce(broker.bootstrap, new_topic, TEN).error == STORAGE_ERROR
+    assert f"offline: {new_topic}-0" in broker.http("/readyz")[1]
+    broker.terminate()
+    command = ["topics", "repair", new_topic, "0", "--config", str(broker.config), "--give-up"]
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", *command],
+        cwd=REPOSITORY,
+        env={**os.environ, **broker.process.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    broker.start()
+    assert wait_withdrawn(brokers, new_topic) == [(190, 10, 1)]
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 190
+
+
+def test_what_goes_as_it_should_is_not_lost(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    """Retention, deleted records, a topic made anew, compaction: with kills in between."""
+    kept, compacted = f"{new_topic}-kept", f"{new_topic}-compacted"
+    create(broker.bootstrap, new_topic, configs={"segment.bytes": "3000"})
+    create(broker.bootstrap, kept, configs={"segment.bytes": "3000", "retention.bytes": "1000"})
+    compaction = {"cleanup.policy": "compact", "segment.bytes": "3000"}
+    create(broker.bootstrap, compacted, configs=compaction)
+    for number in range(3):
+        for topic in (new_topic, kept):
+            fill(broker, topic, 30)
+        fill_with_keys(broker, compacted, 300)
+        LibrdkafkaAdmin().delete_records(broker.bootstrap, new_topic, 0, 250 * (number + 1))
+        wait_until(
+            lambda: int(segments(broker.partition_dir(kept))[0].stem) > 0,
+            within=20,
+            what="old segments are removed",
+        )
+        broker.restart()
+    ids = id_of(brokers, new_topic)
+    LibrdkafkaAdmin().delete_topic(broker.bootstrap, new_topic)
+    create(broker.bootstrap, new_topic)
+    brokers.refresh([new_topic])
+    assert id_of(brokers, new_topic) != ids
+    fill(broker, new_topic, 1)
+    broker.restart()
+    wait_told(brokers, new_topic)
+    broker.terminate()
+    broker.start()
+    assert (broker.partition_dir(compacted) / "compacted").exists()
+    for topic in (new_topic, kept, compacted):
+        wait_told(brokers, topic)
+        assert leader_epoch(brokers, topic) == 0
+    assert [entry for entry in entries(brokers) if entry["withdrawn"] or entry["damaged"]] == []
+    assert broker.http("/readyz") == (200, "ready\n")
+    assert "has lost" not in broker.log()
