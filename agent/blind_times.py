@@ -282,29 +282,43 @@ class NameEvent(NamedTuple):
     name: str
     what: Name
     cookie: int = 0
+    is_folder: bool = False
 
 
-def came_and_went(events: Iterable[NameEvent]) -> list[tuple[str, str]]:
-    """Files, by folder and the name under which they came, that were there between two looks and
-    are gone, or are nobody knows where. A file that was there before is not among them, as it was
-    looked at."""
-    born: dict[tuple[str, str], tuple[str, str]] = {}  # name now → name as it came
-    moving: dict[int, tuple[str, str] | None] = {}
-    gone: list[tuple[str, str]] = []
-    for folder, name, what, cookie in events:
+class Came(NamedTuple):
+    """Something that came between two looks, under this name."""
+
+    folder: str
+    name: str
+    is_folder: bool
+
+
+Places = dict[tuple[str, str], Came]
+"""By the folder and the name where it is now."""
+
+
+def came_and_went(events: Iterable[NameEvent], there: Places) -> list[Came]:
+    """What came and is gone again, or is nobody knows where, before anybody could look at it.
+
+    `there` is what had come before and was not looked at yet; what has come now is added. What was
+    there all the time is not among it, wherever it was moved.
+    """
+    moving: dict[int, Came | None] = {}
+    gone: list[Came] = []
+    for folder, name, what, cookie, is_folder in events:
         place = folder, name
         if what is Name.CAME:
-            born[place] = place
+            there[place] = Came(folder, name, is_folder)
         elif what is Name.WENT:
-            if place in born:
-                gone.append(born.pop(place))
+            if place in there:
+                gone.append(there.pop(place))
         elif what is Name.MOVED_AWAY:
-            moving[cookie] = born.pop(place, None)
+            moving[cookie] = there.pop(place, None)
         else:
-            if place in born:  # something is renamed over it
-                gone.append(born.pop(place))
-            came_as = moving.pop(cookie) if cookie in moving else place
-            if came_as is not None:
-                born[place] = came_as
-    gone += [each for each in moving.values() if each is not None]
-    return gone
+            if place in there:  # something is renamed over it
+                gone.append(there.pop(place))
+            new = Came(folder, name, is_folder)
+            came = moving.pop(cookie) if cookie in moving else new
+            if came is not None:
+                there[place] = came
+    return gone + [each for each in moving.values() if each is not None]

@@ -4,23 +4,35 @@ A source whose file was truncated or replaced goes on in the copy that was made 
 one: among the input's own files, or beside the file under a name that begins like it. Otherwise
 what was not read of it is lost, and said to be.
 
+Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
+told that it ceased to exist before anything was added. Everywhere else there may have been more
+than anybody saw, and `EndUnseen` says from which byte on, and since when.
+
 A deleted file is held as long as there is something to read, and no longer than `hold_deleted`. A
 file that was renamed is over once it has been quiet for a while; a source that turns up again after
 it was over goes on as another one.
 """
 
 import os
-import stat
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Final
 
+from agent.blind_times import Traces, Unwatched
 from agent.files.compressed import has_compressed_name
 from agent.files.fingerprints import FULL, read_head
 from agent.files.followed import Followed
-from agent.files.happenings import Appeared, Ended, Forgettable, Lost, Renamed, Truncated
+from agent.files.happenings import (
+    Appeared,
+    Ended,
+    EndUnseen,
+    Forgettable,
+    Lost,
+    Renamed,
+    Truncated,
+)
 from agent.files.listing import Sighting, sighting_from
 from agent.files.roster import Roster
+from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
 
 DELETED_REST: Final = 15.0
@@ -47,7 +59,7 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
             _go_on_at(roster, old, *outside, around)
         else:
             reason = "truncated" if following is not None else "truncated, deleted or replaced"
-            end(roster, old, around, reason, on_disk=False)
+            end(roster, old, around, reason, unseen=_traces_of(roster, old, following))
 
 
 def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings) -> None:
@@ -76,8 +88,16 @@ def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surr
 
 
 def end(
-    roster: Roster, followed: Followed, around: Surroundings, reason: str, *, on_disk: bool
+    roster: Roster,
+    followed: Followed,
+    around: Surroundings,
+    reason: str,
+    *,
+    on_disk: bool = False,
+    unseen: Traces | None = None,
 ) -> None:
+    """`unseen`: what became of its file, if there may have been more in it than was seen."""
+    position = max(followed.size, followed.destroyed_up_to, followed.progress.position)
     if followed.unread:
         position = followed.progress.position
         up_to, followed.destroyed_up_to = max(followed.size, followed.destroyed_up_to), 0
@@ -85,7 +105,10 @@ def end(
     else:
         _lose_what_was_not_copied(followed, around)
     followed.ended = True
-    around.say(Ended(followed))
+    if unseen is None or followed.sealed:
+        around.say(Ended(followed))
+    else:
+        around.say(EndUnseen(followed, _unwatched(followed, position, unseen, around)))
     roster.drop(followed)
     known = followed.known(around.wall())
     if followed.nameless or followed.identity in roster.files:
@@ -98,6 +121,27 @@ def end(
             roster.outside[followed.current_path] = None
     else:
         roster.memory.add(known)
+
+
+def _traces_of(roster: Roster, old: Followed, following: Followed | None) -> Traces:
+    there = following or roster.files.get(old.identity)
+    is_there = there is not None and (there is following or old.may_be_born(there.born_ns))
+    return Traces.TRUNCATED if is_there else Traces.VANISHED
+
+
+def _unwatched(
+    followed: Followed, position: int, traces: Traces, around: Surroundings
+) -> Unwatched:
+    """What lay beyond that byte was written after it was last looked at."""
+    now = int(around.wall() * 1000)
+    since = min(followed.looked_millis, now)
+    up_to = max(followed.looked_millis, now) + 1
+    what = "vanished" if traces is Traces.VANISHED else "truncated"
+    reason = f"{what} while nobody watched; unknown beyond byte {position}"
+    return Unwatched(
+        *(followed.topic, followed.current_path, followed.source, position),
+        *(since, up_to, traces, reason),
+    )
 
 
 def part(roster: Roster, around: Surroundings) -> None:
@@ -114,7 +158,9 @@ def part(roster: Roster, around: Surroundings) -> None:
             roster.drop(followed)
         else:
             on_disk = not followed.nameless and followed.missing_since is None
-            end(roster, followed, around, "deleted", on_disk=on_disk)
+            is_seen = on_disk or followed.fd is not None
+            unseen = None if is_seen else Traces.VANISHED
+            end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen)
 
 
 def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
@@ -142,7 +188,7 @@ def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
         if total <= around.hold.bytes or around.now - deleted_at < DELETED_REST:
             return
         total -= followed.size
-        end(roster, followed, around, "deleted: hold_deleted.bytes is used up", on_disk=False)
+        end(roster, followed, around, "deleted: hold_deleted.bytes is used up")
 
 
 def _is_over(followed: Followed, around: Surroundings) -> bool:
@@ -203,17 +249,10 @@ def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighti
 
 def _names_beside(old: Followed) -> Iterator[str]:
     """Newest first."""
-    folder, _, name = old.current_path.rpartition("/")
-    stem = PurePath(name).stem
-    found = []
-    try:
-        with os.scandir(folder or "/") as entries:
-            for entry in entries:
-                if entry.name.startswith(stem) and not has_compressed_name(entry.name):
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode) and status.st_size >= old.progress.position:
-                        found.append((status.st_mtime_ns, entry.path))
-    except OSError:
-        return
+    found = [
+        (status.st_mtime_ns, path)
+        for path, status in related_names(old)
+        if not has_compressed_name(path) and status.st_size >= old.progress.position
+    ]
     found.sort(reverse=True)
     yield from (path for _, path in found[:_MOST_BESIDE])

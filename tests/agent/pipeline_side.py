@@ -122,6 +122,7 @@ class PipelineSide:
             self.config.scan_interval,
             wall=self.wall,
             seen=seen,
+            looked=state.looked,
         )
         self.pipeline = Pipeline(
             self.config,
