@@ -103,6 +103,7 @@ class Agent:
             config.scan_interval,
             seen={each.input for each in state.sources} if names is None else names,
             looked=state.looked,
+            spool=directory,
         )
         pipeline = Pipeline(
             config,

@@ -147,7 +147,7 @@ def blind_since(
 ) -> Blind:
     """From the last look until now. If the clock was set back meanwhile, all times that it may have
     shown: those of the last look, of now, and of what went by between."""
-    begin, end = looked.millis, now_millis
+    begin, end = looked.millis, now_millis + 1
     if end <= begin:
         passed = max(0, booted_millis - looked.booted_millis)
         begin, end = min(begin, now_millis - passed), max(begin + passed, now_millis) + 1

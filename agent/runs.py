@@ -97,3 +97,4 @@ class KnownSource:
     seen_millis: int = field(default=0, compare=False)  # when it was last seen on disk
     real_path: str = ""  # where a symbolic link led, as it was last opened
     born_ns: int = 0  # when its file was made, if that is known
+    begun_ns: int = 0  # when its first byte may have been written, if that is known

@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from agent.blind_times import (
@@ -40,7 +41,7 @@ from agent.files.happenings import (
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import below, folder_of
-from agent.files.partings import part, release_deleted, settle_orphans
+from agent.files.partings import part, release_deleted, settle_orphans, unpack
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unwatched import Place, told
@@ -52,6 +53,7 @@ _PARTINGS_EVERY: Final = 0.25
 _SCANNING: Final = 1 / 50
 _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
+_UNPACKING: Final = 0.05
 _OTHER_HANDLES: Final = 256
 _ROUNDS: Final = 3
 _FROZEN: Final = 5.0
@@ -84,6 +86,7 @@ class Files:
         *,
         seen: Collection[str] | None = None,
         looked: Mapping[str, Looked] = _NEVER,
+        spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
         boot: Callable[[], float] = _since_boot,
@@ -92,7 +95,7 @@ class Files:
         handles = Handles(_most_handles(limits.open_files), wall)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
-            watcher, handles, attention, new_source, wall, hold, rest, now=clock()
+            watcher, handles, attention, new_source, wall, hold, spool, rest, now=clock()
         )
         self._scan_interval = scan_interval
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
@@ -128,6 +131,9 @@ class Files:
             again = any(roster.again or roster.orphans for roster in self._rosters.values())
             if not around.handles.notable and not again:
                 break
+        until = time.thread_time() + _UNPACKING
+        for roster in self._rosters.values():
+            unpack(roster, around, until)
         self._say_what_came_and_went(before, millis)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
@@ -164,7 +170,7 @@ class Files:
         return (
             any(each.trouble is None for each in around.attention.unclear)
             or bool(around.handles.notable or around.watcher.changed)
-            or any(each.orphans or each.again or each.wants_all for each in self._rosters.values())
+            or any(map(_is_undecided, self._rosters.values()))
         )
 
     def means(self, name: str, path: str) -> bool:
@@ -176,7 +182,8 @@ class Files:
     @property
     def at_rest(self) -> bool:
         """Whether a look would find nothing before inotify, or the next scan."""
-        return self._around.attention.at_rest and not self.undecided
+        unpacking = any(roster.unpacking for roster in self._rosters.values())
+        return self._around.attention.at_rest and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
         """When inputs were looked at, and how their folders stood: what is news, once all that was
@@ -225,6 +232,10 @@ class Files:
             each for roster in self._rosters.values() for each in roster.files.values()
         ]:
             self._around.close(followed)
+        for unpacking in [
+            each for one in self._rosters.values() for each in one.unpacking.values()
+        ]:
+            unpacking.close()
         self._rosters.clear()
         self._around.watcher.close()
 
@@ -462,8 +473,11 @@ class Files:
         if roster.folders.scanned_millis:
             booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
             self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
-        for followed in list(roster.files.values()):
-            self._release(roster, followed)
+        for followed in [*roster.files.values(), *roster.unpacking]:
+            if followed.source not in {each.id for each in self._unclaimed}:
+                self._release(roster, followed)
+        for unpacking in roster.unpacking.values():
+            unpacking.close()
         self._unclaimed += roster.memory.all()
 
     def _change(self, roster: Roster, new: FileInput) -> None:
@@ -481,6 +495,11 @@ class Files:
         if followed.source:
             self._unclaimed.append(self.snapshot_of(followed))
             self._around.say(Released(followed))
+
+
+def _is_undecided(roster: Roster) -> bool:
+    seeking = any(not each.archive for each in roster.unpacking.values())
+    return bool(roster.orphans or roster.again or roster.wants_all or seeking)
 
 
 def _is_missed(roster: Roster, came: Came) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from agent.blind_times import Traces
 from agent.files.births import born_ns
 from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head, read_tail
 from agent.files.handles import Handles, there_millis
@@ -51,7 +52,9 @@ class Followed:
         self.there_millis = 0  # a time at which its file was there, if it has no handle
         self.looked_millis = 0  # when its size was last seen: what is beyond is younger
         self.real_path = ""  # where a symbolic link led, when it was last opened
+        self.begun_ns = 0  # when its first byte may have been written, if that is known
         self.sealed = False  # it was gone before anything was added to what had been seen
+        self.traces: Traces | None = None  # what became of its file, if its end was not seen
         self.unpacked: KnownSource | None = None  # as it was, if it is read from an archive
         # How it stands, for those who follow it.
         self.fd: int | None = None
@@ -131,6 +134,7 @@ class Followed:
         self.looked_millis = max(self.looked_millis, known.seen_millis)
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
+        self.begun_ns = known.begun_ns
         position = known.progress.position
         has_less = known.last_path and self.size == known.size < position  # as a copy may
         self._progress = replace(known.progress, mark=0)
@@ -158,6 +162,7 @@ class Followed:
             seen_millis=max(there, self.born_ns // _MILLIS + 1),
             real_path=self.real_path,
             born_ns=self.born_ns,
+            begun_ns=self.begun_ns,
         )
 
     def read(self, most: int, position: int | None = None) -> bytes:
@@ -205,6 +210,7 @@ class Followed:
     def hold(self, fd: int) -> None:
         """It is its file's."""
         self.born_ns = born_ns(fd)
+        self.begun_ns = self.begun_ns or self.born_ns
         self.sealed = False
         self.real_path = _real_path(fd, self.current_path)
         self._handles.hold(self, fd)

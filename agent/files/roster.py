@@ -30,6 +30,7 @@ from agent.files.originals import Originals
 from agent.files.seeking import find_by_inode, has_its_folder
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
+from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, Place
 from agent.runs import KnownSource, Progress, SourceId
 
@@ -55,6 +56,7 @@ class Roster:
         self.memory = Memory()
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
+        self.unpacking: dict[Followed, Unpacking] = {}
         self.orphans: list[tuple[Followed, Followed | None]] = []
         self.outside: dict[str, None] = {}  # names of what is over that are not meant
         self.again: set[str] = set()  # folders that must be listed once more
@@ -130,6 +132,7 @@ class Roster:
         following.idle_since = around.now
         following.input = self.input.name
         following.looked_millis = around.attention.millis
+        following.begun_ns = around.attention.millis * 1_000_000
         if old.source:
             following.become(around.new_source(), self.input, Progress(0))
             self.orphans.append((old, following))

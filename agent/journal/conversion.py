@@ -111,6 +111,7 @@ def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
         known.seen_millis,
         os.fsencode(known.real_path),
         known.born_ns,
+        known.begun_ns,
     )
 
 
@@ -241,6 +242,7 @@ def source_of(entry: SourceEntry) -> KnownSource:
         seen_millis=entry.seen_millis,
         real_path=os.fsdecode(entry.real_path),
         born_ns=entry.born_ns,
+        begun_ns=entry.begun_ns,
     )
 
 

@@ -76,6 +76,7 @@ class SourceEntry(_Array, frozen=True):
     seen_millis: int
     real_path: bytes = b""
     born_ns: int = 0
+    begun_ns: int = 0
 
 
 class OutgoingEntry(_Array, frozen=True):

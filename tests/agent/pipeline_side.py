@@ -123,6 +123,7 @@ class PipelineSide:
             wall=self.wall,
             seen=seen,
             looked=state.looked,
+            spool=data,
         )
         self.pipeline = Pipeline(
             self.config,

@@ -39,6 +39,7 @@ class JournalledFiles:
         scan_interval: float = 5.0,
         events: bool = True,
         wall: float | None = None,
+        boot: Callable[[], float] = time.monotonic,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
@@ -53,6 +54,7 @@ class JournalledFiles:
         self._hold = hold or HoldDeleted()
         self._scan_interval = scan_interval
         self._events = events
+        self._boot = boot
         self.files = self._start()
 
     def _start(self) -> Files:
@@ -68,6 +70,7 @@ class JournalledFiles:
             seen=self.seen,
             looked=self.looked,
             events=self._events,
+            boot=self._boot,
         )
 
     def restart(self) -> None:
