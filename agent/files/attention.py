@@ -34,7 +34,8 @@ class Attention:
         self._polled: dict[Followed, None] = {}
         self._polled_at = 0.0
         self.millis = 0  # of this look
-        self._told_millis = 0  # of the look before: who is watched had not been written to by then
+        self.last_millis = 0  # of the look before
+        self._told_millis = 0  # the same: who is watched had not been written to by then
         self.unread: dict[Followed, None] = {}
         self.unclear: dict[Followed, None] = {}
 
@@ -67,7 +68,7 @@ class Attention:
     def begins(self, millis: int, *, is_told_all: bool) -> None:
         """A look, before which inotify has told all that there was, or has not."""
         self._told_millis = self.millis if is_told_all else 0
-        self.millis = millis
+        self.last_millis, self.millis = self.millis, millis
 
     def look(self, now: float) -> None:
         gone, self._watcher.gone = self._watcher.gone, set()

@@ -52,6 +52,7 @@ class Followed:
         self.there_millis = 0  # a time at which its file was there, if it has no handle
         self.looked_millis = 0  # when its size was last seen: what is beyond is younger
         self.real_path = ""  # where a symbolic link led, when it was last opened
+        self.met_millis = 0  # when nobody had looked at it yet
         self.begun_ns = 0  # when its first byte may have been written, if that is known
         self.sealed = False  # it was gone before anything was added to what had been seen
         self.traces: Traces | None = None  # what became of its file, if its end was not seen

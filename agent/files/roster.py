@@ -113,7 +113,8 @@ class Roster:
             return
         path = followed.current_path
         now = int(around.wall() * 1000)
-        since = min(followed.looked_millis, now)
+        born_millis = followed.born_ns // 1_000_000 or now
+        since = min(followed.met_millis, born_millis, now)
         reason = f"{what} before it was clear what it is: {path.rpartition('/')[2]}"
         unwatched = Unwatched(
             *(self.input.topic, folder_of(path), SourceId(""), -1),
@@ -132,6 +133,7 @@ class Roster:
         following.idle_since = around.now
         following.input = self.input.name
         following.looked_millis = around.attention.millis
+        following.met_millis = around.attention.last_millis
         following.begun_ns = around.attention.millis * 1_000_000
         if old.source:
             following.become(around.new_source(), self.input, Progress(0))
@@ -344,6 +346,7 @@ class Roster:
         followed = Followed(sighting.path, identity, status, around.handles)
         followed.idle_since = around.now
         followed.looked_millis = around.attention.millis
+        followed.met_millis = around.attention.last_millis
         followed.input = self.input.name
         if known is not None:
             self._go_on(followed, known)

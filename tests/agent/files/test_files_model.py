@@ -7,6 +7,7 @@ had looked at its file even once leaves no trace. Nothing that is said to be los
 what is known, was read.
 """
 
+import gzip
 import os
 import shutil
 import tempfile
@@ -45,6 +46,8 @@ RARE = {
     "write_again": 3,
     "write_again_while_down": 3,
     "begin_anew_while_down": 2,
+    "compress": 1,
+    "compress_while_down": 2,
 }
 ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
 
@@ -238,6 +241,25 @@ class World:
         self._write(fd, self.names["app.log"], 0, old.tokens[: len(old.tokens) - 1])
         self._write(fd, self.names["app.log"], 1 + number % 3)
         os.close(fd)
+        self._start()
+
+    def compress(self, number: int) -> None:
+        """As gzip does it, with the file's times; sometimes the archive is deleted as well."""
+        if "app.log" not in self.names:
+            return
+        self._look_at_copy()
+        path = self.path("app.log")
+        status = path.stat()
+        archive = self.path(f"app.log.{self.next_token}.gz")
+        archive.write_bytes(gzip.compress(path.read_bytes(), 1))
+        os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self._delete("app.log")
+        if number % 3 == 0:
+            archive.unlink()
+
+    def compress_while_down(self, number: int) -> None:
+        self._stop(number)
+        self.compress(number // 2)
         self._start()
 
     def _decide(self) -> None:
