@@ -102,6 +102,8 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={each.input for each in state.sources} if names is None else names,
+            looked=state.looked,
+            spool=directory,
         )
         pipeline = Pipeline(
             config,

@@ -60,6 +60,12 @@ class Beating:
             self._marked[new] = time.time_ns() // 1_000_000  # only a later scan knows its files
         self._topics = {each: self._topics.get(each) or Heartbeat() for each in topics}
 
+    @property
+    def until(self) -> dict[str, int]:
+        """Up to when everything of each topic that was there has been acknowledged; 0 where nothing
+        can be said yet."""
+        return {topic: max(each.until, 0) for topic, each in self._topics.items()}
+
     def beat(self, now: float) -> None:
         if now < self._due:
             return
@@ -71,8 +77,7 @@ class Beating:
             heartbeat.acknowledged(self._oldest_open(topic))
         # Nothing can be said of some topics yet: that they are shipped to is said all the same, so
         # that nobody takes their hours for complete meanwhile.
-        until = {name: max(each.until, 0) for name, each in self._topics.items()}
-        self._shipper.heartbeat(until, self._lag_bytes)
+        self._shipper.heartbeat(self.until, self._lag_bytes)
 
     def _scanned_millis(self, now: float) -> int:
         """When the last scan began, as far as the clock is believed.
@@ -109,7 +114,7 @@ class Beating:
             return  # nobody knows what is in them
         for topic in wanting:
             mine = files[topic]
-            if any(each.suspect or each.trouble for each in mine):
+            if any(each.suspect or each.trouble or each.is_away for each in mine):
                 continue  # nor in these
             self._marked[topic] = millis
             self._held.pop(topic, None)

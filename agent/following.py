@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
+from agent.blind_times import Traces, Unwatched
 from agent.destinations import Destinations
 from agent.files.files import Files
 from agent.files.followed import Followed
@@ -17,15 +18,18 @@ from agent.files.happenings import (
     Compressed,
     Deleted,
     Ended,
+    EndUnseen,
     Forgettable,
     Grown,
     Happening,
     Lost,
+    NotWatched,
     Polling,
     ReadableAgain,
     Released,
     Renamed,
     Truncated,
+    Unpacked,
     Unreadable,
 )
 from agent.files.names import printable
@@ -113,6 +117,18 @@ class Following:
                 self._lost(happening)
             case Ended(followed):
                 self._ended(followed)
+            case EndUnseen(followed, unwatched):
+                self._end_unseen(followed, unwatched)
+            case NotWatched(unwatched):
+                self._not_watched(unwatched)
+            case Unpacked(followed, archive):
+                log.info(
+                    "file goes on in its archive path=%s source=%s archive=%s position=%d",
+                    printable(followed.path),
+                    followed.source,
+                    printable(archive),
+                    followed.progress.position,
+                )
             case Released(followed):
                 self.intakes.pop(followed.source, None)
             case Forgettable(source):
@@ -154,6 +170,31 @@ class Following:
             printable(followed.current_path),
             followed.source,
             followed.progress.position,
+        )
+
+    def _end_unseen(self, followed: Followed, unwatched: Unwatched) -> None:
+        self._destinations.end(followed)
+        self._journal.unwatched(unwatched)
+        self.intakes.pop(followed.source, None)
+        log.warning(
+            "end of file not seen path=%s source=%s bytes=%d reason=%s",
+            printable(unwatched.path),
+            followed.source,
+            unwatched.position,
+            unwatched.reason,
+        )
+
+    def _not_watched(self, unwatched: Unwatched) -> None:
+        self._journal.unwatched(unwatched)
+        is_harmless = unwatched.traces is Traces.UNCHANGED
+        log.log(
+            logging.INFO if is_harmless else logging.WARNING,
+            "not watched topic=%s path=%s seconds=%.1f traces=%s reason=%s",
+            unwatched.topic,
+            printable(unwatched.path),
+            (unwatched.to_millis - unwatched.from_millis) / 1000,
+            unwatched.traces,
+            printable(unwatched.reason),
         )
 
     def _told(self, happening: Happening) -> None:

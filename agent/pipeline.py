@@ -128,6 +128,7 @@ class Pipeline:
         self._do_orders()
         self.following.expect(self._files.look(now))
         self.following.note(now)
+        self._remember_look()
         if self._begins:
             self._begins = False
             self._begun(self.feeds.keys())
@@ -136,6 +137,13 @@ class Pipeline:
         self._beating.beat(now)
         self._keep_to_limits(now)
         return is_behind
+
+    def _remember_look(self) -> None:
+        """After what was found: a crash before that has it found again."""
+        looked = self._files.looked(self._beating.until)
+        if looked:
+            self._journal.looked(looked)
+            self._files.looked_was_written()
 
     def _read(self, now: float) -> bool:
         """A piece of each file that has something; whether there is more than a piece in any.

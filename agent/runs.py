@@ -95,3 +95,6 @@ class KnownSource:
     size: int = 0  # as it was last seen
     finished: bool = False
     seen_millis: int = field(default=0, compare=False)  # when it was last seen on disk
+    real_path: str = ""  # where a symbolic link led, as it was last opened
+    born_ns: int = 0  # when its file was made, if that is known
+    begun_ns: int = 0  # when its first byte may have been written, if that is known

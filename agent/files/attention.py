@@ -33,6 +33,9 @@ class Attention:
         self._idle: dict[int, dict[Followed, None]] = {}
         self._polled: dict[Followed, None] = {}
         self._polled_at = 0.0
+        self.millis = 0  # of this look
+        self.last_millis = 0  # of the look before
+        self._told_millis = 0  # the same: who is watched had not been written to by then
         self.unread: dict[Followed, None] = {}
         self.unclear: dict[Followed, None] = {}
 
@@ -62,12 +65,24 @@ class Attention:
         for each in (self._busy, self._polled, self.unread, self.unclear):
             each.pop(followed, None)
 
+    def begins(self, millis: int, *, is_told_all: bool) -> None:
+        """A look, before which inotify has told all that there was, or has not."""
+        self._told_millis = self.millis if is_told_all else 0
+        self.last_millis, self.millis = self.millis, millis
+
     def look(self, now: float) -> None:
+        gone, self._watcher.gone = self._watcher.gone, set()
+        for watch in gone:
+            for followed in self._idle.pop(watch, ()):
+                followed.watch = None
+                followed.sealed = True
+                self._busy[followed] = None
         grown, self._watcher.grown = self._watcher.grown, set()
         for watch in grown:
             for followed in self._idle.pop(watch, ()):
                 followed.watch = None
                 followed.roused_at = now
+                followed.looked_millis = max(followed.looked_millis, self._told_millis)
                 self._busy[followed] = None
         for followed in list(self._busy):
             if not self.refresh(followed, now) and self._is_quiet(followed, now):
@@ -89,10 +104,12 @@ class Attention:
         if size < followed.size:
             followed.doubt()
             return False
+        before, followed.looked_millis = followed.looked_millis, self.millis
         mtime_ns = status.st_mtime_ns
         if size == followed.size and mtime_ns == followed.mtime_ns:
             return False
         if not self._is_intact(followed):
+            followed.looked_millis = before
             return False
         followed.mtime_ns = mtime_ns
         if size == followed.size:
@@ -169,6 +186,7 @@ class Attention:
         watch, followed.watch = followed.watch, None
         if watch is None:
             return
+        followed.looked_millis = max(followed.looked_millis, self._told_millis)
         sharing = self._idle.get(watch, {})
         sharing.pop(followed, None)
         if not sharing:

@@ -19,6 +19,11 @@ def has_compressed_name(path: str) -> bool:
     return path.endswith(SUFFIXES)
 
 
+def without_compression(name: str) -> str:
+    """The name that the file had before."""
+    return name[: name.rindex(".")] if has_compressed_name(name) else name
+
+
 def is_compressed(head: bytes) -> bool:
     bzip2 = head.startswith(b"BZh") and head[4:10] == b"1AY&SY"
     return bzip2 or head.startswith(_BEGINNINGS)

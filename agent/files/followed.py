@@ -7,12 +7,15 @@ is never taken for that of the old one. What fails is `suspect`; nothing is retu
 look finds out what it is. A file that is opened again must have been made when it was before.
 """
 
+import contextlib
 import os
 import stat
 import zlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
+from agent.blind_times import Traces
 from agent.files.births import born_ns
 from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head, read_tail
 from agent.files.handles import Handles, there_millis
@@ -47,6 +50,13 @@ class Followed:
         self.idle_since = 0.0
         self.born_ns = 0  # when its file was made, if that is known
         self.there_millis = 0  # a time at which its file was there, if it has no handle
+        self.looked_millis = 0  # when its size was last seen: what is beyond is younger
+        self.real_path = ""  # where a symbolic link led, when it was last opened
+        self.met_millis = 0  # when nobody had looked at it yet
+        self.begun_ns = 0  # when its first byte may have been written, if that is known
+        self.sealed = False  # it was gone before anything was added to what had been seen
+        self.traces: Traces | None = None  # what became of its file, if its end was not seen
+        self.unpacked: KnownSource | None = None  # as it was, if it is read from an archive
         # How it stands, for those who follow it.
         self.fd: int | None = None
         self.watch: int | None = None
@@ -101,6 +111,11 @@ class Followed:
         return self.deleted_at is not None
 
     @property
+    def is_away(self) -> bool:
+        """Whether nobody can look at its file, and nobody knows that it does not exist."""
+        return self.missing_since is not None and self.fd is None
+
+    @property
     def leaving(self) -> bool:
         """Whether it can be over some day without anything else happening to it."""
         return self.nameless or self.missing_since is not None or self.current_path != self.path
@@ -117,6 +132,10 @@ class Followed:
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
         self.there_millis = known.seen_millis
+        self.looked_millis = max(self.looked_millis, known.seen_millis)
+        self.real_path = known.real_path
+        self.born_ns = self.born_ns or known.born_ns
+        self.begun_ns = known.begun_ns
         position = known.progress.position
         has_less = known.last_path and self.size == known.size < position  # as a copy may
         self._progress = replace(known.progress, mark=0)
@@ -125,6 +144,9 @@ class Followed:
     def known(self, wall: float) -> KnownSource:
         """`seen_millis` is a time at which its file was there: another one in its place is made
         after it."""
+        if self.unpacked is not None:
+            progress = replace(self._progress, mark=self.mark)
+            return replace(self.unpacked, progress=progress, finished=self.ended)
         there = self.there_millis if self.fd is None else there_millis(self.fd, wall)
         return KnownSource(
             id=self.source,
@@ -139,6 +161,9 @@ class Followed:
             size=max(self.size, self.destroyed_up_to),
             finished=self.ended,
             seen_millis=max(there, self.born_ns // _MILLIS + 1),
+            real_path=self.real_path,
+            born_ns=self.born_ns,
+            begun_ns=self.begun_ns,
         )
 
     def read(self, most: int, position: int | None = None) -> bytes:
@@ -186,6 +211,9 @@ class Followed:
     def hold(self, fd: int) -> None:
         """It is its file's."""
         self.born_ns = born_ns(fd)
+        self.begun_ns = self.begun_ns or self.born_ns
+        self.sealed = False
+        self.real_path = _real_path(fd, self.current_path)
         self._handles.hold(self, fd)
 
     def may_be_born(self, when: int) -> bool:
@@ -299,3 +327,12 @@ class Followed:
         if start < position <= start + len(data):
             tail = data[max(0, position - start - TAIL) : position - start]
             self._tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail
+
+
+def _real_path(fd: int, path: str) -> str:
+    """Where an open file is, if it is not where its path says: behind symbolic links."""
+    with contextlib.suppress(OSError):
+        real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
+        if real != path and not real.endswith(" (deleted)"):
+            return real
+    return ""

@@ -1,11 +1,13 @@
 """What following files found out: values, for whoever journals, counts and logs.
 
 The order within one look is that in which things are to be written down. A source is over with
-`Ended` and nothing else; before it, `Lost` says what of it nobody can read any more.
+`Ended`, or, if nobody saw its end, with `EndUnseen`, and with nothing else; before it, `Lost` says
+what of it nobody can read any more.
 """
 
 from dataclasses import dataclass
 
+from agent.blind_times import Unwatched
 from agent.files.followed import Followed
 from agent.runs import SourceId
 
@@ -55,6 +57,30 @@ class Ended:
     """Nothing more will come, and everything was read or lost."""
 
     followed: Followed
+
+
+@dataclass(frozen=True, slots=True)
+class EndUnseen:
+    """Nothing more will come, and what was known of it was read or lost: but there may have been
+    more, which nobody saw."""
+
+    followed: Followed
+    unwatched: Unwatched
+
+
+@dataclass(frozen=True, slots=True)
+class NotWatched:
+    """Nobody looked at a folder for a while."""
+
+    unwatched: Unwatched
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """Its file is gone, but was compressed: it is read from there."""
+
+    followed: Followed
+    archive: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +146,9 @@ Happening = (
     | Truncated
     | Deleted
     | Ended
+    | EndUnseen
+    | NotWatched
+    | Unpacked
     | Lost
     | Released
     | Forgettable

@@ -8,11 +8,13 @@ opened.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from agent.blind_times import Stamp, is_sure
 from agent.files.names import below, folder_of
 from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
 
@@ -47,6 +49,24 @@ def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -
     return Sighting(path, device, inode, status.st_size, times[0], is_link, times[1])
 
 
+def stamp_of(folder: str) -> Stamp | None:
+    """How a folder stands, or the nearest one above it that is there; None if nobody can know. Read
+    before it is listed, so that a name which comes meanwhile counts as a change."""
+    now_ns = time.time_ns()  # as file systems have it, whatever clock others believe
+    while True:
+        try:
+            status = Path(folder).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            if len(folder) <= 1:
+                return None
+            folder = folder_of(folder)
+            continue
+        except OSError:
+            return None
+        times = status.st_mtime_ns, status.st_ctime_ns
+        return Stamp(status.st_dev, status.st_ino, *times, is_sure(*times, now_ns))
+
+
 @dataclass(slots=True)
 class Listing:
     """What was found in some folders. Of other folders it says nothing."""
@@ -54,6 +74,7 @@ class Listing:
     sightings: list[Sighting] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)  # listed, or known not to be there
     failures: dict[str, OSError] = field(default_factory=dict)  # folders and files
+    stamps: dict[str, Stamp] = field(default_factory=dict)  # of folders whose names matter
     complete: bool = False
 
     def covers(self, path: str) -> bool:
@@ -100,6 +121,11 @@ class Survey:
         step = steps(rests)
         meant = name in step.literal_files or (step.files and step.files.match(name))
         return bool(meant) and not self._excluded(name, path)
+
+    def leads_to(self, folder: str, name: str) -> bool:
+        """Whether something is sought in a folder of that name in one of its own."""
+        rests = self.folders.get(folder)
+        return bool(rests and steps(rests).below(name, is_link=False))
 
     def all(self) -> Listing:
         listing = Listing(complete=True)
@@ -156,6 +182,10 @@ class Survey:
         """The files go into the listing; returns the folders below that matter."""
         step = steps(rests)
         listing.folders.add(folder)
+        if step.needs_listing or step.literal_files:
+            stamp = stamp_of(folder)
+            if stamp is not None:
+                listing.stamps[folder] = stamp
         try:
             found = self._list_names(folder, step, listing) if step.needs_listing else {}
         except (FileNotFoundError, NotADirectoryError):

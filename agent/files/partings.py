@@ -4,24 +4,38 @@ A source whose file was truncated or replaced goes on in the copy that was made 
 one: among the input's own files, or beside the file under a name that begins like it. Otherwise
 what was not read of it is lost, and said to be.
 
+Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
+told that it ceased to exist before anything was added. Everywhere else there may have been more
+than anybody saw, and `EndUnseen` says from which byte on, and since when.
+
 A deleted file is held as long as there is something to read, and no longer than `hold_deleted`. A
 file that was renamed is over once it has been quiet for a while; a source that turns up again after
 it was over goes on as another one.
 """
 
 import os
-import stat
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Final
 
+from agent.blind_times import Traces, Unwatched
 from agent.files.compressed import has_compressed_name
 from agent.files.fingerprints import FULL, read_head
 from agent.files.followed import Followed
-from agent.files.happenings import Appeared, Ended, Forgettable, Lost, Renamed, Truncated
+from agent.files.happenings import (
+    Appeared,
+    Ended,
+    EndUnseen,
+    Forgettable,
+    Lost,
+    Renamed,
+    Truncated,
+    Unpacked,
+)
 from agent.files.listing import Sighting, sighting_from
 from agent.files.roster import Roster
+from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
+from agent.files.unpacking import Unpacking, archives_of
 
 DELETED_REST: Final = 15.0
 """A deleted file that is read to its end is let go after so long without growth; one that is
@@ -46,8 +60,47 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
         elif outside is not None:
             _go_on_at(roster, old, *outside, around)
         else:
-            reason = "truncated" if following is not None else "truncated, deleted or replaced"
-            end(roster, old, around, reason, on_disk=False)
+            old.traces = _traces_of(roster, old, following)
+            roster.drop(old)
+            roster.unpacking[old] = Unpacking(old, archives_of(old), around.spool)
+
+
+def unpack(roster: Roster, around: Surroundings, until: float) -> None:
+    """Sources without a file are sought in archives, and read from there; until so much of the
+    thread's time has passed."""
+    for followed, unpacking in list(roster.unpacking.items()):
+        if followed.unpacked is not None:
+            if roster.files.get(followed.identity) is not followed:  # it was let go
+                unpacking.close()
+                del roster.unpacking[followed]
+            elif not unpacking.is_over:
+                unpacking.go_on(around, until)
+            continue
+        found = unpacking.seek(around, until)
+        if found:
+            _go_on_unpacked(roster, followed, unpacking, around)
+            unpacking.go_on(around, until)
+        elif found is False:
+            unpacking.close()
+            del roster.unpacking[followed]
+            is_there = followed.traces is Traces.TRUNCATED
+            reason = "truncated" if is_there else "truncated, deleted or replaced"
+            end(roster, followed, around, reason, unseen=followed.traces)
+
+
+def _go_on_unpacked(
+    roster: Roster, old: Followed, unpacking: Unpacking, around: Surroundings
+) -> None:
+    fd = unpacking.take()
+    old.unpacked = old.known(around.wall())
+    status = os.fstat(fd)
+    old.destroyed_up_to = max(old.size, old.destroyed_up_to)
+    old.identity = status.st_dev, status.st_ino
+    old.size, old.mtime_ns = status.st_size, status.st_mtime_ns
+    old.deleted_at = old.idle_since = around.now
+    old.missing_since = None
+    roster.hold(old, fd)
+    around.say(Unpacked(old, unpacking.archive))
 
 
 def go_on_in(roster: Roster, old: Followed, copy: Followed, around: Surroundings) -> None:
@@ -76,8 +129,17 @@ def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surr
 
 
 def end(
-    roster: Roster, followed: Followed, around: Surroundings, reason: str, *, on_disk: bool
+    roster: Roster,
+    followed: Followed,
+    around: Surroundings,
+    reason: str,
+    *,
+    on_disk: bool = False,
+    unseen: Traces | None = None,
+    why: str = "",
 ) -> None:
+    """`unseen`: what became of its file, if there may have been more in it than was seen."""
+    known = max(followed.size, followed.destroyed_up_to, followed.progress.position)
     if followed.unread:
         position = followed.progress.position
         up_to, followed.destroyed_up_to = max(followed.size, followed.destroyed_up_to), 0
@@ -85,19 +147,46 @@ def end(
     else:
         _lose_what_was_not_copied(followed, around)
     followed.ended = True
-    around.say(Ended(followed))
+    if unseen is None or followed.sealed:
+        around.say(Ended(followed))
+    else:
+        unwatched = _unwatched(followed, known, unseen, around, why)
+        around.say(EndUnseen(followed, unwatched))
     roster.drop(followed)
-    known = followed.known(around.wall())
+    remembered = followed.known(around.wall())
     if followed.nameless or followed.identity in roster.files:
         around.say(Forgettable(followed.source))  # device and inode are another's, now or soon
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
-        roster.memory.add(known, at)
+        roster.memory.add(remembered, at)
         if not roster.survey.means(followed.current_path):
             roster.outside[followed.current_path] = None
     else:
-        roster.memory.add(known)
+        roster.memory.add(remembered)
+
+
+def _traces_of(roster: Roster, old: Followed, following: Followed | None) -> Traces:
+    there = following or roster.files.get(old.identity)
+    is_there = there is not None and (there is following or old.may_be_born(there.born_ns))
+    return Traces.TRUNCATED if is_there else Traces.VANISHED
+
+
+def _unwatched(
+    followed: Followed, position: int, traces: Traces, around: Surroundings, why: str
+) -> Unwatched:
+    """What lay beyond that byte was written after it was last looked at."""
+    now = int(around.wall() * 1000)
+    since = min(followed.looked_millis, now)
+    up_to = max(followed.looked_millis, now) + 1
+    what = "vanished" if traces is Traces.VANISHED else "truncated"
+    reason = f"{what} while nobody watched; unknown beyond byte {position}"
+    if why:
+        reason += f"; {why}"
+    return Unwatched(
+        *(followed.topic, followed.current_path, followed.source, position),
+        *(since, up_to, traces, reason),
+    )
 
 
 def part(roster: Roster, around: Surroundings) -> None:
@@ -105,6 +194,9 @@ def part(roster: Roster, around: Surroundings) -> None:
     for followed in list(roster.leaving):
         if not followed.leaving:
             del roster.leaving[followed]
+            continue
+        unpacking = roster.unpacking.get(followed)
+        if unpacking is not None and not unpacking.is_over:
             continue
         if followed.destroyed_up_to and not followed.unread:
             _lose_what_was_not_copied(followed, around)
@@ -114,7 +206,11 @@ def part(roster: Roster, around: Surroundings) -> None:
             roster.drop(followed)
         else:
             on_disk = not followed.nameless and followed.missing_since is None
-            end(roster, followed, around, "deleted", on_disk=on_disk)
+            is_seen = on_disk or followed.fd is not None
+            is_seen = is_seen and not (unpacking and unpacking.error)
+            unseen = None if is_seen else followed.traces or Traces.VANISHED
+            why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
+            end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen, why=why)
 
 
 def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
@@ -132,7 +228,7 @@ def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
         (followed.deleted_at, followed, roster)
         for roster in rosters
         for followed in roster.leaving
-        if followed.deleted_at is not None and followed.source
+        if followed.deleted_at is not None and followed.source and followed.unpacked is None
     ]
     total = sum(followed.size for _, followed, _ in held)
     if total <= around.hold.bytes:
@@ -142,7 +238,7 @@ def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
         if total <= around.hold.bytes or around.now - deleted_at < DELETED_REST:
             return
         total -= followed.size
-        end(roster, followed, around, "deleted: hold_deleted.bytes is used up", on_disk=False)
+        end(roster, followed, around, "deleted: hold_deleted.bytes is used up")
 
 
 def _is_over(followed: Followed, around: Surroundings) -> bool:
@@ -150,6 +246,8 @@ def _is_over(followed: Followed, around: Surroundings) -> bool:
     if followed.suspect or followed.trouble is not None:
         return False
     since = followed.missing_since if followed.deleted_at is None else followed.deleted_at
+    if followed.unpacked is not None:
+        return not followed.unread
     if followed.unread and followed.source:
         return since is not None and around.now - since >= around.hold.seconds
     rest = min(around.rest, DELETED_REST) if followed.nameless else around.rest
@@ -203,17 +301,10 @@ def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighti
 
 def _names_beside(old: Followed) -> Iterator[str]:
     """Newest first."""
-    folder, _, name = old.current_path.rpartition("/")
-    stem = PurePath(name).stem
-    found = []
-    try:
-        with os.scandir(folder or "/") as entries:
-            for entry in entries:
-                if entry.name.startswith(stem) and not has_compressed_name(entry.name):
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode) and status.st_size >= old.progress.position:
-                        found.append((status.st_mtime_ns, entry.path))
-    except OSError:
-        return
+    found = [
+        (status.st_mtime_ns, path)
+        for path, status in related_names(old)
+        if not has_compressed_name(path) and status.st_size >= old.progress.position
+    ]
     found.sort(reverse=True)
     yield from (path for _, path in found[:_MOST_BESIDE])

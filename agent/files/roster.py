@@ -10,9 +10,18 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from agent.blind_times import Looked, Traces, Unwatched
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
-from agent.files.happenings import Appeared, Compressed, Deleted, Ended, Forgettable, Renamed
+from agent.files.happenings import (
+    Appeared,
+    Compressed,
+    Deleted,
+    Ended,
+    Forgettable,
+    NotWatched,
+    Renamed,
+)
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
@@ -21,7 +30,9 @@ from agent.files.originals import Originals
 from agent.files.seeking import find_by_inode, has_its_folder
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
-from agent.runs import KnownSource, Progress
+from agent.files.unpacking import Unpacking
+from agent.files.unwatched import Folders, Place
+from agent.runs import KnownSource, Progress, SourceId
 
 
 class Roster:
@@ -45,6 +56,7 @@ class Roster:
         self.memory = Memory()
         self.files: dict[Identity, Followed] = {}
         self.leaving: dict[Followed, None] = {}
+        self.unpacking: dict[Followed, Unpacking] = {}
         self.orphans: list[tuple[Followed, Followed | None]] = []
         self.outside: dict[str, None] = {}  # names of what is over that are not meant
         self.again: set[str] = set()  # folders that must be listed once more
@@ -53,6 +65,10 @@ class Roster:
         self.compressed: dict[Identity, tuple[int, int]] = {}
         self._around = around
         self.is_new = is_new
+        self.caught_up_millis = 0  # when all that was there had been read and acknowledged
+        self.folders = Folders()
+        self.before: Looked | None = None  # how they stood before a time that nobody watched
+        self.why_before = ""
         self._looked = False
         self._said_compressed = False
 
@@ -83,14 +99,42 @@ class Roster:
                 self._looked = True
                 self._miss_remembered(listing, found)
 
+    def known_places(self) -> set[Place]:
+        """Where files were that are known."""
+        places = {
+            (each.last_path or each.path, (each.device, each.inode)) for each in self.memory.all()
+        }
+        return places | {(each.current_path, each.identity) for each in self.files.values()}
+
+    def not_clear(self, followed: Followed, what: str) -> None:
+        """There may have been something in a file of which it was not clear yet what it is."""
+        around = self._around
+        if followed.source or (followed.sealed and not followed.size):
+            return
+        path = followed.current_path
+        now = int(around.wall() * 1000)
+        born_millis = followed.born_ns // 1_000_000 or now
+        since = min(followed.met_millis, born_millis, now)
+        reason = f"{what} before it was clear what it is: {path.rpartition('/')[2]}"
+        unwatched = Unwatched(
+            *(self.input.topic, folder_of(path), SourceId(""), -1),
+            *(since, max(followed.looked_millis, now) + 1, Traces.CHANGED, reason),
+        )
+        around.say(NotWatched(unwatched))
+
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
         around = self._around
         status = os.fstat(fd)
+        if old.size:
+            self.not_clear(old, "truncated")
         self.give_up(old)
         following = Followed(old.current_path, old.identity, status, around.handles)
         following.idle_since = around.now
         following.input = self.input.name
+        following.looked_millis = around.attention.millis
+        following.met_millis = around.attention.last_millis
+        following.begun_ns = around.attention.millis * 1_000_000
         if old.source:
             following.become(around.new_source(), self.input, Progress(0))
             self.orphans.append((old, following))
@@ -104,6 +148,7 @@ class Roster:
             self._seek(followed, listing)
             return
         if followed.fd is None:
+            self.not_clear(followed, "gone")
             self.drop(followed)
             return
         try:
@@ -204,6 +249,7 @@ class Roster:
 
     def lose_file(self, followed: Followed) -> None:
         """What there was of it is nowhere to be seen under its name, device and inode."""
+        self.not_clear(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))
         if followed.source:
@@ -299,6 +345,8 @@ class Roster:
             self._lose_remembered(identity)
         followed = Followed(sighting.path, identity, status, around.handles)
         followed.idle_since = around.now
+        followed.looked_millis = around.attention.millis
+        followed.met_millis = around.attention.last_millis
         followed.input = self.input.name
         if known is not None:
             self._go_on(followed, known)
@@ -338,6 +386,7 @@ class Roster:
         followed = Followed(path, identity, None, self._around.handles)
         followed.size = known.size
         followed.resume(known)
+        followed.looked_millis = max(followed.looked_millis, self.caught_up_millis)
         followed.idle_since = self._around.now
         return followed
 

@@ -1,8 +1,9 @@
 """Where a file is that has no handle and has left its name."""
 
 import os
+import stat
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from agent.files.followed import Followed
 from agent.files.names import folder_of
@@ -10,11 +11,13 @@ from agent.files.names import folder_of
 
 def find_by_inode(followed: Followed) -> str:
     """The name that it has now in one of its folders, and opens it; empty if it is not there, or
-    if nothing could show that it is the same file."""
+    if nothing could show that it is the same file. Behind a symbolic link that leads elsewhere by
+    now, its file lies where it lay."""
     if not followed.fingerprint.size:
         return ""
     former = followed.current_path
-    for path in _names_of(followed.identity[1], {folder_of(former), folder_of(followed.path)}):
+    places = {former, followed.path, followed.real_path} - {""}
+    for path in _names_of(followed.identity[1], set(map(folder_of, places))):
         followed.current_path = path
         try:
             fd = followed.open()
@@ -27,10 +30,27 @@ def find_by_inode(followed: Followed) -> str:
     return ""
 
 
+def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
+    """Files in its folders whose names begin as its own does, as those of rotators do."""
+    places = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
+    for place in [each for each in places if each]:
+        folder, _, name = place.rpartition("/")
+        stem = PurePath(name).stem
+        try:
+            with os.scandir(folder or "/") as entries:
+                for entry in entries:
+                    if entry.name.startswith(stem):
+                        status = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            yield entry.path, status
+        except OSError:
+            continue
+
+
 def has_its_folder(followed: Followed) -> bool:
     """Whether the folder of its file is there, on the same device: then the file is not."""
     try:
-        folder = Path(folder_of(followed.current_path)).stat()
+        folder = Path(folder_of(followed.real_path or followed.current_path)).stat()
     except OSError:
         return False
     return folder.st_dev == followed.identity[0]

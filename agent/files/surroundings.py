@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
@@ -21,6 +22,7 @@ class Surroundings:
     new_source: Callable[[], SourceId]
     wall: Callable[[], float]
     hold: HoldDeleted
+    spool: Path | None  # where archives are unpacked
     rest: float  # how long a file that has been renamed must be quiet to be over
     now: float = 0.0
     said: list[Happening] = field(default_factory=list)

@@ -16,6 +16,7 @@ from typing import Final
 
 from inotify_simple import INotify, flags
 
+from agent.blind_times import Name, NameEvent
 from agent.files.mounts import Mounts
 
 _FOLDER: Final = (
@@ -28,6 +29,12 @@ _FOLDER: Final = (
     | flags.ONLYDIR
 )
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
+_NAMES: Final = (
+    (flags.CREATE, Name.CAME),
+    (flags.DELETE, Name.WENT),
+    (flags.MOVED_FROM, Name.MOVED_AWAY),
+    (flags.MOVED_TO, Name.MOVED_HERE),
+)
 _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
@@ -51,7 +58,9 @@ class Watcher:
         if events:
             self._begin()
         self.grown: set[int] = set()
+        self.gone: set[int] = set()
         self.changed: set[str] = set()
+        self.names: list[NameEvent] = []
         self.overflowed = False
 
     def _begin(self) -> None:
@@ -110,23 +119,31 @@ class Watcher:
             self._remove(watch)
 
     def collect(self) -> None:
-        """What has happened goes into `grown`, `changed`, `overflowed`; they are for the caller to
-        empty."""
+        """What has happened goes into `grown`, `gone` (files that were not written to before they
+        ceased to exist), `changed`, `names`, `overflowed`; they are for the caller to empty."""
         if self._inotify is None:
             return
-        for watch, mask, _cookie, _name in self._inotify.read(timeout=0):
+        for watch, mask, cookie, name in self._inotify.read(timeout=0):
             if mask & flags.Q_OVERFLOW:
                 self.overflowed = True
             elif watch in self._files:
-                self.grown.add(watch)
+                (self.gone if mask & flags.IGNORED else self.grown).add(watch)
                 del self._files[watch]
             elif watch in self._folders:
                 self.changed |= self._folders[watch]
+                self._note_name(watch, mask, cookie, name)
                 if mask & _GONE:
                     for path in self._folders.pop(watch):
                         del self._watched[path]
                     if not mask & flags.IGNORED:
                         self._remove(watch)
+
+    def _note_name(self, watch: int, mask: int, cookie: int, name: str) -> None:
+        what = next((what for flag, what in _NAMES if mask & flag), None)
+        if what is not None and name:
+            is_folder = bool(mask & flags.ISDIR)
+            for folder in self._folders[watch]:
+                self.names.append(NameEvent(folder, name, what, cookie, is_folder))
 
     def wait(self, seconds: float) -> None:
         self._poll.poll(max(0.0, seconds) * 1000)

@@ -10,10 +10,13 @@ nor said to be finished; a statement's number is its batch's, and no number is u
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from agent.blind_times import Looked, LookedAt
 from agent.journal.state import (
     Chosen,
     Finished,
+    NotSeen,
     Numbers,
     OpenBatch,
     Shipped,
@@ -29,6 +32,10 @@ from wire.batch import BatchHeader
 MOST_WAITING = 100_000
 """So many statements and runs wait for the ledger, some 30 MB. Beyond that the oldest are given up,
 and counted: lines go on, but what passed cannot be shown for them."""
+
+MOST_LOOKED: Final = 1_000
+"""Of so many inputs it is remembered when they were last looked at, whether or not they are still
+configured; beyond that, those that were looked at longest ago are forgotten."""
 
 Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, CRC
 
@@ -54,6 +61,7 @@ class Contents:
     silent: set[SourceId] = field(default_factory=set)  # not any more, since they were looked at
     partitions: dict[str, Chosen] = field(default_factory=dict)
     acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    looked: dict[str, Looked] = field(default_factory=dict)  # by input
     ledger_seq: int = 0
     next_number: int = 0
     given_up: int = 0  # statements
@@ -77,6 +85,7 @@ class Contents:
             silent=self.silent.copy(),
             partitions=self.partitions.copy(),
             acknowledged_offsets=self.acknowledged_offsets.copy(),
+            looked=self.looked.copy(),
         )
 
     # What entries do
@@ -139,6 +148,21 @@ class Contents:
         self._count(number)
         self.ending[source] = number
         self._end_if_acknowledged(source)
+
+    def unwatched(self, statement: NotSeen) -> None:
+        """A source whose end was not seen is over with it, and never said to be finished."""
+        source = statement.unwatched.source
+        if source:
+            self.check_known((source,))
+            self.known[source] = replace(self.known[source], finished=True)
+            self.ending.pop(source, None)
+        self._count(statement.number)
+        self._add(statement)
+
+    def looked_at(self, at: LookedAt) -> None:
+        self.looked[at.input] = at.after(self.looked.pop(at.input, None))
+        while len(self.looked) > MOST_LOOKED:
+            del self.looked[min(self.looked, key=lambda name: self.looked[name].millis)]
 
     def partition(self, topic: str, chosen: Chosen) -> None:
         before = self.partitions.get(topic)
@@ -356,4 +380,6 @@ def _weight(statement: Statement) -> int:
 def _sources_of(statement: Statement) -> set[SourceId]:
     if isinstance(statement, Shipped):
         return {run.source for run in statement.runs}
+    if isinstance(statement, NotSeen):
+        return {statement.unwatched.source} - {SourceId("")}
     return {statement.run.source if isinstance(statement, Eventless) else statement.source}

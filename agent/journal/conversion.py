@@ -4,10 +4,13 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from agent.blind_times import Looked, LookedAt, Stamp, Traces, Unwatched
 from agent.journal.entries import (
     EventlessEntry,
     EventlessStatement,
     FinishedStatement,
+    FolderEntry,
+    LookedEntry,
     NumberingEntry,
     OpenEntry,
     OutgoingEntry,
@@ -16,10 +19,12 @@ from agent.journal.entries import (
     ShippedStatement,
     SourceEntry,
     StatementEntry,
+    UnwatchedEntry,
 )
 from agent.journal.state import (
     Chosen,
     Finished,
+    NotSeen,
     Numbers,
     OpenBatch,
     Shipped,
@@ -104,6 +109,9 @@ def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
         known.size,
         known.finished,
         known.seen_millis,
+        os.fsencode(known.real_path),
+        known.born_ns,
+        known.begun_ns,
     )
 
 
@@ -137,6 +145,8 @@ def statement_entry(statement: Statement) -> StatementEntry:
         )
     if isinstance(statement, Eventless):
         return EventlessStatement(statement.number, statement.topic, run_entry(statement.run))
+    if isinstance(statement, NotSeen):
+        return unwatched_entry(statement)
     return FinishedStatement(
         statement.number,
         statement.source,
@@ -144,6 +154,33 @@ def statement_entry(statement: Statement) -> StatementEntry:
         os.fsencode(statement.path),
         statement.events,
         statement.size,
+    )
+
+
+def unwatched_entry(statement: NotSeen) -> UnwatchedEntry:
+    each = statement.unwatched
+    return UnwatchedEntry(
+        statement.number,
+        each.topic,
+        os.fsencode(each.path),
+        each.source,
+        each.position,
+        each.from_millis,
+        each.to_millis,
+        each.traces.value,
+        text(each.reason),
+    )
+
+
+def looked_entry(at: LookedAt) -> LookedEntry:
+    return LookedEntry(
+        at.input,
+        at.millis,
+        at.caught_up_millis,
+        at.booted_millis,
+        tuple((os.fsencode(path), *stamp) for path, stamp in at.folders.items()),
+        tuple(map(os.fsencode, at.gone)),
+        at.is_whole,
     )
 
 
@@ -203,6 +240,9 @@ def source_of(entry: SourceEntry) -> KnownSource:
         size=entry.size,
         finished=entry.finished,
         seen_millis=entry.seen_millis,
+        real_path=os.fsdecode(entry.real_path),
+        born_ns=entry.born_ns,
+        begun_ns=entry.begun_ns,
     )
 
 
@@ -233,9 +273,54 @@ def statement_of(entry: StatementEntry) -> Statement:
         )
     if isinstance(entry, EventlessStatement):
         return eventless_of((entry.number, entry.topic, entry.run))
+    if isinstance(entry, UnwatchedEntry):
+        return not_seen_of(entry)
     path = os.fsdecode(entry.path)
     source = SourceId(entry.source)
     return Finished(entry.number, source, entry.topic, path, entry.events, entry.size)
+
+
+def not_seen_of(entry: UnwatchedEntry) -> NotSeen:
+    unwatched = Unwatched(
+        entry.topic,
+        os.fsdecode(entry.path),
+        SourceId(entry.source),
+        entry.position,
+        entry.from_millis,
+        entry.to_millis,
+        Traces(entry.traces),
+        entry.reason,
+    )
+    return NotSeen(entry.number, unwatched)
+
+
+def looked_of(entry: LookedEntry) -> LookedAt:
+    return LookedAt(
+        entry.input,
+        entry.millis,
+        entry.caught_up_millis,
+        entry.booted_millis,
+        dict(map(_folder_of, entry.folders)),
+        tuple(map(os.fsdecode, entry.gone)),
+        is_whole=entry.is_whole,
+    )
+
+
+def _folder_of(entry: FolderEntry) -> tuple[str, Stamp]:
+    return os.fsdecode(entry[0]), Stamp(*entry[1:])
+
+
+def looked_at(name: str, looked: Looked) -> LookedAt:
+    """All of it."""
+    return LookedAt(
+        name,
+        looked.millis,
+        looked.caught_up_millis,
+        looked.booted_millis,
+        looked.folders,
+        (),
+        is_whole=True,
+    )
 
 
 def chosen_of(entry: PartitionEntry) -> Chosen:

@@ -4,7 +4,8 @@
     STATE           a part of everything there was when the file was begun
     OPEN            the same, of one open batch; its bytes are the frame's body
     STANDS          the file holds all that its predecessor held, and from here on takes its place
-    SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN, OFFSET
+    SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN, OFFSET,
+    UNWATCHED, LOOKED
                     what the methods of `Journal` are told; batches' bytes are the frame's body
 
 The format is this module's own, and does not follow the classes of the agent: a field may be added
@@ -33,6 +34,8 @@ class Kind(IntEnum):
     PARTITION = 16
     FORGOTTEN = 17
     OFFSET = 18
+    UNWATCHED = 19
+    LOOKED = 20
 
 
 class _Array(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -71,6 +74,9 @@ class SourceEntry(_Array, frozen=True):
     size: int
     finished: bool
     seen_millis: int
+    real_path: bytes = b""
+    born_ns: int = 0
+    begun_ns: int = 0
 
 
 class OutgoingEntry(_Array, frozen=True):
@@ -134,6 +140,35 @@ class OffsetEntry(_Array, frozen=True):
     offset: int
 
 
+class UnwatchedEntry(_Array, frozen=True, tag="u"):
+    """The entry, and the statement."""
+
+    number: int
+    topic: str
+    path: bytes
+    source: str
+    position: int
+    from_millis: int
+    to_millis: int
+    traces: str
+    reason: str
+
+
+FolderEntry = tuple[bytes, int, int, int, int, bool]  # path, device, inode, mtime, ctime, sure
+
+
+class LookedEntry(_Array, frozen=True):
+    """Of an input: what is new since the last one. In a part of the state, all there is."""
+
+    input: str
+    millis: int
+    caught_up_millis: int
+    booted_millis: int
+    folders: tuple[FolderEntry, ...]
+    gone: tuple[bytes, ...]
+    is_whole: bool
+
+
 class OpenEntry(_Array, frozen=True):
     outgoing: OutgoingEntry
     numbers: NumberingEntry | None
@@ -169,7 +204,7 @@ class FinishedStatement(_Array, frozen=True, tag="f"):
     size: int
 
 
-StatementEntry = ShippedStatement | EventlessStatement | FinishedStatement
+StatementEntry = ShippedStatement | EventlessStatement | FinishedStatement | UnwatchedEntry
 
 
 class StateEntry(_Array, frozen=True):
@@ -185,6 +220,7 @@ class StateEntry(_Array, frozen=True):
     ledger_seq: int = 0
     next_number: int = 0
     given_up: int = 0
+    looked: tuple[LookedEntry, ...] = ()
 
 
 class StandsEntry(_Array, frozen=True):

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from agent.blind_times import LookedAt, Unwatched
 from agent.journal import conversion, entries
 from agent.journal.binding import Binding
 from agent.journal.contents import Numbering
@@ -32,7 +33,7 @@ from agent.journal.entries import Kind
 from agent.journal.frames import Buffer, framed
 from agent.journal.opening import Opened, lock, new_id, opened
 from agent.journal.replay import encode
-from agent.journal.state import Chosen, OpenBatch, State, Statement
+from agent.journal.state import Chosen, NotSeen, OpenBatch, State, Statement
 from agent.journal.writing import Writer
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
@@ -195,6 +196,32 @@ class Journal:
             self._writer.append(self._framed(Kind.FINISHED, encode(entry)))
             self._contents.finished(source, number, now_millis)
 
+    def unwatched(self, unwatched: Unwatched) -> None:
+        """A time that nobody can vouch for. A source that it names is over: its end was not seen,
+        so nothing will say that it is finished."""
+        with self._lock:
+            self._writer.prepare()
+            source = unwatched.source
+            if source:
+                self._contents.check_known((source,))
+                if self._contents.known[source].finished:
+                    return
+            statement = NotSeen(self._take_number(), unwatched)
+            entry = conversion.unwatched_entry(statement)
+            self._writer.append(self._framed(Kind.UNWATCHED, encode(entry)))
+            self._contents.unwatched(statement)
+
+    def looked(self, at: Sequence[LookedAt]) -> None:
+        """When files of inputs were looked at, and how their folders stood then. What could not be
+        written is lost with the next crash: then the time before that counts."""
+        with self._lock:
+            self._writer.prepare()
+            for each in at:
+                entry = conversion.looked_entry(each)
+                self._writer.append(self._framed(Kind.LOOKED, encode(entry)))
+                self._contents.looked_at(each)
+            self._writer.renew_if_due()
+
     def forget(self, source: SourceId) -> None:
         """At once, or when nothing of it is open and the ledger has said everything; not if it is
         told of again before that."""
@@ -332,4 +359,5 @@ class Journal:
             partitions=dict(contents.partitions),
             acknowledged_offsets=dict(contents.acknowledged_offsets),
             ledger_seq=contents.ledger_seq,
+            looked=dict(contents.looked),
         )

@@ -48,6 +48,9 @@ def snapshot(contents: Contents) -> Iterator[Entry]:
         given_up=contents.given_up,
     )
     yield Kind.STATE, encode(rest), ()
+    for name, each in contents.looked.items():
+        looked = conversion.looked_entry(conversion.looked_at(name, each))
+        yield Kind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
             conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
@@ -56,8 +59,8 @@ def snapshot(contents: Contents) -> Iterator[Entry]:
     for group in _groups(iter(contents.statements.values())):
         statements = tuple(map(conversion.statement_entry, group))
         yield Kind.STATE, encode(entries.StateEntry(statements=statements)), ()
-    for each in contents.open.values():
-        yield Kind.OPEN, encode(conversion.open_entry(each)), (each.outgoing.batch.data,)
+    for batch in contents.open.values():
+        yield Kind.OPEN, encode(conversion.open_entry(batch)), (batch.outgoing.batch.data,)
 
 
 def stands(contents: Contents) -> bytes:
@@ -114,6 +117,8 @@ def _apply_state(contents: Contents, frame: Frame) -> None:
     contents.ledger_seq += part.ledger_seq
     contents.next_number += part.next_number
     contents.given_up += part.given_up
+    for looked in map(conversion.looked_of, part.looked):
+        contents.looked_at(looked)
 
 
 def _apply_open(contents: Contents, frame: Frame) -> None:
@@ -166,6 +171,14 @@ def _apply_finished(contents: Contents, frame: Frame) -> None:
     contents.finished(SourceId(entry.source), entry.number, entry.millis)
 
 
+def _apply_unwatched(contents: Contents, frame: Frame) -> None:
+    contents.unwatched(conversion.not_seen_of(_decode_unwatched(frame.meta)))
+
+
+def _apply_looked(contents: Contents, frame: Frame) -> None:
+    contents.looked_at(conversion.looked_of(_decode_looked(frame.meta)))
+
+
 def _apply_partition(contents: Contents, frame: Frame) -> None:
     entry = _decode_partition(frame.meta)
     contents.partition(entry.topic, conversion.chosen_of(entry))
@@ -203,6 +216,8 @@ _decode_finished: Final = msgspec.msgpack.Decoder(entries.FinishedEntry).decode
 _decode_partition: Final = msgspec.msgpack.Decoder(entries.PartitionEntry).decode
 _decode_forgotten: Final = msgspec.msgpack.Decoder(entries.ForgottenEntry).decode
 _decode_offset: Final = msgspec.msgpack.Decoder(entries.OffsetEntry).decode
+_decode_unwatched: Final = msgspec.msgpack.Decoder(entries.UnwatchedEntry).decode
+_decode_looked: Final = msgspec.msgpack.Decoder(entries.LookedEntry).decode
 decode_begin: Final = msgspec.msgpack.Decoder(entries.BeginEntry).decode
 
 _APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
@@ -219,8 +234,13 @@ _APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
     Kind.PARTITION: _apply_partition,
     Kind.FORGOTTEN: _apply_forgotten,
     Kind.OFFSET: _apply_offset,
+    Kind.UNWATCHED: _apply_unwatched,
+    Kind.LOOKED: _apply_looked,
 }
 
 _TRUE_ANYWAY: Final = frozenset(
-    {Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION, Kind.OFFSET}
+    {
+        *(Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION),
+        *(Kind.OFFSET, Kind.UNWATCHED, Kind.LOOKED),
+    }
 )

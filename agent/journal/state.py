@@ -6,8 +6,9 @@ covers it is acknowledged itself.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from agent.blind_times import Looked, Unwatched
 from agent.parcels import Eventless, Outgoing
 from agent.runs import KnownSource, Run, SourceId
 from client.delivery import TopicPartition
@@ -77,7 +78,20 @@ class Finished:
     size: int
 
 
-Statement = Shipped | Eventless | Finished
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """A time that the agent cannot vouch for: of a folder, or of the end of a source, which is
+    over with it."""
+
+    number: int
+    unwatched: Unwatched
+
+    @property
+    def topic(self) -> str:
+        return self.unwatched.topic
+
+
+Statement = Shipped | Eventless | Finished | NotSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +125,4 @@ class State:
     partitions: Mapping[str, Chosen]
     acknowledged_offsets: Mapping[TopicPartition, int]  # of each partition the last
     ledger_seq: int
+    looked: Mapping[str, Looked] = field(default_factory=dict)  # by input

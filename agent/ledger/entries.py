@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.journal.state import Finished, Shipped, Statement
+from agent.journal.state import Finished, NotSeen, Shipped, Statement
 from agent.ledger.passages import (
     Json,
     PathOf,
@@ -18,6 +18,7 @@ from agent.ledger.passages import (
     eventless_by_topic,
     finished_json,
     passages_of,
+    unwatched_json,
 )
 from agent.parcels import Eventless
 from agent.runs import Run
@@ -86,6 +87,8 @@ def weight_of(statement: Statement) -> int:
     """How many bytes it takes, about."""
     if isinstance(statement, Finished):
         return _STATEMENT + _RUN
+    if isinstance(statement, NotSeen):
+        return _STATEMENT + _RUN + len(statement.unwatched.reason)
     if isinstance(statement, Eventless):
         return _STATEMENT + _run_weight(statement.run)
     windows = _WINDOW * len(statement.windows)
@@ -110,7 +113,8 @@ def _drafts_of(
     for topic, runs in eventless_by_topic(eventless).items():
         passages.append(bare_passage(topic, topic_id(topic), runs, path_of))
     finished = [finished_json(each) for each in part if isinstance(each, Finished)]
-    lists: Json = {"passages": passages, "finished": finished}
+    unwatched = unwatched_json([each.unwatched for each in part if isinstance(each, NotSeen)])
+    lists: Json = {"passages": passages, "finished": finished, "unwatched": unwatched}
     return [Draft(lists, tuple(each.number for each in part), window_millis)]
 
 

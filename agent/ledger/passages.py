@@ -6,13 +6,15 @@ spread over entries, only that each is in exactly one.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from agent.accounts import is_loss, joined
+from agent.blind_times import Unwatched
 from agent.journal.state import Finished, Shipped
 from agent.parcels import Eventless
-from agent.runs import Run
+from agent.runs import KnownSource, Run
 from ledger.names import NOWHERE
 
 Json = dict[str, Any]
@@ -55,6 +57,52 @@ def finished_json(finished: Finished) -> Json:
         "path": path_text(finished.path),
         "events": finished.events,
         "size": finished.size,
+    }
+
+
+def unwatched_json(unwatched: Iterable[Unwatched]) -> list[Json]:
+    """Times of one folder that touch, of which the same can be told, are one."""
+    found: list[Unwatched] = []
+    for each in unwatched:
+        before = found[-1] if found else None
+        if before is not None and _goes_on(before, each):
+            found[-1] = replace(before, to_millis=max(before.to_millis, each.to_millis))
+        else:
+            found.append(each)
+    return [
+        {
+            "topic": each.topic,
+            "path": path_text(each.path),
+            "source": each.source,
+            "position": each.position,
+            "from_time": each.from_millis,
+            "to_time": each.to_millis,
+            "traces": each.traces.value,
+            "reason": path_text(each.reason),
+        }
+        for each in found
+    ]
+
+
+def _goes_on(before: Unwatched, after: Unwatched) -> bool:
+    is_same = (before.topic, before.path, before.traces, before.source, "") == (
+        *(after.topic, after.path, after.traces, after.source),
+        after.source,
+    )
+    return is_same and before.from_millis <= after.from_millis <= before.to_millis
+
+
+def file_json(known: KnownSource) -> Json:
+    """Which file a source is. Where nobody knows when a file was made, another one may have had
+    its device and inode."""
+    identity = f"{known.device:x}-{known.inode:x}-{known.born_ns:x}" if known.born_ns else ""
+    return {
+        "topic": known.topic,
+        "source": known.id,
+        "path": path_text(known.last_path or known.path),
+        "identity": identity,
+        "head_size": known.fingerprint.size,
+        "head": known.fingerprint.digest.hex(),
     }
 
 

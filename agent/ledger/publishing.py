@@ -1,5 +1,8 @@
 """The agent's part of the ledger: what is said of batches, files and times, and when.
 
+What nobody watched is said before anything else, and no heartbeat while any of it is still to be
+said: a heartbeat is a promise up to its time, from which such times must be excepted before.
+
 Statements stay in the journal until the entry that makes them is acknowledged itself; an entry is
 journalled before it is sent, with its number, so that repeating it changes nothing. What was said
 is on its way before more is. Nobody waits for the ledger.
@@ -11,14 +14,16 @@ only, is left out, and that is said: the others go on.
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent.config import AgentConfig
 from agent.journal.journal import Journal
-from agent.journal.state import Statement
+from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, drafts, entry
+from agent.ledger.files_said import FilesSaid
 from agent.ledger.heartbeats_said import Heartbeats
-from agent.ledger.passages import path_text
+from agent.ledger.passages import Json, path_text
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import SourceId
 from agent.topic_schemas.values import TopicSchema
@@ -33,6 +38,7 @@ APP: Final = "penstock-agent"
 PATH_SECONDS: Final = 3600.0
 MOST_BYTES: Final = 256 * 1024  # of an entry, about
 MOST_ENTRIES: Final = 4  # at once
+_FEW_FILES: Final = 100
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +63,7 @@ class Ledger:
         self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
+        self._files = FilesSaid(journal.known_source)
         self._encoder: Encoder | None = None
         self._encoder_id = -1
         self._due = clock() + config.ledger_interval
@@ -98,7 +105,14 @@ class Ledger:
         statements = self._statements()
         most_bytes = min(self._most_bytes, most_batch_bytes)
         found = self._drafts(statements, paths, now, most_bytes)
-        heartbeats = self._heartbeats.statements(now) if self._heartbeats.due else []
+        covered = {number for draft in found for number in draft.covers}
+        all_excepted = all(
+            each.number in covered for each in statements if isinstance(each, NotSeen)
+        )
+        is_due = self._heartbeats.due and all_excepted
+        heartbeats = self._heartbeats.statements(now) if is_due else []
+        files = self._files.spoken_of(each.lists for each in found)
+        found = self._with_files(found, files)
         if heartbeats:
             found.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         if not found:
@@ -107,6 +121,7 @@ class Ledger:
         self._journal.parcel(Parcel(batches, (), {}))
         recent = {each: at for each, at in self._paths_said.items() if now - at < PATH_SECONDS}
         self._paths_said = recent | paths
+        self._files.said()
         if heartbeats:
             self._heartbeats.said(heartbeats, now)
         if sum(len(each.covers) for each in batches) < len(statements):
@@ -120,11 +135,13 @@ class Ledger:
 
     def _statements(self) -> list[Statement]:
         """A run without a batch is about a topic that must be known first."""
-        return [
+        found = [
             each
             for each in self._journal.unpublished
             if not isinstance(each, Eventless) or self._is_placed(each.topic)
         ]
+        found.sort(key=lambda each: not isinstance(each, NotSeen))
+        return found
 
     def _drafts(
         self, statements: Sequence[Statement], paths: dict[str, float], now: float, most_bytes: int
@@ -150,6 +167,14 @@ class Ledger:
             if each.number in covered
         ]
         return [each if self._can_be_written(each) else _left_out(each) for each in single]
+
+    def _with_files(self, found: list[Draft], files: Sequence[list[Json]]) -> list[Draft]:
+        """A few go with what is said anyway."""
+        is_roomy = self._most_bytes >= MOST_BYTES
+        if found and is_roomy and len(files) == 1 and len(files[0]) <= _FEW_FILES:
+            first = found[0]
+            return [replace(first, lists=first.lists | {"files": files[0]}), *found[1:]]
+        return [Draft({"files": each}, (), self._window_millis) for each in files] + found
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None

@@ -122,6 +122,8 @@ class PipelineSide:
             self.config.scan_interval,
             wall=self.wall,
             seen=seen,
+            looked=state.looked,
+            spool=data,
         )
         self.pipeline = Pipeline(
             self.config,

@@ -7,16 +7,19 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
+from agent.blind_times import Looked, Unwatched
 from agent.config import HoldDeleted, Limits
 from agent.files.files import Files
 from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Ended,
+    EndUnseen,
     Forgettable,
     Grown,
     Happening,
     Lost,
+    NotWatched,
     Renamed,
 )
 from agent.files.inputs import FileInput
@@ -36,10 +39,12 @@ class JournalledFiles:
         scan_interval: float = 5.0,
         events: bool = True,
         wall: float | None = None,
+        boot: Callable[[], float] = time.monotonic,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
         self.seen: set[str] | None = None
+        self.looked: dict[str, Looked] = {}
         self.said: list[Happening] = []
         self.read: list[tuple[SourceId, int, bytes]] = []
         self.now = 1000.0
@@ -49,6 +54,7 @@ class JournalledFiles:
         self._hold = hold or HoldDeleted()
         self._scan_interval = scan_interval
         self._events = events
+        self._boot = boot
         self.files = self._start()
 
     def _start(self) -> Files:
@@ -62,7 +68,9 @@ class JournalledFiles:
             clock=lambda: self.now,
             wall=lambda: time.time() if self.wall is None else self.wall,
             seen=self.seen,
+            looked=self.looked,
             events=self._events,
+            boot=self._boot,
         )
 
     def restart(self) -> None:
@@ -81,11 +89,16 @@ class JournalledFiles:
         for each in said:
             self._write_down(each)
         self.said += said
+        for at in self.files.looked({}):
+            self.looked[at.input] = at.after(self.looked.get(at.input))
+        self.files.looked_was_written()
         return said
 
     def _write_down(self, happening: Happening) -> None:
         match happening:
             case Appeared(followed) | Renamed(followed) | Grown(followed) | Ended(followed):
+                self.journal[followed.source] = self.files.snapshot_of(followed)
+            case EndUnseen(followed):
                 self.journal[followed.source] = self.files.snapshot_of(followed)
             case Lost(followed, position, lost):
                 followed.progress = replace(followed.progress, position=position + lost)
@@ -122,6 +135,12 @@ class JournalledFiles:
     @property
     def text(self) -> bytes:
         return b"".join(data for _, _, data in self.read)
+
+    @property
+    def unwatched(self) -> list[Unwatched]:
+        """All that nobody can vouch for."""
+        said = [each for each in self.said if isinstance(each, EndUnseen | NotWatched)]
+        return [each.unwatched for each in said]
 
     @property
     def lost(self) -> int:

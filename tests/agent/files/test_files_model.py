@@ -1,9 +1,13 @@
 """Files that are written, rotated in every way, and followed, against what was written.
 
 Whatever happens, every byte is read once, or it was destroyed; and what was destroyed after it was
-seen is named as lost.
+seen is named as lost. Of what was destroyed before anybody saw it, it is said that nobody knows:
+from which byte on, or in which folder, and from when to when. What was truncated before anybody
+had looked at its file even once leaves no trace. Nothing that is said to be lost, or to lie beyond
+what is known, was read.
 """
 
+import gzip
 import os
 import shutil
 import tempfile
@@ -16,6 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.blind_times import Traces
+from agent.files.happenings import Lost
 from agent.files.inputs import FileInput
 from tests.agent.files.journalled_files import JournalledFiles
 
@@ -40,6 +46,8 @@ RARE = {
     "write_again": 3,
     "write_again_while_down": 3,
     "begin_anew_while_down": 2,
+    "compress": 1,
+    "compress_while_down": 2,
 }
 ACTIONS = [each for each, n in (OFTEN | ROTATIONS | RARE).items() for _ in range(n)]
 
@@ -49,7 +57,10 @@ class Incarnation:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
+        self.times: list[float] = []  # of each, when it was written
         self.seen = 0
+        self.looked_at = False
+        self.is_nobodys = False  # nobody can know that it was there
         self.destroyed = False
 
 
@@ -58,6 +69,7 @@ class World:
         self.folder = folder
         self.next_token = 0
         self.has_copied = False  # and truncated, and nobody has looked since
+        self.has_looked = False
         self.events = events  # without them a look does not see everything
         self.names: dict[str, Incarnation] = {}
         self.all: list[Incarnation] = []
@@ -68,6 +80,9 @@ class World:
 
     def do(self, action: str, number: int) -> None:
         getattr(self, action)(number)
+        if not self.has_looked:  # the first look has no blind time before it
+            for each in self.all:
+                each.is_nobodys = each.is_nobodys or each.destroyed
 
     def path(self, name: str) -> Path:
         return self.folder / name
@@ -96,6 +111,7 @@ class World:
         self.next_token += tokens
         incarnation.tokens += new
         os.write(fd, b"".join(b"%07d\n" % each for each in new))
+        incarnation.times += [time.time() * 1000] * len(new)
 
     # Rotators
 
@@ -148,6 +164,7 @@ class World:
         self._truncate()
         self.names[name] = Incarnation()
         self.names[name].tokens, old.tokens = old.tokens[:size], old.tokens[size:]
+        self.names[name].times, old.times = old.times[:size], old.times[size:]
         self.names[name].seen, old.seen = min(old.seen, size), max(0, old.seen - size)
         self.all.append(self.names[name])
         self.look(0, (0.05, 6.0)[not self.events])
@@ -166,6 +183,7 @@ class World:
             shutil.copy(self.path("app.log"), self.path(name))
             self.names[name] = Incarnation()
             self.names[name].tokens = list(self.names["app.log"].tokens)
+            self.names[name].times = list(self.names["app.log"].times)
             self.all.append(self.names[name])
             self.look(0, 6.0)
             self.look(0, 3.0)
@@ -178,6 +196,7 @@ class World:
         os.truncate(self.path("app.log"), 0)
         old = self.names["app.log"]
         old.destroyed = True
+        old.is_nobodys = not old.looked_at
         self.names["app.log"] = Incarnation()
         self.all.append(self.names["app.log"])
         if self.former is not None and self.former[1] is old:
@@ -222,6 +241,25 @@ class World:
         self._write(fd, self.names["app.log"], 0, old.tokens[: len(old.tokens) - 1])
         self._write(fd, self.names["app.log"], 1 + number % 3)
         os.close(fd)
+        self._start()
+
+    def compress(self, number: int) -> None:
+        """As gzip does it, with the file's times; sometimes the archive is deleted as well."""
+        if "app.log" not in self.names:
+            return
+        self._look_at_copy()
+        path = self.path("app.log")
+        status = path.stat()
+        archive = self.path(f"app.log.{self.next_token}.gz")
+        archive.write_bytes(gzip.compress(path.read_bytes(), 1))
+        os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self._delete("app.log")
+        if number % 3 == 0:
+            archive.unlink()
+
+    def compress_while_down(self, number: int) -> None:
+        self._stop(number)
+        self.compress(number // 2)
         self._start()
 
     def _decide(self) -> None:
@@ -300,8 +338,10 @@ class World:
 
     def look(self, _number: int, seconds: float = 0.05) -> None:
         self.followed.look(seconds)
+        self.has_looked = True
         self.has_copied = False
         for incarnation in self.all:
+            incarnation.looked_at = incarnation.looked_at or not incarnation.destroyed
             if self.events and not incarnation.destroyed:
                 incarnation.seen = len(incarnation.tokens)
 
@@ -357,6 +397,37 @@ class World:
         unseen = Counter(each for one in destroyed for each in one.tokens[one.seen :])
         seen = (missing - unseen).total()
         assert seen * TOKEN <= self.followed.lost <= missing.total() * TOKEN
+        if self.events:
+            assert self.not_said(missing, destroyed) * TOKEN <= self.followed.lost
+        self.check_nothing_lost_was_read()
+
+    def not_said(self, missing: Counter[int], destroyed: list[Incarnation]) -> int:
+        """How many tokens are missing of which nobody said that they may be."""
+        said = [
+            (each.from_millis, each.to_millis)
+            for each in self.followed.unwatched
+            if each.traces is not Traces.UNCHANGED
+        ]
+        covered = Counter(
+            token
+            for one in destroyed
+            for token, when in zip(one.tokens, one.times, strict=True)
+            if one.is_nobodys
+            or any(since <= when + 1 and when <= until + 1 for since, until in said)
+        )
+        return (missing - covered).total()
+
+    def check_nothing_lost_was_read(self) -> None:
+        lost = [
+            (each.followed.source, each.position, each.position + each.bytes)
+            for each in self.followed.of(Lost)
+        ]
+        unknown = [
+            (each.source, each.position, 1 << 62) for each in self.followed.unwatched if each.source
+        ]
+        for source, position, data in self.followed.read:
+            for other, start, end in lost + unknown:
+                assert source != other or position + len(data) <= start or position >= end
 
     def tokens_read(self) -> Iterator[int]:
         for _, position, data in self.followed.read:

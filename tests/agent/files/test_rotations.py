@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from agent.blind_times import Traces
 from agent.config import HoldDeleted
 from agent.files.happenings import (
     Appeared,
     Deleted,
     Ended,
+    EndUnseen,
     Forgettable,
     Grown,
     Lost,
@@ -89,7 +91,10 @@ def test_what_a_truncation_destroyed_is_lost(follow: Follow, tmp_path: Path) -> 
     files.look()
     os.truncate(log, 0)
     said = files.look()
-    assert [type(each) for each in said] == [Truncated, Appeared, Lost, Ended, Forgettable]
+    assert [type(each) for each in said] == [Truncated, Appeared, Lost, EndUnseen, Forgettable]
+    (unwatched,) = files.unwatched
+    assert (unwatched.source, unwatched.position) == ("s1", 8)
+    assert unwatched.traces is Traces.TRUNCATED
     lost = next(files.of(Lost))
     assert (lost.followed.source, lost.position, lost.bytes) == ("s1", 4, 4)
     append(log, "three\n")

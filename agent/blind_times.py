@@ -1,0 +1,324 @@
+"""Times in which nobody watched: what they are, and what folders tell of them afterwards. Pure.
+
+Whoever looks at an input's files remembers when that was and how the folders stood: a folder's own
+times change with every name that comes or goes in it. So after a time in which nobody looked, a
+folder is `UNCHANGED`, and it is as if somebody had been there, or it is `CHANGED`: files may have
+come and gone, and nobody knows what was in them. That every file which is known was found again
+does not make up for it.
+
+A clock that ticks slower than names come and go would hide a change: what happens in the tick in
+which a folder was looked at leaves its times as they are. Such a look is not `sure`, and counts as
+a change, until a later one has confirmed it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import StrEnum
+from os.path import commonpath
+from typing import Final, NamedTuple
+
+from agent.runs import SourceId
+
+MOST_FOLDERS: Final = 10_000
+"""Of so many folders of an input it is remembered how they stood."""
+
+MOST_SAID: Final = 20
+"""Folders of a topic that have a statement of their own; if there are more, one speaks of all."""
+
+_TICK_NS: Final = 20_000_000
+_COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
+_SECOND_NS: Final = 1_000_000_000
+_MOST_NAMES: Final = 5
+_NO_SOURCE: Final = SourceId("")
+
+
+class Traces(StrEnum):
+    """What can be told afterwards. The words are the ledger's."""
+
+    OTHER = "other"
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    VANISHED = "vanished"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """A time that an agent cannot vouch for: of a folder, or of a source from `position` on."""
+
+    topic: str
+    path: str
+    source: SourceId
+    position: int
+    from_millis: int
+    to_millis: int
+    traces: Traces
+    reason: str
+
+
+class Stamp(NamedTuple):
+    """How a folder stood; of one that was not there, how the nearest one above it did."""
+
+    device: int
+    inode: int
+    mtime_ns: int
+    ctime_ns: int
+    is_sure: bool
+    """Whether a change since then shows."""
+
+    def shows(self, now: "Stamp") -> bool:
+        """Whether nothing came or went between the two."""
+        return self.is_sure and self[:4] == now[:4]
+
+
+NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
+
+
+def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
+    """Whether whatever happens to a folder after now gives it another time."""
+    last = max(mtime_ns, ctime_ns)
+    is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
+    return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """When an input's files were all looked at the last time, and how its folders stood.
+
+    `caught_up_millis`: whatever was there to be read then has been acknowledged. `booted_millis`
+    is the time since the host was started, which goes on while its clock is set.
+    """
+
+    millis: int
+    caught_up_millis: int = 0
+    booted_millis: int = 0
+    folders: Mapping[str, Stamp] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What is new about it since it was last told; `is_whole`: all there is."""
+
+    input: str
+    millis: int
+    caught_up_millis: int
+    booted_millis: int
+    folders: Mapping[str, Stamp]
+    gone: tuple[str, ...] = ()
+    is_whole: bool = False
+
+    def after(self, before: Looked | None) -> Looked:
+        if self.is_whole or before is None:
+            folders = dict(self.folders)
+        elif self.folders or self.gone:
+            folders = {**before.folders, **self.folders}
+            for path in self.gone:
+                folders.pop(path, None)
+        else:
+            return Looked(self.millis, self.caught_up_millis, self.booted_millis, before.folders)
+        return Looked(self.millis, self.caught_up_millis, self.booted_millis, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is known of the names in a folder: those that are there, those of them that nobody knew,
+    and those that were known and are not there."""
+
+    there: Sequence[str] = ()
+    new: Sequence[str] = ()
+    gone: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A time in which nobody looked at the files of a topic, and why."""
+
+    topic: str
+    from_millis: int
+    to_millis: int
+    reason: str
+
+
+def blind_since(
+    topic: str, looked: Looked, *, now_millis: int, booted_millis: int, reason: str
+) -> Blind:
+    """From the last look until now. If the clock was set back meanwhile, all times that it may have
+    shown: those of the last look, of now, and of what went by between."""
+    begin, end = looked.millis, now_millis + 1
+    if end <= begin:
+        passed = max(0, booted_millis - looked.booted_millis)
+        begin, end = min(begin, now_millis - passed), max(begin + passed, now_millis) + 1
+        reason += "; the clock was set back"
+    return Blind(topic, begin, end, reason)
+
+
+def statements(
+    blind: Blind,
+    before: Mapping[str, Stamp],
+    now: Mapping[str, Stamp],
+    unreadable: Iterable[str],
+    names: Mapping[str, Names],
+) -> list[Unwatched]:
+    """What is to be said of the folders of an input: one statement for each, or, if they are many,
+    one for all that changed and one for all that did not."""
+    found: dict[Traces, dict[str, str]] = defaultdict(dict)
+    for path in unreadable:
+        found[Traces.OTHER][path] = "it cannot be read"
+    for path, stamp in now.items():
+        if path in found[Traces.OTHER]:
+            continue
+        known = before.get(path)
+        if known is not None and known.shows(stamp):
+            found[Traces.UNCHANGED][path] = "no name came or went"
+        else:
+            found[Traces.CHANGED][path] = _how_changed(known, stamp, names.get(path, Names()))
+    for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
+        found[Traces.CHANGED][path] = "the folder is not there any more"
+    return [each for traces, paths in found.items() for each in _said(blind, traces, paths)]
+
+
+def _said(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
+    if len(paths) > MOST_SAID:
+        some = ", ".join(sorted(paths)[:_MOST_NAMES])
+        paths = {commonpath(paths): f"{len(paths)} folders below it: {some} and others"}
+    return [
+        Unwatched(
+            blind.topic,
+            path,
+            _NO_SOURCE,
+            -1,
+            blind.from_millis,
+            blind.to_millis,
+            traces,
+            f"{blind.reason}; {how}",
+        )
+        for path, how in sorted(paths.items())
+    ]
+
+
+def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
+    if before is None:
+        how = "the folder is new"
+    elif before[:2] != now[:2]:
+        how = "another folder has its place"
+    elif not before.is_sure and before[:4] == now[:4]:
+        how = "it had changed when it was last looked at, and may have done so again"
+    elif before.mtime_ns == now.mtime_ns:
+        how = "its times or rights were set"
+    else:
+        how = "names came or went"
+    parts = [how]
+    parts += [f"{word}: {_some(each)}" for word, each in _news(names)]
+    return "; ".join(parts)
+
+
+def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
+    told = (("new", names.new), ("gone", names.gone), ("missing", gaps(names.there)))
+    return [(word, each) for word, each in told if each]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
+
+
+_NUMBERED: Final = re.compile(r"(.*?[._-])(\d{1,4})(\D.*)?")
+_DATED: Final = re.compile(r"(.*?[._-]?)(\d{4})(-?)(\d\d)\3(\d\d)(\D.*)?")
+_ARCHIVE: Final = re.compile(r"\.(gz|bz2|xz|zst|lz4)$")
+_LONGEST_GAP: Final = 31
+
+
+def gaps(names: Iterable[str]) -> list[str]:
+    """Names that are missing in rotations whose other names are there: numbers between the first
+    and the last one, days likewise. Whether a file is compressed does not matter."""
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    days: dict[tuple[str, str, str], set[date]] = defaultdict(set)
+    for each in names:
+        name = _ARCHIVE.sub("", each)
+        if found := _DATED.fullmatch(name):
+            stem, year, dash, month, day, rest = found.groups()
+            try:
+                days[stem, dash, rest or ""].add(date(int(year), int(month), int(day)))
+            except ValueError:
+                continue
+        elif found := _NUMBERED.fullmatch(name):
+            stem, number, rest = found.groups()
+            numbers[stem, rest or ""].add(int(number))
+    missing = [
+        f"{stem}{number}{rest}"
+        for (stem, rest), there in numbers.items()
+        if max(there) - min(there) < _LONGEST_GAP + len(there)
+        for number in range(min(there), max(there))
+        if number not in there
+    ]
+    for (stem, dash, rest), dates in days.items():
+        length = (max(dates) - min(dates)).days
+        if length < _LONGEST_GAP + len(dates):
+            between = (min(dates) + timedelta(at) for at in range(length))
+            missing += [
+                f"{stem}{each.strftime(f'%Y{dash}%m{dash}%d')}{rest}"
+                for each in between
+                if each not in dates
+            ]
+    return missing
+
+
+class Name(StrEnum):
+    """What inotify tells of a name in a folder."""
+
+    CAME = "came"
+    WENT = "went"
+    MOVED_AWAY = "moved away"
+    MOVED_HERE = "moved here"
+
+
+class NameEvent(NamedTuple):
+    """In the order in which it happened. `cookie` joins the two halves of a move."""
+
+    folder: str
+    name: str
+    what: Name
+    cookie: int = 0
+    is_folder: bool = False
+
+
+class Came(NamedTuple):
+    """Something that came between two looks, under this name."""
+
+    folder: str
+    name: str
+    is_folder: bool
+
+
+Places = dict[tuple[str, str], Came]
+"""By the folder and the name where it is now."""
+
+
+def came_and_went(events: Iterable[NameEvent], there: Places) -> list[Came]:
+    """What came and is gone again, or is nobody knows where, before anybody could look at it.
+
+    `there` is what had come before and was not looked at yet; what has come now is added. What was
+    there all the time is not among it, wherever it was moved.
+    """
+    moving: dict[int, Came | None] = {}
+    gone: list[Came] = []
+    for folder, name, what, cookie, is_folder in events:
+        place = folder, name
+        if what is Name.CAME:
+            there[place] = Came(folder, name, is_folder)
+        elif what is Name.WENT:
+            if place in there:
+                gone.append(there.pop(place))
+        elif what is Name.MOVED_AWAY:
+            moving[cookie] = there.pop(place, None)
+        else:
+            if place in there:  # something is renamed over it
+                gone.append(there.pop(place))
+            new = Came(folder, name, is_folder)
+            came = moving.pop(cookie) if cookie in moving else new
+            if came is not None:
+                there[place] = came
+    return gone + [each for each in moving.values() if each is not None]

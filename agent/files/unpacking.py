@@ -1,0 +1,195 @@
+"""Sources whose file is gone, read from an archive that a rotator made of it.
+
+An archive beside the file is that of a source if it was written after the source began, begins as
+its fingerprint says, and has what was read last where it was read. Then the source goes on there,
+at its position in the unpacked content, and is finished with it.
+
+What is unpacked goes into a file without a name, a few megabytes ahead of what was read; what lies
+before the position is looked at and left out. So a source that is read from an archive is a deleted
+file as any other. A crash forgets the file: the next start finds the archive again, and goes on at
+the position that the journal has.
+
+Nothing here takes long: each look does a little. An archive can claim to be endless: of what was
+not read yet, at most `hold_deleted.bytes` are unpacked, and what lies beyond is unknown.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from agent.files.archives import Damaged, unpacked
+from agent.files.compressed import has_compressed_name
+from agent.files.fingerprints import FULL, TAIL, begins
+from agent.files.followed import Followed
+from agent.files.seeking import related_names
+from agent.files.surroundings import Surroundings
+
+AHEAD: Final = 8 * 1024 * 1024
+_MOST_ARCHIVES: Final = 64
+_RETRY_SECONDS: Final = 1.0
+_SECOND_NS: Final = 1_000_000_000
+
+
+class Unpacking:
+    """One source, and the archives that may be its file's. `archive` is the one that is, once it is
+    found; `error` says why it gives nothing more, `complete` that it has given everything."""
+
+    def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
+        self.followed = followed
+        self.archive = ""
+        self.complete = False
+        self.error = ""
+        self._archives = archives
+        self._spool = spool
+        self._start = followed.progress.position
+        self._fd = self._file = -1
+        self._path = ""
+        self._pieces: Iterator[bytes] | None = None
+        self._piece = b""
+        self._head = b""
+        self._end = 0  # of what was unpacked
+        self._not_before = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        return self.complete or bool(self.error)
+
+    def close(self) -> None:
+        """What was found stays with the source."""
+        for fd in (self._fd, self._file):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._file = -1
+        self._pieces = None
+
+    def take(self) -> int:
+        """The file into which its archive is unpacked, for the source to hold."""
+        return os.dup(self._file)
+
+    def seek(self, around: Surroundings, until: float) -> bool | None:
+        """Whether an archive was found; None as long as that is not known."""
+        while time.thread_time() < until and around.now >= self._not_before:
+            if self._pieces is None and not self._open_next(around):
+                return False
+            try:
+                is_there = self._advance()
+            except Damaged as error:
+                is_there = self._end >= self._start
+                self.error = str(error)
+            except OSError as error:
+                self._put_off(around, error)
+                return None
+            if is_there and self._is_its(around):
+                self.archive = self._path
+                return True
+            if is_there or self.error or self._pieces is None or not self._begins_alike():
+                self.error = ""
+                self.close()
+        return None
+
+    def go_on(self, around: Surroundings, until: float) -> None:
+        """More of it, if more is wanted."""
+        followed = self.followed
+        while (
+            not self.is_over
+            and self._end - followed.progress.position < AHEAD
+            and time.thread_time() < until
+            and around.now >= self._not_before
+        ):
+            if self._end - self._start > around.hold.bytes:
+                self.error = "more of it was not read than hold_deleted.bytes"
+                break
+            try:
+                if self._pieces is not None:
+                    self._advance()
+            except Damaged as error:
+                self.error = str(error)
+            except OSError as error:
+                self._put_off(around, error)
+            self.complete = self._pieces is None
+        if self.is_over:
+            self.close()
+
+    def _open_next(self, around: Surroundings) -> bool:
+        while self._archives:
+            self._path = self._archives.pop(0)
+            try:
+                self._fd, _ = around.handles.open(self._path)
+                self._pieces = unpacked(self._fd)
+                self._file = _nameless(self._spool)
+            except (OSError, Damaged):
+                self.close()
+                continue
+            self._head, self._piece, self._end = b"", b"", 0
+            return True
+        return False
+
+    def _advance(self) -> bool:
+        """A piece; whether what was read before is behind it now."""
+        assert self._pieces is not None
+        piece = self._piece or next(self._pieces, b"")
+        if not piece:
+            self._pieces = None
+            return self._end >= self._start
+        self._piece = piece
+        self._write(piece)
+        self._head += piece[: FULL - len(self._head)]
+        self._end += len(piece)
+        self._piece = b""
+        return self._end >= self._start
+
+    def _write(self, piece: bytes) -> None:
+        """The first bytes, and what stands before and behind the position: the rest is a hole."""
+        if self._end < FULL:
+            os.pwrite(self._file, piece[: FULL - self._end], self._end)
+        skipped = max(0, self._start - TAIL - self._end)
+        if skipped < len(piece):
+            os.pwrite(self._file, piece[skipped:], self._end + skipped)
+
+    def _begins_alike(self) -> bool:
+        known = self.followed.fingerprint
+        return len(self._head) < known.size or begins(known, self._head)
+
+    def _is_its(self, around: Surroundings) -> bool:
+        followed = self.followed
+        return begins(followed.fingerprint, self._head) and followed.has_tail(self._file)
+
+    def _put_off(self, around: Surroundings, error: OSError) -> None:
+        """There may be room later."""
+        around.cannot_read(self._path, error)
+        self._not_before = around.now + _RETRY_SECONDS
+
+
+def archives_of(followed: Followed) -> list[str]:
+    """Compressed files beside it that may be its own, the newest first."""
+    if not followed.fingerprint.size:
+        return []
+    found = {
+        path: status
+        for path, status in related_names(followed)
+        if has_compressed_name(path) and _may_be_its(followed, status)
+    }
+    newest = sorted(found, key=lambda path: -found[path].st_ctime_ns)
+    return newest[:_MOST_ARCHIVES]
+
+
+def _may_be_its(followed: Followed, archive: os.stat_result) -> bool:
+    """Rotators leave an archive the time at which its content was last written: not before the
+    source began. Where nobody knows when that was, it was made after the source was last seen."""
+    if followed.begun_ns:
+        return archive.st_mtime_ns // _SECOND_NS >= followed.begun_ns // _SECOND_NS
+    return archive.st_ctime_ns // 1_000_000 >= followed.there_millis
+
+
+def _nameless(directory: Path | None) -> int:
+    """A new file that nobody else can open, and that is gone with its last handle."""
+    if directory is not None:
+        try:
+            return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:  # the file system knows of none
+            pass
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return os.dup(file.fileno())

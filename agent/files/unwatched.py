@@ -1,0 +1,133 @@
+"""What the folders of an input tell of a time in which nobody watched them.
+
+The rules are those of `agent.blind_times`; here it is remembered how the folders stood, and they
+are asked for names.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from agent.blind_times import (
+    MOST_FOLDERS,
+    MOST_SAID,
+    NOWHERE,
+    Blind,
+    Looked,
+    LookedAt,
+    Names,
+    Stamp,
+    Unwatched,
+    statements,
+)
+from agent.files.compressed import without_compression
+from agent.files.listing import Listing, Survey
+from agent.files.names import folder_of
+
+_MOST_NAMES: Final = 2_000
+
+Place = tuple[str, tuple[int, int]]
+"""A path, and the device and inode of what was there."""
+
+
+@dataclass(slots=True)
+class Folders:
+    """How those of one input stand, and what of it is still to be written down."""
+
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    scanned_millis: int = 0  # when the last look at all of them began
+    news: dict[str, Stamp] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    is_news: bool = False
+
+    def take(self, listing: Listing, millis: int) -> None:
+        stamps = listing.stamps.copy()
+        stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
+        if len(stamps) > MOST_FOLDERS:
+            stamps = dict(islice(stamps.items(), MOST_FOLDERS))
+        news = {path: each for path, each in stamps.items() if self.stamps.get(path) != each}
+        if listing.complete:
+            gone = self.stamps.keys() - stamps.keys()
+            self.scanned_millis, self.is_news = millis, True
+        else:
+            gone = (listing.folders & self.stamps.keys()) - stamps.keys()
+            self.is_news = self.is_news or bool(news or gone)
+        for path in gone:
+            del self.stamps[path]
+            self.news.pop(path, None)
+        self.gone |= gone
+        self.stamps |= news
+        self.news |= news
+        self.gone -= news.keys()
+
+    def unsure(self) -> list[str]:
+        """Those that are to be listed once more."""
+        return [path for path, each in self.stamps.items() if not each.is_sure and each != NOWHERE]
+
+    def looked_at(self, name: str, caught_up_millis: int, booted_millis: int) -> LookedAt:
+        return LookedAt(
+            name,
+            self.scanned_millis,
+            caught_up_millis,
+            booted_millis,
+            dict(self.news),
+            tuple(self.gone),
+        )
+
+    def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
+        return Looked(millis, caught_up_millis, booted_millis, dict(self.stamps))
+
+    def was_written(self) -> None:
+        self.news.clear()
+        self.gone.clear()
+        self.is_news = False
+
+
+def told(
+    survey: Survey,
+    listing: Listing,
+    now: Mapping[str, Stamp],
+    before: Looked,
+    blind: Blind,
+    *,
+    known: set[Place],
+) -> list[Unwatched]:
+    """What is to be said, after everything was listed. `known` are the files that were known."""
+    unreadable = [each for each in listing.failures if each in before.folders]
+    changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
+    names = {}
+    if len(changed) <= MOST_SAID:
+        names = {each: _names(each, listing, survey, known) for each in changed}
+    return statements(blind, before.folders, now, unreadable, names)
+
+
+def _is_same(before: Stamp | None, now: Stamp) -> bool:
+    return before is not None and before.shows(now)
+
+
+def _names(folder: str, listing: Listing, survey: Survey, known: Iterable[Place]) -> Names:
+    sighted = {each.path: each.identity for each in listing.sightings}
+    mine = {path: identity for path, identity in known if folder_of(path) == folder}
+    identities = set(mine.values())
+    here = [path for path in sighted if folder_of(path) == folder]
+    return Names(
+        there=_meant_names(folder, survey),
+        new=[_name(path) for path in here if sighted[path] not in identities],
+        gone=[_name(path) for path, identity in mine.items() if sighted.get(path) != identity],
+    )
+
+
+def _meant_names(folder: str, survey: Survey) -> list[str]:
+    """Names that the input means, or would if the file were not compressed."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [each.name for each, _ in zip(entries, range(_MOST_NAMES), strict=False)]
+    except OSError:
+        return []
+    return [each for each in names if survey.means(f"{folder}/{without_compression(each)}")]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

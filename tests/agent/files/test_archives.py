@@ -1,0 +1,235 @@
+"""A file that was compressed and is gone is read from its archive, from where its source stood."""
+
+import bz2
+import gzip
+import lzma
+import os
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from agent.blind_times import Traces
+from agent.config import HoldDeleted
+from agent.files.archives import Damaged, unpacked
+from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
+from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,  # as its tool does
+}
+
+
+def lines(first: int, last: int) -> str:
+    return "".join(f"{number:06}\n" for number in range(first, last))
+
+
+def pack(path: Path, suffix: str = "gz", *, name: str = "") -> Path:
+    """As gzip does it, with the times of the file."""
+    status = path.stat()
+    archive = path.with_name(name or f"{path.name}.{suffix}")
+    archive.write_bytes(PACKERS[suffix](path.read_bytes()))
+    os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+    path.unlink()
+    return archive
+
+
+def rotate_while_down(files: JournalledFiles, log: Path, unread: str, suffix: str = "gz") -> Path:
+    files.files.close()
+    append(log, unread)
+    log.rename(f"{log}.1")
+    archive = pack(Path(f"{log}.1"), suffix)
+    append(log, "next\n")
+    return archive
+
+
+def settle(files: JournalledFiles) -> bytes:
+    return b"".join(files.turn(1.0) for _ in range(8))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("known", [50, 1000])
+def test_the_rest_of_a_known_file_is_read_from_its_archive(
+    follow: Follow, tmp_path: Path, suffix: str, known: int
+) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, known))
+    files.turn()
+    rotate_while_down(files, log, lines(known, 2000), suffix)
+    files.restart_closed()
+    settle(files)
+    first = files.read[0][0]
+    text = b"".join(data for source, _, data in files.read if source == first)
+    assert text.decode() == lines(0, 2000)
+    assert [each.followed.source for each in files.of(Ended)] == [first]
+    assert list(files.of(EndUnseen)) == []
+    files.restart()
+    assert settle(files) == b""
+
+
+def test_each_line_once_over_restarts(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 500))
+    files.turn()
+    rotate_while_down(files, log, lines(500, 5000))
+    for _ in range(20):
+        files.restart_closed()
+        for _ in range(3):
+            files.look()
+            files.read_some(1000, files=1)
+        files.files.close()
+    files.restart_closed()
+    settle(files)
+    first = files.read[0][0]
+    text = b"".join(data for source, _, data in files.read if source == first)
+    assert text.decode() == lines(0, 5000)
+
+
+def test_an_archive_of_an_earlier_file_is_not_taken(follow: Follow, tmp_path: Path) -> None:
+    """Though it begins alike: it was written before this one began."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 300))
+    pack(log, name="app.log.2.gz")
+    os.utime(tmp_path / "app.log.2.gz", (time.time() - 86_400, time.time() - 86_400))
+    append(log, lines(0, 200))
+    files.turn()
+    files.files.close()
+    log.unlink()
+    files.restart_closed()
+    assert settle(files) == b""
+    (unseen,) = files.of(EndUnseen)
+    assert unseen.unwatched.position == 1400
+
+
+def test_an_archive_with_another_content_is_not_taken(follow: Follow, tmp_path: Path) -> None:
+    """It begins alike, and is larger: the bytes before the position are others."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 1000))
+    files.turn()
+    files.files.close()
+    log.write_text(lines(0, 900) + "other\n" * 1000)
+    pack(log)
+    files.restart_closed()
+    assert settle(files) == b""
+    assert len(list(files.of(EndUnseen))) == 1
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_an_archive_that_ends_too_early(follow: Follow, tmp_path: Path, suffix: str) -> None:
+    """What can be read is; what follows is unknown, and that is said."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 100))
+    files.turn()
+    noise = "".join(f"{zlib.crc32(str(each).encode()):08x}\n" for each in range(300_000))
+    archive = rotate_while_down(files, log, noise, suffix)
+    size = archive.stat().st_size
+    os.truncate(archive, size // 2)
+    files.restart_closed()
+    settle(files)
+    first = files.read[0][0]
+    text = b"".join(data for source, _, data in files.read if source == first).decode()
+    assert (lines(0, 100) + noise).startswith(text)
+    assert len(text) > 700
+    (unseen,) = files.of(EndUnseen)
+    assert unseen.unwatched.position == len(text)
+    assert "app.log.1" in unseen.unwatched.reason
+    assert "ends too early" in unseen.unwatched.reason
+
+
+def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """`gzip -c app.log > app.log.1.gz; > app.log`, with lines that were not read."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 300))
+    files.turn()
+    append(log, lines(300, 400))
+    (tmp_path / "app.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    os.truncate(log, 0)
+    append(log, "next\n")
+    assert settle(files).decode() in {lines(300, 400) + "next\n", "next\n" + lines(300, 400)}
+    assert files.lost == 0
+    assert list(files.of(EndUnseen)) == []
+    assert len(list(files.of(Unpacked))) == 1
+
+
+def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) -> None:
+    """No more of it is unpacked than may be held."""
+    hold = HoldDeleted(bytes=20 * 1024 * 1024)
+    files, log = follow(hold=hold), tmp_path / "app.log"
+    append(log, lines(0, 100))
+    files.turn()
+    files.files.close()
+    log.unlink()
+    bomb = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = bomb.compress(lines(0, 100).encode())
+    packed += b"".join(bomb.compress(bytes(1 << 20)) for _ in range(200)) + bomb.flush()
+    (tmp_path / "app.log.1.gz").write_bytes(packed)
+    files.restart_closed()
+    settle(files)
+    for _ in range(20):
+        settle(files)
+    (unseen,) = files.of(EndUnseen)
+    assert 20 * 1024 * 1024 <= unseen.unwatched.position < 22 * 1024 * 1024
+    assert "hold_deleted.bytes" in unseen.unwatched.reason
+    assert unseen.unwatched.traces is Traces.VANISHED
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
+    path, pack_one = tmp_path / "archive", PACKERS[suffix]
+    path.write_bytes(pack_one(b"a" * 1_000_000) + pack_one(b"b" * 1_000_000))
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        pieces = list(unpacked(fd))
+    finally:
+        os.close(fd)
+    assert b"".join(pieces) == b"a" * 1_000_000 + b"b" * 1_000_000
+    assert max(map(len, pieces)) <= 1 << 20
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_bytes_that_are_flipped(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "archive"
+    packed = bytearray(PACKERS[suffix](os.urandom(300_000)))
+    packed[len(packed) // 2] ^= 0x55
+    path.write_bytes(packed)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with pytest.raises(Damaged):
+            list(unpacked(fd))
+    finally:
+        os.close(fd)
+
+
+def test_what_cannot_be_unpacked_here(tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(b"\x04\x22\x4d\x18 lz4")
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with pytest.raises(Damaged, match="cannot be read here"):
+            unpacked(fd)
+    finally:
+        os.close(fd)
+
+
+def test_a_source_is_known_under_its_own_file(follow: Follow, tmp_path: Path) -> None:
+    """Not under that into which its archive is unpacked: the next start would not find it."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 500))
+    files.turn()
+    (before,) = files.journal.values()
+    rotate_while_down(files, log, lines(500, 5000))
+    files.restart_closed()
+    files.look()
+    unpacked_now = next(files.of(Unpacked)).followed
+    after = files.files.snapshot_of(unpacked_now)
+    assert (after.device, after.inode, after.path) == (before.device, before.inode, before.path)
+    assert after.seen_millis == before.seen_millis
+    assert len(list(files.of(Appeared))) >= 2
