@@ -128,6 +128,7 @@ class Pipeline:
         self._do_orders()
         self.following.expect(self._files.look(now))
         self.following.note(now)
+        self._files.keep(now)
         if self._begins:
             self._begins = False
             self._begun(self.feeds.keys())

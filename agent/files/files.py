@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final
 
 from agent.config import HoldDeleted, Limits
+from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.beginnings import begin
 from agent.files.followed import Followed
@@ -20,11 +21,13 @@ from agent.files.handles import Handles
 from agent.files.happenings import Forgettable, Grown, Happening, Polling, ReadableAgain, Released
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
-from agent.files.names import folder_of
+from agent.files.names import below, folder_of
 from agent.files.partings import part, release_deleted, settle_orphans
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
+from agent.kept.handed_over import HandedOver
+from agent.kept.keeping import Keeping
 from agent.runs import KnownSource, SourceId
 
 REST: Final = 60.0
@@ -40,7 +43,8 @@ class Files:
     """See `happenings` for what a look tells, and `followed` for what is read.
 
     `seen` are the names of inputs that were followed before, also if they have no source yet:
-    `start` is not for them. Without it, those of the known sources are taken.
+    `start` is not for them. Without it, those of the known sources are taken. `keeping` has the
+    handles kept over a crash; `left` is what was kept, and handed over.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -57,9 +61,17 @@ class Files:
         seen: Collection[str] | None = None,
         rest: float = REST,
         events: bool = True,
+        keeping: Keeping | None = None,
+        left: Sequence[HandedOver] = (),
     ) -> None:
-        watcher = Watcher(events=events)
-        handles = Handles(_most_handles(limits.open_files), wall)
+        self._keeping = keeping
+        self._adopting = Adopting(left, keeping)
+        watcher = Watcher(events=events, left=self._adopting.events)
+        if keeping is not None:
+            keeping.goes_on_with(
+                watcher.descriptor, self._adopting.events_name, is_same=watcher.goes_on
+            )
+        handles = Handles(_most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
             watcher, handles, attention, new_source, wall, hold, rest, now=clock()
@@ -70,6 +82,9 @@ class Files:
         self._said_polling = False
         self._rosters: dict[str, Roster] = {}
         self._unclaimed = list(known)
+        self._known_paths = {each.last_path or each.path for each in known}
+        self._known_paths |= self._adopting.paths()
+        self._listed = False
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -94,6 +109,21 @@ class Files:
         said, around.said = around.said, []
         return said
 
+    def keep(self, now: float) -> None:
+        """Has open files kept over a crash. After what `look` said was written down: what is kept
+        as a source is one that the journal knows."""
+        if self._keeping is not None:
+            self._keeping.flush(now)
+
+    def unseen(self, folder: str) -> Collection[str] | None:
+        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
+        if that is not known. Of the folders that the first look has listed."""
+        found = self._around.watcher.meanwhile(folder)
+        if not found.complete:
+            return None
+        departed = {below(folder, name) for name in found.departed} - self._known_paths
+        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
         unread = self._around.attention.unread
@@ -112,6 +142,11 @@ class Files:
     def open_files(self) -> int:
         """Handles that are held. Any thread."""
         return len(self._around.handles)
+
+    @property
+    def kept_files(self) -> int:
+        """Of those, how many outlive this process. Any thread."""
+        return self._keeping.kept if self._keeping is not None else 0
 
     @property
     def undecided(self) -> bool:
@@ -165,7 +200,10 @@ class Files:
         ]:
             self._around.close(followed)
         self._rosters.clear()
+        self._adopting.close()
         self._around.watcher.close()
+        if self._keeping is not None:
+            self._keeping.close()
 
     # Listing
 
@@ -173,6 +211,8 @@ class Files:
         watcher, rosters = self._around.watcher, list(self._rosters.values())
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
+        if everything or any(each.wants_all for each in rosters):
+            self._adopting.adopt(rosters, self._unclaimed)
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
@@ -214,6 +254,9 @@ class Files:
             around.say(ReadableAgain(path, gone=True))
         folders = {folder for roster in rosters for folder in roster.survey.watched}
         around.watcher.unwatch_folders_but(folders)
+        if not self._listed:
+            self._listed = True
+            around.watcher.unwatch_what_was_left()
         wall = around.wall()
         for roster in rosters:
             around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))
