@@ -17,6 +17,6 @@ class Program(NamedTuple):
     address: str  # where it listens, for people; empty if nowhere
     is_ready: Callable[[], bool] | None  # asked in another thread; None: it cannot be asked
     needs: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
     stop_seconds: float = 2.0  # after SIGTERM; then it is killed
+    uses: frozenset[str] = frozenset()
     keeps_open: bool = False

@@ -188,7 +188,11 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("stage", "running"),
-    [("zookeeper starts", ["zookeeper"]), ("agent starts", ["zookeeper", "broker", "registry"])],
+    [
+        ("zookeeper starts", ["zookeeper"]),
+        ("agent starts", ["zookeeper", "agent"]),
+        ("audit starts", ["zookeeper", "broker", "registry", "agent"]),
+    ],
 )
 def test_ctrl_c_while_it_starts(tmp_path: Path, base: int, stage: str, running: list[str]) -> None:
     with Up(tmp_path / "said.txt", "--dir", str(tmp_path / "up"), "--port-base", str(base)) as up:
