@@ -1,4 +1,4 @@
-"""What an agent had open outlives it: kept by the store of `penstock up`, handed to the next one."""
+"""What an agent had open outlives it: kept by the store of `penstock up`, handed to the next."""
 
 import gzip
 import os
@@ -263,8 +263,6 @@ class TestMeanwhile:
 
     def test_a_queue_that_overflowed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
         most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-        if most > 100_000:
-            pytest.skip("the queue of inotify is too large to be filled")
         one, other = tmp_path / "a", tmp_path / "b"
         one.touch()
         for _ in range(most // 4 + 1):  # two events each way
