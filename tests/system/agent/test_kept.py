@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent_process import AgentProcess
+from tests.cluster.proxy import Proxy
 from tests.server_process import wait_until
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.kept import WITHIN, Keeper, UnderSystemd, under_systemd, under_up
@@ -174,3 +175,55 @@ def test_what_a_restart_and_a_stop_leave(
 
 def kept_by(keeper: UnderSystemd) -> int:
     return int(keeper.systemd.show("penstock-agent.service", "NFileDescriptorStore"))
+
+
+def test_nobody_was_ever_there(site: Site, topic: Topic, application: Application) -> None:
+    """The first start ever, without broker or registry: files are followed and held all the same,
+    over the agent's death too, and everything is shipped once somebody answers."""
+    broker, registry = (_address(each) for each in (site.server.bootstrap, site.registry_url))
+    with Proxy(broker) as brokers, Proxy(registry) as registries:
+        brokers.refuse()
+        registries.refuse()
+        agent = site.agent(
+            {"paths": [f"{site.logs}/app.log"], "topic": topic.name},
+            settings={"brokers": [brokers.address], "registry": f"http://{registries.address}"},
+        )
+        agent.ready = lambda: agent.http("/healthz")[0] == 200  # type: ignore[method-assign]
+        with under_up(agent, site.directory) as keeper:
+            application.begin()
+            for _ in range(3):
+                application.write(1_000)
+                until_held(agent, application)
+                application.rotate()
+                application.write(1_000)
+                until_held(agent, application)
+                keeper.kill()
+                application.write(1_000)
+                application.rotate()
+                keeper.go_on()
+            application.write(10)
+            until_held(agent, application)
+            (main,) = agent.status()["inputs"]
+            assert "registry" in main["stopped"] or "schema" in main["stopped"]
+            registries.allow()
+            brokers.allow()
+            until_shipped(topic, application)
+            keeper.stop()
+    site.check(topic, application.incarnations)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition("//")[2].rpartition(":")
+    return host, int(port)
+
+
+def until_held(agent: AgentProcess, application: Application) -> None:
+    """All that was written and not shipped, whether or not it has a name."""
+    written = sum(len(each.data) for each in application.incarnations)
+
+    def is_held() -> bool:
+        status = agent.status()
+        return status is not None and sum(each["size"] for each in status["files"]) == written
+
+    wait_until(is_held, within=WITHIN, what="all files are held")
+    until_kept(agent)
