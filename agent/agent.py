@@ -23,6 +23,9 @@ from agent.files.inputs import FileInput
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import State
+from agent.kept.handed_over import HandedOver
+from agent.kept.keeping import Keeping
+from agent.kept.store import DescriptorStore
 from agent.pipeline import Pipeline
 from agent.remembered_inputs import read_names, write_names
 from agent.shipping.shipper import Shipper
@@ -39,8 +42,12 @@ log = logging.getLogger(__name__)
 class Agent:
     """`start`, `reload` and `stop` belong to one thread; `status`, `stuck`, `failure` to any."""
 
-    def __init__(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
+    def __init__(
+        self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()
+    ) -> None:
+        """`left` are descriptors that were kept of an earlier process, for this one to close."""
         self._config = config
+        self._left = left
         self._inputs = tuple(inputs)
         self._phase = Phase.STARTING
         self._started_millis = time.time_ns() // 1_000_000
@@ -104,6 +111,8 @@ class Agent:
             seen={each.input for each in state.sources} if names is None else names,
             looked=state.looked,
             spool=directory,
+            keeping=Keeping(DescriptorStore(), journal.agent_id),
+            left=self._left,
         )
         pipeline = Pipeline(
             config,

@@ -13,7 +13,7 @@ a change, until a later one has confirmed it.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
@@ -161,9 +161,11 @@ def statements(
     now: Mapping[str, Stamp],
     unreadable: Iterable[str],
     names: Mapping[str, Names],
+    accounted: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
-    one for all that changed and one for all that did not."""
+    one for all that changed and one for all that did not. `accounted` are those of which every name
+    that came or went is known, and none is missed."""
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         found[Traces.OTHER][path] = "it cannot be read"
@@ -173,6 +175,8 @@ def statements(
         known = before.get(path)
         if known is not None and known.shows(stamp):
             found[Traces.UNCHANGED][path] = "no name came or went"
+        elif path in accounted:
+            found[Traces.UNCHANGED][path] = "every name that came or went is known"
         else:
             found[Traces.CHANGED][path] = _how_changed(known, stamp, names.get(path, Names()))
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():

@@ -129,6 +129,7 @@ class Pipeline:
         self.following.expect(self._files.look(now))
         self.following.note(now)
         self._remember_look()
+        self._files.keep(now)
         if self._begins:
             self._begins = False
             self._begun(self.feeds.keys())

@@ -26,6 +26,7 @@ from agent.config import AgentConfig
 from agent.errors import AgentError, NotTaken
 from agent.http.pages import agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
+from agent.kept.handed_over import take_over
 from agent.status import Status
 from agent.systemd import Supervisor
 from serving.listening import CannotListen
@@ -91,7 +92,7 @@ class _Program:
         self._directory.look()
         _say_news(self._directory)
         self._loaded_millis = _now_millis()
-        self._agent = Agent(config, self._directory.inputs)
+        self._agent = Agent(config, self._directory.inputs, take_over())
         self._server: PageServer | None = None
         self._running = False
 

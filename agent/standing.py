@@ -93,6 +93,7 @@ def standing(
         process=msgspec.structs.replace(
             status.process,
             open_files=parts.files.open_files,
+            kept_files=parts.files.kept_files,
             paused_seconds=parts.pipeline.paused_seconds,
             in_flight_bytes=parts.shipper.in_flight_bytes(),
             in_flight_limit=parts.shipper.in_flight_limit,

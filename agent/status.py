@@ -120,6 +120,7 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_bytes: int = 0
     in_flight_limit: int = 0  # `limits.in_flight_bytes`, or less to keep `limits.memory_bytes`
     over_memory: bool = False  # above `limits.memory_bytes`, and nothing is left to give back
+    kept_files: int = 0  # of the open ones, how many outlive the process
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,21 +18,26 @@ class Supervisor:
     """systemd, or nobody."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self._address = environment.get("NOTIFY_SOCKET", "")
+        self._address = notify_address(environment)
         self.watchdog_seconds = _watchdog_seconds(environment)
 
     def tell(self, *states: str) -> None:
         """Says all of them at once: `tell(READY, status("5 files"))`."""
         if not self._address:
             return
-        # An abstract socket's name is written with @ for the zero byte in front.
-        address = "\0" + self._address[1:] if self._address[0] == "@" else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
                 channel.setblocking(False)
-                channel.sendto("\n".join(states).encode(), address)
+                channel.sendto("\n".join(states).encode(), self._address)
         except OSError:
             pass  # it restarts itself, or is busy: the next ping comes soon
+
+
+def notify_address(environment: Mapping[str, str]) -> str:
+    """Where whoever started this process wants to hear of it; empty if nowhere."""
+    address = environment.get("NOTIFY_SOCKET", "")
+    # An abstract socket's name is written with @ for the zero byte in front.
+    return "\0" + address[1:] if address.startswith("@") else address
 
 
 def status(text: str) -> str:

@@ -11,6 +11,7 @@ from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
 from tests.hadoop import VERSION as HADOOP
 from tests.hadoop import hadoop_classpath, why_no_hadoop
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
+from tests.systemd_manager import SYSTEMD, why_no_systemd
 
 
 def _java_and_zookeeper() -> str:
@@ -52,11 +53,17 @@ def _hadoop() -> str:
     return f"{HADOOP}, by Maven"
 
 
+def _systemd() -> str:
+    why = why_no_systemd()
+    return f"its tests are skipped: {why}" if why else str(SYSTEMD)
+
+
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")
+    print(f"systemd       {_systemd()}")
     print(f"zookeeper     {_debian_zookeeper()}")
     print(f"apache kafka  {_apache_kafka()}")
     print(f"hadoop        {_hadoop()}")

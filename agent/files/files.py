@@ -24,6 +24,7 @@ from agent.blind_times import (
     came_and_went,
 )
 from agent.config import HoldDeleted, Limits
+from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.beginnings import begin
 from agent.files.compressed import has_compressed_name
@@ -46,6 +47,8 @@ from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unwatched import Place, told
 from agent.files.watching import Watcher
+from agent.kept.handed_over import HandedOver
+from agent.kept.keeping import Keeping
 from agent.runs import KnownSource, SourceId
 
 REST: Final = 60.0
@@ -70,7 +73,8 @@ class Files:
     """See `happenings` for what a look tells, and `followed` for what is read.
 
     `seen` are the names of inputs that were followed before, also if they have no source yet:
-    `start` is not for them. Without it, those of the known sources are taken.
+    `start` is not for them. Without it, those of the known sources are taken. `keeping` has the
+    handles kept over a crash; `left` is what was kept, and handed over.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -90,9 +94,17 @@ class Files:
         rest: float = REST,
         events: bool = True,
         boot: Callable[[], float] = _since_boot,
+        keeping: Keeping | None = None,
+        left: Sequence[HandedOver] = (),
     ) -> None:
-        watcher = Watcher(events=events)
-        handles = Handles(_most_handles(limits.open_files), wall)
+        self._keeping = keeping
+        self._adopting = Adopting(left, keeping)
+        watcher = Watcher(events=events, left=self._adopting.events)
+        if keeping is not None:
+            keeping.goes_on_with(
+                watcher.descriptor, self._adopting.events_name, is_same=watcher.goes_on
+            )
+        handles = Handles(_most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
             watcher, handles, attention, new_source, wall, hold, spool, rest, now=clock()
@@ -111,6 +123,9 @@ class Files:
         self._rosters: dict[str, Roster] = {}
         self._unsure: dict[Roster, list[str]] = {}
         self._unclaimed = list(known)
+        self._known_paths = {each.last_path or each.path for each in known}
+        self._known_paths |= self._adopting.paths()
+        self._listed = False
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -143,6 +158,21 @@ class Files:
         said, around.said = around.said, []
         return said
 
+    def keep(self, now: float) -> None:
+        """Has open files kept over a crash. After what `look` said was written down: what is kept
+        as a source is one that the journal knows."""
+        if self._keeping is not None:
+            self._keeping.flush(now)
+
+    def unseen(self, folder: str) -> Collection[str] | None:
+        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
+        if that is not known. Of the folders that the first look has listed."""
+        found = self._around.watcher.meanwhile(folder)
+        if not found.complete:
+            return None
+        departed = {below(folder, name) for name in found.departed} - self._known_paths
+        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
         unread = self._around.attention.unread
@@ -161,6 +191,11 @@ class Files:
     def open_files(self) -> int:
         """Handles that are held. Any thread."""
         return len(self._around.handles)
+
+    @property
+    def kept_files(self) -> int:
+        """Of those, how many outlive this process. Any thread."""
+        return self._keeping.kept if self._keeping is not None else 0
 
     @property
     def undecided(self) -> bool:
@@ -237,7 +272,10 @@ class Files:
         ]:
             unpacking.close()
         self._rosters.clear()
+        self._adopting.close()
         self._around.watcher.close()
+        if self._keeping is not None:
+            self._keeping.close()
 
     # Listing
 
@@ -245,6 +283,8 @@ class Files:
         watcher, rosters = self._around.watcher, list(self._rosters.values())
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
+        if everything or any(each.wants_all for each in rosters):
+            self._adopting.adopt(rosters, self._unclaimed)
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
@@ -298,8 +338,18 @@ class Files:
             booted_millis=int(self._boot() * 1000),
             reason=roster.why_before,
         )
-        said = told(roster.survey, listing, roster.folders.stamps, before, blind, known=known)
+        stamps = roster.folders.stamps
+        accounted = {path for path in stamps if self._is_accounted(roster, path)}
+        said = told(roster.survey, listing, stamps, before, blind, known=known, accounted=accounted)
         self._around.say(*map(NotWatched, said))
+
+    def _is_accounted(self, roster: Roster, folder: str) -> bool:
+        """Whether all that came and went there while no agent ran is known, and nothing of it is
+        missed."""
+        unseen = None if self._listed else self.unseen(folder)  # it was about the time before that
+        return unseen is not None and not any(
+            roster.survey.means(path) or roster.survey.leads_to(*_split(path)) for path in unseen
+        )
 
     def _notice_blind_time(self, looked_millis: int) -> None:
         """After events were lost, or, where there are none, a look that was long ago."""
@@ -353,6 +403,9 @@ class Files:
             around.say(ReadableAgain(path, gone=True))
         folders = {folder for roster in rosters for folder in roster.survey.watched}
         around.watcher.unwatch_folders_but(folders)
+        if not self._listed:
+            self._listed = True
+            around.watcher.unwatch_what_was_left()
         wall = around.wall()
         for roster in rosters:
             around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))
@@ -500,6 +553,10 @@ class Files:
 def _is_undecided(roster: Roster) -> bool:
     seeking = any(not each.archive for each in roster.unpacking.values())
     return bool(roster.orphans or roster.again or roster.wants_all or seeking)
+
+
+def _split(path: str) -> tuple[str, str]:
+    return folder_of(path), path.rpartition("/")[2]
 
 
 def _is_missed(roster: Roster, came: Came) -> bool:

@@ -14,24 +14,19 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol
 
+from agent.kept.keeping import Keeping, Open
+
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CONSIDERED: Final = 64
 _IN_USE: Final = 2  # who holds two at once must not lose the first over the second
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
-class Holder(Protocol):
-    """Who has a file open."""
+class Holder(Open, Protocol):
+    """Who has a file open, and is told what goes wrong with it."""
 
-    fd: int | None
     trouble: OSError | None
     there_millis: int
-
-    @property
-    def unread(self) -> int: ...
-
-    @property
-    def nameless(self) -> bool: ...
 
 
 def there_millis(fd: int, wall: float) -> int:
@@ -46,11 +41,17 @@ def there_millis(fd: int, wall: float) -> int:
 
 class Handles:
     """At most so many. `notable` are those of whom reading has found out something. While there is
-    a handle its file is there, so each is told until when it had one."""
+    a handle its file is there, so each is told until when it had one. `keeping` hears of each."""
 
-    def __init__(self, most: int, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        most: int,
+        wall: Callable[[], float] = time.time,
+        keeping: Keeping | None = None,
+    ) -> None:
         self._most = most
         self._wall = wall
+        self._keeping = keeping
         self._held: OrderedDict[Holder, None] = OrderedDict()
         self._uses = 0
         self.notable: set[Holder] = set()
@@ -78,6 +79,8 @@ class Handles:
     def hold(self, holder: Holder, fd: int) -> None:
         holder.fd = fd
         self._held[holder] = None
+        if self._keeping is not None:
+            self._keeping.opened(holder)
         while len(self._held) > self._most and self._close_one():
             pass
 
@@ -98,6 +101,8 @@ class Handles:
         fd, holder.fd = holder.fd, None
         if fd is not None:
             holder.there_millis = there_millis(fd, self._wall())
+            if self._keeping is not None:
+                self._keeping.closed(holder)
         return fd
 
     def close(self, holder: Holder) -> None:

@@ -121,6 +121,10 @@ class Memory:
         fitting = [each for each in candidates if _fits(each, found)]
         return min(fitting, key=lambda each: each.finished, default=None)
 
+    def fits(self, known: KnownSource, found: Found) -> bool:
+        """Whether a file can be this source, by all that is known of its content."""
+        return _fits(known, found)
+
     def forget(self, wall: float) -> list[KnownSource]:
         """Finished ones that were not seen for a day; called after everything was looked at."""
         finished = [each for known in self._by_identity.values() for each in known if each.finished]

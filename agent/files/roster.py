@@ -23,7 +23,7 @@ from agent.files.happenings import (
     Renamed,
 )
 from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Sighting, Survey, sighting_of
+from agent.files.listing import Listing, Sighting, Survey, sighting_from, sighting_of
 from agent.files.memory import Found, Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
@@ -121,6 +121,47 @@ class Roster:
             *(since, max(followed.looked_millis, now) + 1, Traces.CHANGED, reason),
         )
         around.say(NotWatched(unwatched))
+
+    def adopt(self, fd: int, status: os.stat_result, path: str) -> bool:
+        """A file that was kept open while nobody followed it, whatever its name leads to now;
+        whether it is this input's. `path` is what it was called if it was no source yet. Its
+        descriptor stays the caller's. Raises OSError."""
+        around, identity = self._around, (status.st_dev, status.st_ino)
+        if identity in self.files:
+            return False
+        found = Found.of(fd, status.st_size)
+        known = self._kept_source(status, found)
+        if known is None and not (path and self.survey.means(path)):
+            return False
+        if known is not None and known.finished and status.st_size <= known.progress.position:
+            return False
+        path = path if known is None else known.last_path or known.path
+        followed = Followed(path, identity, status, around.handles)
+        followed.idle_since = around.now
+        followed.looked_millis = around.attention.millis
+        followed.met_millis = around.attention.last_millis
+        followed.input = self.input.name
+        if known is not None and self.memory.fits(known, found):
+            self._go_on(followed, known)
+        elif known is not None:  # truncated: what it was is found out as of any other
+            self.memory.remove(known)
+            followed = self._remembered(known)
+            around.say(Appeared(followed, known_before=True))
+        self.hold(followed, os.dup(fd))
+        return True
+
+    def _kept_source(self, status: os.stat_result, found: Found) -> KnownSource | None:
+        """The source of a file that was open all the time: it is that of its device and inode."""
+        identity = status.st_dev, status.st_ino
+        unfinished = self.memory.unfinished_at(identity)
+        for path in dict.fromkeys(each.last_path or each.path for each in unfinished or ()):
+            at = sighting_from(status, path)
+            if (known := self.memory.find(at, found, self.files.__contains__)) is not None:
+                return known
+        for each in reversed(unfinished):
+            if not each.seen_millis or found.born_ns <= each.seen_millis * 1_000_000:
+                return each
+        return self.memory.find(sighting_from(status, ""), found, self.files.__contains__)
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""

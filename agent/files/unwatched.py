@@ -5,7 +5,7 @@ are asked for names.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -93,14 +93,16 @@ def told(
     blind: Blind,
     *,
     known: set[Place],
+    accounted: Collection[str],
 ) -> list[Unwatched]:
-    """What is to be said, after everything was listed. `known` are the files that were known."""
+    """What is to be said, after everything was listed. `known` are the files that were known,
+    `accounted` the folders of which every name that came or went is known."""
     unreadable = [each for each in listing.failures if each in before.folders]
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, survey, known) for each in changed}
-    return statements(blind, before.folders, now, unreadable, names)
+    return statements(blind, before.folders, now, unreadable, names, accounted)
 
 
 def _is_same(before: Stamp | None, now: Stamp) -> bool:

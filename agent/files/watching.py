@@ -5,6 +5,9 @@ A folder is watched for names that come and go. A file is watched only while it 
 event: a busy one costs none. The watch is put on an open handle, so that it is that very file's,
 whatever its name leads to meanwhile. Where nothing can be watched, `watch_…` says so by returning
 why, and whoever asked looks by itself.
+
+A descriptor that an earlier process left is gone on with: watches that it has are had again under
+the same numbers, and what came to its queue in between says what happened `meanwhile`.
 """
 
 import errno
@@ -18,6 +21,8 @@ from inotify_simple import INotify, flags
 
 from agent.blind_times import Name, NameEvent
 from agent.files.mounts import Mounts
+from agent.kept.meanwhile import NOTHING_KNOWN, Event, Meanwhile, Queue
+from agent.kept.watches import watches_of
 
 _FOLDER: Final = (
     flags.CREATE
@@ -35,6 +40,7 @@ _NAMES: Final = (
     (flags.MOVED_FROM, Name.MOVED_AWAY),
     (flags.MOVED_TO, Name.MOVED_HERE),
 )
+_ALL_NAMES: Final = flags.CREATE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE
 _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
@@ -44,7 +50,8 @@ _WORDS: Final = {
 class Watcher:
     """Wakes whoever waits. One thread, but for `wake`."""
 
-    def __init__(self, *, events: bool = True) -> None:
+    def __init__(self, *, events: bool = True, left: int | None = None) -> None:
+        """`left` is a descriptor that was kept of an earlier one; it is closed here."""
         self._inotify: INotify | None = None
         self._why_not = "events are switched off"
         self._mounts = Mounts()
@@ -55,8 +62,13 @@ class Watcher:
         self._closing = threading.Lock()
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
+        self._before = Queue((), ())
+        self.goes_on = False  # with what an earlier one had
         if events:
             self._begin()
+            self._go_on(left)
+        if left is not None:
+            os.close(left)
         self.grown: set[int] = set()
         self.gone: set[int] = set()
         self.changed: set[str] = set()
@@ -70,6 +82,39 @@ class Watcher:
             self._why_not = _words(error)
             return
         self._poll.register(self._inotify.fileno(), select.POLLIN)
+
+    def _go_on(self, left: int | None) -> None:
+        if left is None or self._inotify is None:
+            return
+        try:
+            watches = watches_of(left)
+            os.dup2(left, self._inotify.fileno(), inheritable=False)
+        except (OSError, ValueError, KeyError):
+            return  # whatever it is, it is no queue
+        self.goes_on = True
+        events = [Event(*each) for each in self._inotify.read(timeout=0)]
+        folders = {watch for watch, mask in watches.items() if mask & _ALL_NAMES == _ALL_NAMES}
+        self._before = Queue(folders, events)
+        for watch in watches.keys() - folders:
+            self._remove(watch)
+
+    @property
+    def descriptor(self) -> int:
+        """For whoever keeps it over this process's end; -1 if there is none."""
+        return -1 if self._inotify is None else self._inotify.fileno()
+
+    def meanwhile(self, folder: str) -> Meanwhile:
+        """What happened in a folder that is watched, since an earlier process watched it; nothing
+        is known if that did not."""
+        watch, device, _ = self._watched.get(folder, (-1, 0, 0))
+        if watch < 0 or self._mounts.without_events(device):
+            return NOTHING_KNOWN
+        return self._before.of(watch)
+
+    def unwatch_what_was_left(self) -> None:
+        """Watches of an earlier process that nobody has asked for since."""
+        for watch in self._before.watches - self._folders.keys() - self._files.keys():
+            self._remove(watch)
 
     def watch_folder(self, path: str) -> str:
         """Empty, or why there will be no events. One that is not there is not watched."""

@@ -75,6 +75,7 @@ _OF_JOURNAL: Final = (
 )
 _OF_PROCESS: Final = (
     _Shown("open_files", "gauge", "open_files", "Handles of files that are followed."),
+    _Shown("kept_files", "gauge", "kept_files", "Of these, how many outlive the process."),
     _Shown("paused_seconds", "counter", "paused_seconds", "Time paused to keep limits.cpu."),
     _Shown("in_flight_bytes", "gauge", "in_flight_bytes", "All batches not acknowledged yet."),
     _Shown("in_flight_limit", "gauge", "in_flight_limit_bytes", "How many they may be now."),

@@ -138,7 +138,7 @@ def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> N
         with Following(pipeline.addresses) as following:
             while not asked.times:
                 screen.show(pipeline.turn(), following.latest)
-                asked.wait(_TURN_SECONDS)
+                asked.wait(0 if pipeline.in_a_hurry else _TURN_SECONDS)
         pipeline.begin_to_stop()
         while not pipeline.stopped:
             if asked.times > 1:

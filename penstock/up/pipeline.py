@@ -96,6 +96,11 @@ class Pipeline:
         return self._supervisor.ready
 
     @property
+    def in_a_hurry(self) -> bool:
+        """Whether `turn` should be called again at once."""
+        return self._supervisor.in_a_hurry
+
+    @property
     def stopped(self) -> bool:
         return self._supervisor.stopped
 

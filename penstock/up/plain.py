@@ -28,6 +28,7 @@ from penstock.up.places import Addresses, Places
 from penstock.up.program_standing import ProgramPhase, ProgramStanding
 
 _FIGURES_S: Final = 60.0
+_AT_ONCE: Final = 0.05
 
 
 class PlainScreen:
@@ -106,8 +107,9 @@ def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
             return f"{now.name} runs{at}{took}"
         case ProgramPhase.DEAD:
             last = "; the end of its log:" if now.last_lines else ""
-            again = pause(now.retry_at - now.since)
-            died = f"{now.name} died: {shown(now.ended)}; it is started again in {again}{last}"
+            seconds = now.retry_at - now.since
+            again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
+            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{last}"
             return "\n    ".join([died, *(shown(each) for each in now.last_lines)])
         case ProgramPhase.STOPPING:
             return f"{now.name} stops"

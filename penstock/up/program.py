@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 
 class Program(NamedTuple):
-    """`needs` are the names of those that must answer before it is started.
+    """`needs` are the names of those that must answer before it is started; `uses`, of those that
+    it can be without for a while. All of them are told to stop only after it has.
 
-    They are also who is told to stop only after it has: the order of stopping is that of starting,
-    read backwards.
+    One that `keeps_open` what it has open loses nothing while it is away, but sees nothing either:
+    it is started again at once, and is handed the files that it had.
     """
 
     name: str
@@ -17,3 +18,5 @@ class Program(NamedTuple):
     is_ready: Callable[[], bool] | None  # asked in another thread; None: it cannot be asked
     needs: frozenset[str] = frozenset()
     stop_seconds: float = 2.0  # after SIGTERM; then it is killed
+    uses: frozenset[str] = frozenset()
+    keeps_open: bool = False

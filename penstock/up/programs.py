@@ -59,8 +59,10 @@ def programs(
             addresses.agent,
             # Not /readyz: an input that is wrong is the user's to mend, and keeps nobody waiting.
             partial(_says_yes, ports.agent_http, "/healthz"),
-            frozenset({"registry"}),
+            # It waits for nobody: what is written before brokers answer may be gone by then.
+            uses=frozenset({"registry"}),
             stop_seconds=4.0,  # it drains
+            keeps_open=True,
         ),
         Program(
             "loader",

@@ -10,23 +10,41 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from cluster import tether
+from penstock.up import hand_over
 from penstock.up.log_files import open_log
 
 
 class Child:
     """It runs from here on. Raises OSError if it cannot be started."""
 
-    def __init__(self, command: Sequence[str], *, log: Path, directory: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        log: Path,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        open_files: Mapping[str, int] | None = None,
+    ) -> None:
+        """`environment` is added to ours; `open_files` are handed to it by name, and stay ours."""
+        named = sorted((open_files or {}).items(), key=lambda each: each[1])
+        fds = [fd for _, fd in named]
+        added = dict(environment or {})
+        if fds:
+            added["LISTEN_FDNAMES"] = ":".join(name for name, _ in named)
+            command = [*_script(hand_over.__file__), ",".join(map(str, fds)), *command]
         output = open_log(log)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command],
+                [*_script(tether.__file__), str(os.getpid()), *command],
                 cwd=directory,
+                env={**os.environ, **added},
+                pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -64,3 +82,7 @@ class Child:
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _script(path: str) -> tuple[str, ...]:
+    return sys.executable, "-I", "-S", path

@@ -3,6 +3,8 @@
 That a terminal is closed is told twice, by the shell and by the kernel, and nobody meant the second
 time: SIGHUP counts only where nothing was asked before.
 
+Whoever waits for one is woken when a child has ended, too: the agent must be back at once.
+
 A context, on the main thread; the handlers that were there before are there again after it.
 """
 
@@ -28,6 +30,7 @@ class StopRequests:
             if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue  # nohup
             self._before[number] = signal.signal(number, self._take)
+        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, self._child_has_ended)
         return self
 
     def __exit__(
@@ -40,7 +43,7 @@ class StopRequests:
             signal.signal(number, handler)
 
     def wait(self, seconds: float) -> None:
-        """So long, or until the next request."""
+        """So long, or until the next request, or the end of a child."""
         with suppress(Empty):
             self._came.get(timeout=seconds)
 
@@ -48,4 +51,7 @@ class StopRequests:
         if number == signal.SIGHUP and self.times:
             return
         self.times += 1
+        self._came.put(number)
+
+    def _child_has_ended(self, number: int, _: FrameType | None) -> None:
         self._came.put(number)

@@ -5,12 +5,16 @@ a second. Whether a program that has just started answers is asked in threads of
 whoever leaves waits for none.
 
 Rule 1: a program is started once all that it needs are running, so those that need nothing of each
-other start side by side. It is told to stop once nobody who needs it is left.
+other start side by side. It is told to stop once nobody who needs or uses it is left.
 
 Rule 2: a program that dies is started again after a pause that doubles with each death in a row,
 whatever it died of, and for ever. One that has lived for a minute begins with the shortest again.
 
-Rule 3: a program that has not ended within its time after SIGTERM is killed.
+Rule 3: one whose open files are kept is started again at once, and is handed them; if it dies soon
+after its start, half a second later, which does not grow. While it is away nobody sees what happens
+to its files.
+
+Rule 4: a program that has not ended within its time after SIGTERM is killed.
 """
 
 import threading
@@ -21,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.up import log_files
+from penstock.up.descriptor_store import DescriptorStore
 from penstock.up.program import Program
 from penstock.up.program_standing import ProgramPhase, ProgramStanding
 from penstock.up.running import Child
@@ -29,6 +34,8 @@ LONGEST_PAUSE: Final = 30.0
 LIVED_SECONDS: Final = 60.0
 LAST_LINES: Final = 5
 UNASKED_SECONDS: Final = 1.0  # after which a program that cannot be asked counts as running
+DIED_SOON_SECONDS: Final = 5.0
+PAUSE_IF_SOON: Final = 0.5
 _CUTTING_SECONDS: Final = 10.0
 _AT_WORK: Final = (ProgramPhase.STARTING, ProgramPhase.RUNNING)
 
@@ -79,6 +86,11 @@ class Supervisor:
         return all(each.phase is ProgramPhase.RUNNING for each in self._watched.values())
 
     @property
+    def in_a_hurry(self) -> bool:
+        """Whether the next turn should come at once: one has died that must not be away."""
+        return any(each.is_to_be_back for each in self._watched.values())
+
+    @property
     def stopped(self) -> bool:
         return all(each.phase is ProgramPhase.STOPPED for each in self._watched.values())
 
@@ -108,7 +120,7 @@ class Supervisor:
             name
             for each in self._watched.values()
             if each.phase is not ProgramPhase.STOPPED
-            for name in each.needs
+            for name in each.needs | each.uses
         }
         for name, each in self._watched.items():
             if name not in needed:
@@ -121,12 +133,13 @@ class _Watched:
     def __init__(
         self, program: Program, log: Path, directory: Path, clock: Callable[[], float]
     ) -> None:
-        self.needs = program.needs
+        self.needs, self.uses = program.needs, program.uses
         self.log = log
         self._program = program
         self._directory = directory
         self._clock = clock
         self._child: Child | None = None
+        self._store: DescriptorStore | None = None
         self._answer: Future[bool] | None = None
         self._deaths = 0  # in a row
         self._started = 0.0
@@ -144,6 +157,12 @@ class _Watched:
     @property
     def phase(self) -> ProgramPhase:
         return self.standing.phase
+
+    @property
+    def is_to_be_back(self) -> bool:
+        """Whether it can be started again in the next turn, and should be."""
+        dead = self.phase is ProgramPhase.DEAD
+        return dead and self._program.keeps_open and self._clock() >= self._retry
 
     def look(self) -> None:
         """What became of it since the look before."""
@@ -164,12 +183,28 @@ class _Watched:
         self._started = self._clock()
         self._answer = None
         try:
-            self._child = Child(self._program.command, log=self.log, directory=self._directory)
+            self._child = self._start()
         except OSError as error:
             self._has_ended(f"could not be started: {error.strerror}")
         else:
             self.standing = self.standing._replace(pid=self._child.pid)
             self._enter(ProgramPhase.STARTING)
+
+    def _start(self) -> Child:
+        command, log, directory = self._program.command, self.log, self._directory
+        if not self._program.keeps_open:
+            return Child(command, log=log, directory=directory)
+        if self._store is None:
+            self._store = DescriptorStore()
+        child = Child(
+            command,
+            log=log,
+            directory=directory,
+            environment=self._store.environment,
+            open_files=self._store.kept(),
+        )
+        self._store.listen_to(child.pid)
+        return child
 
     def start_no_more(self) -> None:
         if self._child is None:
@@ -210,6 +245,8 @@ class _Watched:
         now = self._clock()
         self._deaths = 1 if now - self._started >= LIVED_SECONDS else self._deaths + 1
         pause = pause_after(self._deaths)
+        if self._program.keeps_open:
+            pause = PAUSE_IF_SOON if now - self._started < DIED_SOON_SECONDS else 0.0
         self._retry = now + pause
         self.standing = self.standing._replace(
             restarts=self.standing.restarts + 1,
@@ -220,6 +257,9 @@ class _Watched:
         self._enter(ProgramPhase.DEAD)
 
     def _enter(self, phase: ProgramPhase) -> None:
+        if phase is ProgramPhase.STOPPED and self._store is not None:
+            self._store.close()
+            self._store = None
         if phase is not self.phase:
             self.standing = self.standing._replace(phase=phase, since=time.time())
 

@@ -1,5 +1,6 @@
 """`Files` together with what a journal would keep of it, turned by hand: time is passed in."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,11 @@ from agent.files.happenings import (
     Renamed,
 )
 from agent.files.inputs import FileInput
+from agent.kept import store as agents
+from agent.kept.handed_over import HandedOver
+from agent.kept.keeping import Keeping
 from agent.runs import KnownSource, SourceId
+from penstock.up.descriptor_store import DescriptorStore
 
 Kind = TypeVar("Kind")
 
@@ -40,6 +45,7 @@ class JournalledFiles:
         events: bool = True,
         wall: float | None = None,
         boot: Callable[[], float] = time.monotonic,
+        store: DescriptorStore | None = None,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
@@ -55,9 +61,15 @@ class JournalledFiles:
         self._scan_interval = scan_interval
         self._events = events
         self._boot = boot
+        self._store = store
+        self.agent_id = "0123456789ABCDEFGHIJ"
         self.files = self._start()
 
     def _start(self) -> Files:
+        store, keeping = self._store, None
+        if store is not None:
+            store.listen_to(os.getpid())
+            keeping = Keeping(agents.DescriptorStore(store.environment), self.agent_id)
         return Files(
             self.inputs,
             list(self.journal.values()),
@@ -71,11 +83,19 @@ class JournalledFiles:
             looked=self.looked,
             events=self._events,
             boot=self._boot,
+            keeping=keeping,
+            left=[HandedOver(name, os.dup(fd)) for name, fd in store.kept().items()]
+            if store is not None
+            else (),
         )
 
     def restart(self) -> None:
         self.files.close()
         self.restart_closed()
+
+    def crash(self) -> None:
+        """What it has open is closed, and nobody is told."""
+        self.files.close()
 
     def restart_closed(self) -> None:
         self.seen = {each.name for each in self.inputs}
@@ -88,6 +108,7 @@ class JournalledFiles:
         said = self.files.look(self.now)
         for each in said:
             self._write_down(each)
+        self.files.keep(self.now)
         self.said += said
         for at in self.files.looked({}):
             self.looked[at.input] = at.after(self.looked.get(at.input))

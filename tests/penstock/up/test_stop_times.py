@@ -20,7 +20,8 @@ def test_all_that_wait_for_each_other_have_ended_in_ten_seconds() -> None:
     @cache
     def begun(name: str) -> float:
         """When it is told to stop at the latest."""
-        return max((ended(each.name) for each in made if name in each.needs), default=0.0)
+        before = [each.name for each in made if name in each.needs | each.uses]
+        return max(map(ended, before), default=0.0)
 
     def ended(name: str) -> float:
         return begun(name) + named[name].stop_seconds + TURN_SECONDS

@@ -161,6 +161,84 @@ def test_pauses_grow_up_to_a_limit() -> None:
     assert pause_after(10**9) == LONGEST_PAUSE
 
 
+def keeping(name: str, script: str, *uses: str) -> Program:
+    return program(name, script)._replace(keeps_open=True, uses=frozenset(uses))
+
+
+def test_who_must_not_be_away_is_started_again_at_once(start: Start) -> None:
+    run = start(keeping("agent", FOR_EVER))
+    for lived in (6.0, 5.1, 1000.0):
+        before = run.until("agent", RUNNING)
+        run.now += lived
+        run.supervisor.crash("agent")
+        wait_until(
+            lambda: run.standing("agent").phase is DEAD, within=WITHIN, what="its death is seen"
+        )
+        assert run.supervisor.in_a_hurry
+        assert run.standing("agent").phase is STARTING
+        assert not run.supervisor.in_a_hurry
+        assert run.standing("agent").restarts == before.restarts + 1
+
+
+def test_in_a_loop_of_deaths_the_pause_is_short_and_stays_so(start: Start) -> None:
+    run = start(keeping("agent", "exit 1"))
+    for _ in range(12):
+        run.until("agent", DEAD)
+        run.now += 0.49
+        assert not run.supervisor.in_a_hurry
+        assert run.standing("agent").phase is DEAD
+        run.now += 0.02
+        assert run.supervisor.in_a_hurry
+        assert run.standing("agent").phase is STARTING
+    assert run.until("agent", DEAD).restarts == 13
+
+
+def test_who_is_used_is_not_waited_for_and_stops_later(start: Start, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    script = f"trap 'echo %s >> {told}; exit' TERM; while :; do sleep 0.01; done"
+    run = start(
+        keeping("agent", script % "agent", "broker"),
+        program("broker", script % "broker", is_ready=(tmp_path / "answers").exists),
+    )
+    run.until("agent", RUNNING)
+    assert run.standing("broker").phase is STARTING
+    (tmp_path / "answers").touch()
+    run.until("broker", RUNNING)
+    run.stop()
+    assert told.read_text().split() == ["agent", "broker"]
+
+
+KEEPS = """
+import os, sys, time
+from agent.kept.handed_over import take_over
+from agent.kept.store import DescriptorStore
+had = take_over()
+if not had:
+    DescriptorStore().keep("kept", os.open(sys.argv[1], os.O_RDONLY))
+print(*(f"{each.name} {os.pread(each.fd, 10, 0).decode()}" for each in had), ".", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_what_it_had_open_is_handed_to_the_next(start: Start, tmp_path: Path) -> None:
+    file, log = tmp_path / "file", tmp_path / "logs" / "agent.log"
+    file.write_text("words")
+    command = (sys.executable, "-c", KEEPS, str(file))
+    run = start(Program("agent", command, "", lambda: True, keeps_open=True))
+    for life in range(3):
+        run.until("agent", RUNNING)
+        wait_until(
+            lambda: log.exists() and log.read_text().count("\n") > life,  # noqa: B023
+            within=WITHIN,
+            what="it has said what it was handed",
+        )
+        file.unlink(missing_ok=True)
+        run.now += 10
+        run.supervisor.crash("agent")
+        run.until("agent", DEAD)
+    assert log.read_text().splitlines() == [".", "kept words .", "kept words ."]
+
+
 def test_a_program_that_cannot_be_started_is_as_good_as_dead(start: Start, tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("no folder")
     run = start(program("any", FOR_EVER))

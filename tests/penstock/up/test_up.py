@@ -1,5 +1,6 @@
 """`penstock up` as a user meets it: a whole pipeline, and what becomes of it."""
 
+import gzip
 import os
 import re
 import signal
@@ -69,6 +70,14 @@ class Up:
         for name, times in before.items():
             self.until(f"{name} died: killed by SIGKILL")
             self.until(f"{name} runs", times + 1)
+
+    def replace(self, name: str, meanwhile: Callable[[], None]) -> None:
+        """Frozen, then killed: what is done meanwhile it never sees."""
+        times, pid = self.times(f"{name} runs"), self.programs()[name]
+        os.kill(pid, signal.SIGSTOP)
+        meanwhile()
+        os.kill(pid, signal.SIGKILL)
+        self.until(f"{name} runs", times + 1)
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -145,27 +154,39 @@ def until_standing(
 @pytest.mark.timeout(900)
 def test_a_whole_run(tmp_path: Path, base: int) -> None:
     directory = tmp_path / "my data"
-    log = tmp_path / "app.log"
+    log, other = tmp_path / "app.log", tmp_path / "other.log"
     lines = iter(range(1_000_000))
     written: list[str] = []
 
-    def write(count: int) -> None:
+    def write(count: int, to: Path = log) -> None:
         new = [f"line {next(lines)}" for _ in range(count)]
-        with log.open("a") as file:
+        with to.open("a") as file:
             file.writelines(f"{line}\n" for line in new)
         written.extend(new)
 
+    def rotate_other() -> None:
+        """By a name that nobody follows, compressed, and taken away."""
+        write(100, other)
+        rotated = other.rename(tmp_path / "rotated")
+        (tmp_path / "rotated.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+        rotated.unlink()
+        write(10, other)
+
     arguments = ("--dir", str(directory))
-    first = ("--port-base", str(base), "--follow", f"web={tmp_path}/app.log*")
+    follows = ("--follow", f"web={tmp_path}/app.log*", "--follow", f"web={tmp_path}/other.log")
+    first = ("--port-base", str(base), *follows)
     with Up(tmp_path / "first.txt", *arguments, *first) as up:
         up.until("everything runs")
         assert sorted(up.programs()) == sorted(ALL)
         up.kill(("loader", "agent", "registry"))
         write(300)
+        write(50, other)
         log.rename(tmp_path / "app.log.1")
         write(200)
         up.kill(("zookeeper", "broker", "audit"))
         with Asking(Addresses.of(Ports.beginning_at(base))) as asking:
+            until_standing(asking, lambda web: web.stored == len(written))
+            up.replace("agent", rotate_other)
             until_standing(asking, lambda web: web.stored == len(written))
         pids = family(up.process.pid)
         up.interrupt()
@@ -188,7 +209,11 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("stage", "running"),
-    [("zookeeper starts", ["zookeeper"]), ("agent starts", ["zookeeper", "broker", "registry"])],
+    [
+        ("zookeeper starts", ["zookeeper"]),
+        ("agent starts", ["zookeeper", "agent"]),
+        ("audit starts", ["zookeeper", "broker", "registry", "agent"]),
+    ],
 )
 def test_ctrl_c_while_it_starts(tmp_path: Path, base: int, stage: str, running: list[str]) -> None:
     with Up(tmp_path / "said.txt", "--dir", str(tmp_path / "up"), "--port-base", str(base)) as up:

@@ -1,0 +1,128 @@
+"""Files that an earlier process had open, gone on with by their descriptors.
+
+While a descriptor was kept its device and inode were nobody else's, so a file is known by them,
+whatever has become of its name: renamed, compressed, deleted. It is held against fingerprint and
+mark as any other; one that was truncated meanwhile begins anew.
+
+What is handed over and is no source of this journal, nor was undecided, is closed and given back:
+somebody deleted the data directory, or its source has ended.
+"""
+
+import logging
+import os
+import stat
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.files.followed import Identity
+from agent.files.roster import Roster
+from agent.kept.handed_over import HandedOver
+from agent.kept.keeping import Keeping
+from agent.kept.names import Kind, read_name
+from agent.runs import KnownSource
+
+_DELETED: Final = " (deleted)"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A file that was handed over, still open."""
+
+    name: str
+    fd: int
+    status: os.stat_result
+    path: str  # as it was called when it was met, or last, if that is known
+    is_new: bool
+
+    @property
+    def identity(self) -> Identity:
+        return self.status.st_dev, self.status.st_ino
+
+
+class Adopting:
+    """What was handed over, until each is some input's or nobody's. `events` is the queue of
+    inotify, for whoever takes it to close."""
+
+    def __init__(self, handed_over: Sequence[HandedOver], keeping: Keeping | None) -> None:
+        self.events: int | None = None
+        self.events_name = ""
+        self._keeping = keeping
+        self._files: list[_Left] = []
+        self._useless = 0
+        for each in handed_over:
+            self._sort(each)
+
+    def paths(self) -> set[str]:
+        """Names that those files had which were not sources yet."""
+        return {each.path for each in self._files if each.is_new}
+
+    def adopt(self, rosters: Collection[Roster], unclaimed: Collection[KnownSource]) -> None:
+        """By the inputs to which they belong. Before these are listed."""
+        if not self._files and not self._useless:
+            return
+        files, self._files = self._files, []
+        later = {(known.device, known.inode) for known in unclaimed if not known.finished}
+        adopted = 0
+        for left in files:
+            # Two inputs may follow one file.
+            takers = [each for each in rosters if _take(each, left)]
+            if takers:
+                adopted += 1
+            elif left.identity in later:
+                self._files.append(left)  # its input may come yet
+                continue
+            else:
+                self._refuse(left.name)
+            os.close(left.fd)
+        if adopted:
+            log.info("open files were kept, and are gone on with files=%d", adopted)
+        if self._useless:
+            log.warning(
+                "open files were kept that are no sources of this journal, closed files=%d",
+                self._useless,
+            )
+            self._useless = 0
+
+    def close(self) -> None:
+        for left in self._files:
+            os.close(left.fd)
+        self._files.clear()
+
+    def _sort(self, each: HandedOver) -> None:
+        found = read_name(each.name, self._keeping.agent_id) if self._keeping else None
+        if found is not None and found.kind is Kind.EVENTS and self.events is None:
+            self.events, self.events_name = each.fd, each.name
+            return
+        try:
+            status = os.fstat(each.fd)
+            path = found.path if found and found.path else _last_name(each.fd)
+        except OSError:
+            return
+        if found is None or found.kind is Kind.EVENTS or not stat.S_ISREG(status.st_mode):
+            self._refuse(each.name)
+            os.close(each.fd)
+            return
+        left = _Left(each.name, each.fd, status, path, found.kind is Kind.NEW)
+        self._files.append(left)
+        if self._keeping is not None:
+            self._keeping.has_already(left.identity, left.name, new=left.is_new)
+
+    def _refuse(self, name: str) -> None:
+        self._useless += 1
+        if self._keeping is not None:
+            self._keeping.refuse([name])
+
+
+def _take(roster: Roster, left: _Left) -> bool:
+    try:
+        return roster.adopt(left.fd, left.status, left.path if left.is_new else "")
+    except OSError as error:
+        log.warning("a kept file cannot be read path=%s error=%s", left.path, error.strerror)
+        return False
+
+
+def _last_name(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}").removesuffix(_DELETED)  # noqa: PTH115  no Path

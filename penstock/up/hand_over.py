@@ -1,0 +1,26 @@
+"""Runs a command with kept files handed to it: `python -I -S hand_over.py FD,FD,… COMMAND…`
+
+They become 3, 4, 5 and so on, and LISTEN_PID says that they are meant for the process that the
+command becomes, which is this one: only after the fork is it known which that is. It is a script of
+its own because a hook between fork and exec is unsafe in a process with threads. Their names are in
+LISTEN_FDNAMES already. The numbers ascend: so none is overwritten before it has been moved.
+"""
+
+import os
+import sys
+
+_FIRST = 3
+
+
+def main(fds: list[int], command: list[str]) -> None:
+    for wanted, fd in enumerate(fds, _FIRST):
+        if fd != wanted:
+            os.dup2(fd, wanted)
+            os.close(fd)
+    os.environ["LISTEN_PID"] = str(os.getpid())
+    os.environ["LISTEN_FDS"] = str(len(fds))
+    os.execv(command[0], command)  # noqa: S606  # no shell is wanted
+
+
+if __name__ == "__main__":
+    main([int(fd) for fd in sys.argv[1].split(",")], sys.argv[2:])

@@ -1,0 +1,271 @@
+"""What an agent had open outlives it: kept by the store of `penstock up`, handed to the next."""
+
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.files.happenings import Appeared, Deleted, Ended, Truncated
+from penstock.up.descriptor_store import DescriptorStore
+from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+
+
+@pytest.fixture
+def store() -> Iterator[DescriptorStore]:
+    with DescriptorStore(100) as store:
+        yield store
+
+
+@pytest.fixture
+def files(follow: Follow, store: DescriptorStore) -> JournalledFiles:
+    return follow("app.log", store=store)
+
+
+def turns(files: JournalledFiles, count: int = 6) -> None:
+    for _ in range(count):
+        files.turn(0.3)
+
+
+def kept_files(store: DescriptorStore) -> list[str]:
+    return [name for name in store.kept() if ".events" not in name]
+
+
+def test_renamed_compressed_deleted_and_made_anew(
+    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, "one\n")
+    turns(files)
+    assert files.text == b"one\n"
+    files.crash()
+    append(log, "two\n")
+    rotated = log.rename(tmp_path / "app.log.1")
+    with gzip.open(tmp_path / "app.log.1.gz", "wb") as file:
+        file.write(rotated.read_bytes())
+    rotated.unlink()
+    append(log, "three\n")
+    files.restart_closed()
+    turns(files)
+    assert sorted(files.text.split()) == [b"one", b"three", b"two"]
+    assert files.lost == 0
+    assert len({source for source, _, _ in files.read}) == 2
+    assert len(list(files.of(Deleted))) == 1
+    turns(files, 80)
+    (ended,) = files.of(Ended)
+    assert (ended.followed.progress.position, ended.followed.unread) == (8, 0)
+    assert len(kept_files(store)) == 1, "what is over takes no room on the disk"
+
+
+def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
+    log, wanted = tmp_path / "app.log", []
+    for life in range(5):
+        for number in range(3):
+            wanted.append(f"{life} {number}".encode())
+            append(log, f"{life} {number}\n")
+            if number == life % 3:
+                log.unlink()
+            if number == 1:
+                turns(files)
+                files.crash()
+        files.restart_closed()
+        turns(files, 3)
+    # What came and went while nobody looked is another matter: here each file was seen.
+    seen = sorted(files.text.splitlines())
+    assert len(seen) == len(set(seen))
+    assert files.lost == 0
+
+
+def test_a_file_that_was_empty_when_the_agent_died(tmp_path: Path, files: JournalledFiles) -> None:
+    log = tmp_path / "app.log"
+    log.touch()
+    turns(files)
+    assert not files.journal
+    files.crash()
+    append(log, "first words\n")
+    log.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").unlink()
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"first words\n"
+    (appeared,) = files.of(Appeared)
+    assert appeared.followed.path == str(log)
+
+
+def test_one_that_was_empty_is_called_otherwise_once_it_is_a_source(
+    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+) -> None:
+    log = tmp_path / "app.log"
+    log.touch()
+    turns(files)
+    assert [name.split(".")[1] for name in kept_files(store)] == ["new"]
+    append(log, "words\n")
+    turns(files)
+    assert [name.split(".")[1] for name in kept_files(store)] == ["file"]
+
+
+def test_truncated_while_nobody_looked_and_then_deleted(
+    tmp_path: Path, files: JournalledFiles
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, "old and long\n")
+    turns(files)
+    files.crash()
+    log.write_text("new\n")
+    log.unlink()
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"old and long\nnew\n"
+    assert len(list(files.of(Truncated))) == 1
+
+
+def test_two_inputs_follow_one_file(tmp_path: Path, store: DescriptorStore) -> None:
+    from agent.files.inputs import FileInput  # noqa: PLC0415
+
+    log = tmp_path / "app.log"
+    inputs = [FileInput(name, "t", (str(log),)) for name in ("one", "other")]
+    files = JournalledFiles(*inputs, store=store)
+    append(log, "first\n")
+    turns(files)
+    files.crash()
+    append(log, "second\n")
+    log.unlink()
+    files.restart_closed()
+    turns(files)
+    assert files.text.count(b"first\n") == files.text.count(b"second\n") == 2
+    files.close()
+
+
+def test_an_input_that_comes_later_still_gets_its_files(
+    tmp_path: Path, files: JournalledFiles
+) -> None:
+    log, inputs = tmp_path / "app.log", files.inputs
+    append(log, "first\n")
+    turns(files)
+    files.crash()
+    append(log, "second\n")
+    log.unlink()
+    files.inputs = ()
+    files.restart_closed()
+    turns(files)
+    files.files.reconfigure(inputs)
+    turns(files)
+    assert files.text == b"first\nsecond\n"
+
+
+def test_the_data_directory_was_deleted(
+    tmp_path: Path,
+    files: JournalledFiles,
+    store: DescriptorStore,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, "first\n")
+    turns(files)
+    (before,) = kept_files(store)
+    files.crash()
+    append(log, "second\n")
+    log.unlink()
+    files.journal.clear()
+    files.agent_id = "ABCDEFGHIJ0123456789"
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"first\n", "it is nobody's: what of it was shipped nobody knows"
+    assert before not in kept_files(store)
+    (line,) = [each for each in caplog.messages if "no sources of this journal" in each]
+    assert line.endswith("files=2"), "the file, and the queue of events"
+
+
+def test_a_source_that_has_ended_is_not_begun_again(
+    tmp_path: Path, files: JournalledFiles, store: DescriptorStore
+) -> None:
+    log = tmp_path / "app.log"
+    append(log, "first\n")
+    turns(files)
+    kept = {name: os.dup(fd) for name, fd in store.kept().items()}
+    log.unlink()
+    turns(files, 80)
+    assert not files.journal
+    assert not kept_files(store)
+    files.crash()
+    for name, fd in kept.items():  # as if the store had not heard of the end
+        store._kept.setdefault(name, fd)
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"first\n"
+    assert not kept_files(store)
+
+
+class TestMeanwhile:
+    """What came and went while no agent ran, by the queue that was kept."""
+
+    @pytest.fixture
+    def all_files(self, tmp_path: Path, follow: Follow, store: DescriptorStore) -> JournalledFiles:
+        append(tmp_path / "app.log", "first\n")
+        files = follow("app.log*", store=store)
+        turns(files)
+        files.crash()
+        return files
+
+    def unseen(self, tmp_path: Path, files: JournalledFiles) -> set[str] | None:
+        files.restart_closed()
+        turns(files)
+        found = files.files.unseen(str(tmp_path))
+        return None if found is None else {each.removeprefix(f"{tmp_path}/") for each in found}
+
+    def test_nothing(self, tmp_path: Path, all_files: JournalledFiles) -> None:
+        assert self.unseen(tmp_path, all_files) == set()
+
+    def test_what_is_there_was_not_missed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
+        append(tmp_path / "app.log.2", "second\n")
+        (tmp_path / "app.log").rename(tmp_path / "app.log.1")
+        (tmp_path / "app.log.1").unlink()
+        assert self.unseen(tmp_path, all_files) == set()
+        assert all_files.text == b"first\nsecond\n"
+
+    def test_what_came_and_went_is_named(self, tmp_path: Path, all_files: JournalledFiles) -> None:
+        append(tmp_path / "app.log.7", "nobody's\n")
+        (tmp_path / "app.log.7").rename(tmp_path / "app.log.8")
+        (tmp_path / "app.log.8").unlink()
+        assert self.unseen(tmp_path, all_files) == {"app.log.7", "app.log.8"}
+
+    def test_it_is_known_again_the_next_time(
+        self, tmp_path: Path, all_files: JournalledFiles
+    ) -> None:
+        assert self.unseen(tmp_path, all_files) == set()
+        all_files.crash()
+        append(tmp_path / "app.log.9", "nobody's\n")
+        (tmp_path / "app.log.9").unlink()
+        assert self.unseen(tmp_path, all_files) == {"app.log.9"}
+
+    def test_without_the_queue_nothing_is_known(
+        self, tmp_path: Path, all_files: JournalledFiles, store: DescriptorStore
+    ) -> None:
+        (name,) = [name for name in store.kept() if ".events" in name]
+        os.close(store._kept.pop(name))
+        assert self.unseen(tmp_path, all_files) is None
+
+    def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: DescriptorStore) -> None:
+        from agent.files.inputs import FileInput  # noqa: PLC0415
+
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        files = JournalledFiles(FileInput("in", "t", (f"{folder}/*.log",)), store=store)
+        turns(files)
+        files.crash()
+        folder.rename(tmp_path / "old")
+        folder.mkdir()
+        files.restart_closed()
+        turns(files)
+        assert files.files.unseen(str(folder)) is None
+        files.close()
+
+    def test_a_queue_that_overflowed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
+        most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        one, other = tmp_path / "a", tmp_path / "b"
+        one.touch()
+        for _ in range(most // 4 + 1):  # two events each way
+            one.rename(other)
+            other.rename(one)
+        assert self.unseen(tmp_path, all_files) is None
