@@ -159,6 +159,7 @@ def statements(
     blind: Blind,
     before: Mapping[str, Stamp],
     now: Mapping[str, Stamp],
+    *,
     unreadable: Iterable[str],
     names: Mapping[str, Names],
     accounted: Collection[str] = (),

@@ -102,7 +102,9 @@ def told(
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, survey, known) for each in changed}
-    return statements(blind, before.folders, now, unreadable, names, accounted)
+    return statements(
+        blind, before.folders, now, unreadable=unreadable, names=names, accounted=accounted
+    )
 
 
 def _is_same(before: Stamp | None, now: Stamp) -> bool:

@@ -2,11 +2,13 @@
 
 import gzip
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agent.blind_times import Traces
 from agent.files.happenings import Appeared, Deleted, Ended, Truncated
 from penstock.up.descriptor_store import DescriptorStore
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
@@ -56,6 +58,37 @@ def test_renamed_compressed_deleted_and_made_anew(
     (ended,) = files.of(Ended)
     assert (ended.followed.progress.position, ended.followed.unread) == (8, 0)
     assert len(kept_files(store)) == 1, "what is over takes no room on the disk"
+
+
+def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
+    tmp_path: Path, files: JournalledFiles
+) -> None:
+    """A rotation is no blind time then, and what came and went under a name that is meant is."""
+    log = tmp_path / "app.log"
+    append(log, "one\n")
+    for _ in range(3):
+        time.sleep(0.03)  # until the clock of the file system has moved on
+        files.turn(0.3)
+    files.crash()
+    log.rename(tmp_path / "app.log.1")
+    append(log, "two\n")
+    append(tmp_path / "other", "not meant\n")
+    (tmp_path / "other").unlink()
+    files.restart_closed()
+    turns(files)
+    (said,) = files.unwatched
+    assert (said.traces, said.path) == (Traces.UNCHANGED, str(tmp_path))
+    assert "every name that came or went is known" in said.reason
+
+    files.crash()
+    log.rename(tmp_path / "app.log.2")
+    append(log, "nobody has seen this\n")
+    log.unlink()
+    append(log, "three\n")
+    files.restart_closed()
+    turns(files)
+    assert files.unwatched[-1].traces is Traces.CHANGED
+    assert files.text.split() == [b"one", b"two", b"three"]
 
 
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
