@@ -8,10 +8,10 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz format reference newcomer clean
+.PHONY: help demo test quick test-elsewhen check bench fuzz format reference newcomer clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
 	@$(VENV)/bin/penstock demo $(ARGS)
@@ -19,6 +19,12 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="-n0" in one process
 	@$(PYTHON) -m tests.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
+
+quick: $(VENV)/.installed-development ## the tests that need no server and no Java, in a minute
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --dist load --no-loadscope-reorder --numprocesses auto $(ARGS)
+
+test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
+	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)
 
 check: $(VENV)/.installed-development ## formatting, lint, types, the direction of imports
 	$(VENV)/bin/ruff format --check .

@@ -1,6 +1,7 @@
 """What holds for every test, whichever part it is about.
 
-- Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and random.
+- Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and
+  random, quick short.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
 - Programs that tests start find no hypothesis, as at a user's, and no address of a pipeline.
 - When all is over, no process that a test started is left, and no file in the temporary directory.
@@ -50,6 +51,7 @@ PATIENT = hypothesis.settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("quick", PATIENT, derandomize=True, max_examples=20)
 hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -5,7 +5,7 @@ where the code would look them up; what is passed around as a value is not follo
 """
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -32,11 +32,29 @@ def deselect(
 
 
 def reached(item: pytest.Item) -> Iterator[object]:
-    """Functions and classes; those of fixtures that the test asks for, too."""
-    definitions = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
-    fixtures = [each.func for found in definitions for each in found]
-    for each in (getattr(item, "function", None), *fixtures):
-        yield from _from(each)
+    """Functions and classes; those of fixtures that the test asks for, too, also by their name."""
+    manager = item.session._fixturemanager
+    asked = {*getattr(item, "_fixtureinfo").name2fixturedefs}  # noqa: B009
+    call = getattr(item, "callspec", None)
+    by_name = _texts(call.params.values()) if call else set()
+    waiting: list[object] = [getattr(item, "function", None)]
+    asks_by_name = False
+    known: set[str] = set()
+    while waiting:
+        for start in waiting:
+            for each in _from(start):
+                yield each
+                if isinstance(each, FunctionType) and _is_ours(each):
+                    by_name |= _texts(_constants(each.__code__))
+                    if "getfixturevalue" in _names(each.__code__):
+                        asks_by_name = True
+        if asks_by_name:
+            asked |= by_name
+        new = asked - known
+        known |= new
+        definitions = [each for name in new for each in manager.getfixturedefs(name, item) or ()]
+        asked.update(name for each in definitions for name in each.argnames)
+        waiting = [each.func for each in definitions]
 
 
 @cache
@@ -48,7 +66,7 @@ def _from(start: Any) -> tuple[object, ...]:
         if id(each) in found:
             continue
         found[id(each)] = each
-        if str(getattr(each, "__module__", None)).startswith("tests."):
+        if _is_ours(each):
             if isinstance(each, FunctionType):
                 waiting.extend(_named(each))
             elif isinstance(each, type):
@@ -76,6 +94,21 @@ def _named(function: FunctionType) -> Iterator[object]:
                 yield cell.cell_contents
         except ValueError:
             continue  # not filled yet
+
+
+def _is_ours(each: object) -> bool:
+    return str(getattr(each, "__module__", None)).startswith("tests.")
+
+
+def _texts(values: Iterable[object]) -> set[str]:
+    return {each for each in values if isinstance(each, str)}
+
+
+def _constants(code: CodeType) -> Iterator[object]:
+    for constant in code.co_consts:
+        yield constant
+        if isinstance(constant, CodeType):
+            yield from _constants(constant)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -65,10 +65,21 @@ def one_that_does_not() -> None:
     server_process.wait_until(lambda: True, within=1, what="")
 
 
+def asks_for_it_by_name(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("one_that_has_others_start_it")
+
+
 def item(function: Any, *fixtures: Any) -> Any:
-    definitions = {each.__name__: [SimpleNamespace(func=each)] for each in fixtures}
+    """Of a session that has all of these as fixtures."""
+    known = {
+        each.__name__: [SimpleNamespace(func=each, argnames=())]
+        for each in (one_that_has_others_start_it, *fixtures)
+    }
+    manager = SimpleNamespace(getfixturedefs=lambda name, item: known.get(name))
     return SimpleNamespace(
-        function=function, _fixtureinfo=SimpleNamespace(name2fixturedefs=definitions)
+        function=function,
+        session=SimpleNamespace(_fixturemanager=manager),
+        _fixtureinfo=SimpleNamespace(name2fixturedefs=[each.__name__ for each in fixtures]),
     )
 
 
@@ -80,6 +91,7 @@ def item(function: Any, *fixtures: Any) -> Any:
         one_that_has_others_start_it,
         one_that_wraps_it,
         one_that_uses_an_object,
+        asks_for_it_by_name,
     ],
 )
 def test_it_is_found(function: Any) -> None:
