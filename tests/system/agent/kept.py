@@ -14,7 +14,7 @@ from penstock.up.program_standing import ProgramPhase
 from penstock.up.supervisor import Supervisor
 from tests.agent_process import REPOSITORY, AgentProcess
 from tests.server_process import wait_until
-from tests.systemd_manager import Systemd, why_no_systemd
+from tests.systemd_process import Systemd, why_no_systemd
 
 WITHIN = 90.0
 UNIT = "penstock-agent.service"
