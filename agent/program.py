@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
@@ -40,6 +41,7 @@ TAKEN_WHILE_RUNNING: Final = frozenset({"inputs", "inputs_dir", "insecure"})
 _TURN_SECONDS: Final = 1.0
 _SHORTEST_TURN: Final = 0.1
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_PAUSE_SECONDS: Final = 1.0  # after a start that failed
 _PATIENCE_SECONDS: Final = 5.0  # that stopping may take beyond `drain`
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,7 @@ def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
     except (AgentError, CannotListen) as error:
         print(f"penstock agent: {error}", file=sys.stderr)
         program.end()
+        program.pause(signals)
         return CANNOT_START
     failure = program.run(signals)
     program.end()
@@ -142,6 +145,13 @@ class _Program:
             self._agent.stop()
         if self._server is not None:
             self._server.stop()
+
+    def pause(self, signals: SimpleQueue[int]) -> None:
+        """Before whoever looks after it starts it again, at once: so that an agent that cannot
+        start takes little of a processor with trying."""
+        if self._supervisor.listens:
+            with suppress(Empty):
+                signals.get(timeout=_PAUSE_SECONDS)
 
     def _stop(self, why: signal.Signals) -> None:
         log.info("stopping signal=%s", why.name)

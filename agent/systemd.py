@@ -21,6 +21,11 @@ class Supervisor:
         self._address = notify_address(environment)
         self.watchdog_seconds = _watchdog_seconds(environment)
 
+    @property
+    def listens(self) -> bool:
+        """Whether there is one."""
+        return bool(self._address)
+
     def tell(self, *states: str) -> None:
         """Says all of them at once: `tell(READY, status("5 files"))`."""
         if not self._address:

@@ -11,7 +11,7 @@ from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
 from tests.hadoop import VERSION as HADOOP
 from tests.hadoop import hadoop_classpath, why_no_hadoop
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
-from tests.systemd_manager import SYSTEMD, why_no_systemd
+from tests.systemd_process import SYSTEMD, why_no_systemd
 
 
 def _java_and_zookeeper() -> str:

@@ -13,12 +13,12 @@ from penstock.up.program import Program
 from penstock.up.program_standing import ProgramPhase
 from penstock.up.supervisor import Supervisor
 from tests.agent_process import REPOSITORY, AgentProcess
-from tests.conftest import AS_USERS
 from tests.server_process import wait_until
-from tests.systemd_manager import Systemd, why_no_systemd
+from tests.systemd_process import Systemd, why_no_systemd
 
 WITHIN = 90.0
 UNIT = "penstock-agent.service"
+AS_USERS = REPOSITORY / "tests" / "as_users"
 
 
 class Keeper(Protocol):

@@ -72,7 +72,7 @@ def agent(site: Site, topic: Topic) -> AgentProcess:
 @pytest.fixture(params=["up", "systemd"])
 def keeper(request: pytest.FixtureRequest, site: Site, agent: AgentProcess) -> Iterator[Keeper]:
     keepers = {"up": under_up, "systemd": under_systemd}
-    with keepers[request.param](agent, site.directory) as keeper:  # type: ignore[operator]
+    with keepers[request.param](agent, site.directory) as keeper:
         yield keeper
 
 
