@@ -136,8 +136,7 @@ class _Passing:
     def run(self, run: Run) -> None:
         """In parts of one leader epoch; what is damaged is named, and not counted."""
         for epoch, part in _by_epoch(run):
-            # It stands outside the CRC: what nobody can have written is not believed.
-            self._begin(epoch if 0 <= epoch <= self.led.leader_epoch else self.led.leader_epoch)
+            self._begin(self._believed(epoch))
             begin = 0
             for number in wrong_crcs(part) if self._checks else ():
                 self._counted(part.part(begin, number))
@@ -145,6 +144,13 @@ class _Passing:
                 self.spoilt(header[0], header[6] + 1, WRONG_CRC)
                 begin = number + 1
             self._counted(part.part(begin, len(part.headers)) if begin else part)
+
+    def _believed(self, epoch: int) -> int:
+        """It stands outside the CRC: what nobody can have written there is not believed."""
+        before, newest = self._epoch, self.led.leader_epoch
+        if (0 if before is None else before) <= epoch <= newest:
+            return epoch
+        return newest if before is None else before
 
     def _begin(self, epoch: int) -> None:
         if epoch != self._epoch:

@@ -166,7 +166,7 @@ def _segment_at(directory: Path, offset: int, exposed: int) -> tuple[int, int] |
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
         return None
-    for base, following in zip(bases, [*bases[1:], exposed], strict=True):
+    for base, following in zip(bases, [*bases, exposed][1:], strict=True):
         end = min(following, exposed)
         if end > max(base, offset):
             return base, end

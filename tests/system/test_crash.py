@@ -70,6 +70,8 @@ def kill_again_and_again(
         broker.start()
         offline = [line for line in broker.log().splitlines() if "partition offline" in line]
         assert not offline, offline[0]
+        # Nothing that is remembered of a log is beyond what a crash leaves of it.
+        assert broker.http("/readyz") == (200, "ready\n")
         if any(worker.failure for worker in workers):
             return
 

@@ -42,34 +42,75 @@ def test_values_are_read_as_they_were_written() -> None:
     assert values_in(record_batch(BATCH)[:-1]) == {}
 
 
-def test_a_tail_torn_at_every_byte(broker: BrokerProcess) -> None:
-    size = len(record_batch(BATCH))
-    garbage = random.Random(3).randbytes(700)
-    endings: list[Callable[[bytes], bytes]] = [
-        *(lambda whole, kept=kept: whole[: len(whole) - size + kept] for kept in range(size)),
-        lambda whole: whole[:-1] + b"?",
-        lambda whole: whole[: len(whole) - size] + bytes(size),
-        lambda whole: whole[: len(whole) - size] + garbage,
-        lambda whole: whole[: len(whole) - size] + bytes(5000),
-        lambda whole: whole[: len(whole) - size] + whole[-size:-7] + bytes(3000),
-    ]
-    create(broker.bootstrap, "torn", partitions=len(endings))
+SIZE = len(record_batch(BATCH))
+GARBAGE = random.Random(3).randbytes(700)
+Ending = Callable[[bytes], bytes]
+CUT: list[Ending] = [
+    lambda whole, kept=kept: whole[: len(whole) - SIZE + kept] for kept in range(SIZE)
+]
+SPOILT: list[Ending] = [
+    lambda whole: whole[:-1] + b"?",
+    lambda whole: whole[: len(whole) - SIZE] + bytes(SIZE),
+    lambda whole: whole[: len(whole) - SIZE] + GARBAGE,
+    lambda whole: whole[: len(whole) - SIZE] + bytes(5000),
+    lambda whole: whole[: len(whole) - SIZE] + whole[-SIZE:-7] + bytes(3000),
+]
+
+
+def with_endings(broker: BrokerProcess, topic: str, endings: list[Ending]) -> None:
+    """A killed broker has one partition for each, of three batches the last of which ends so."""
+    create(broker.bootstrap, topic, partitions=len(endings))
     for partition in range(len(endings)):
         for _ in range(3):
-            must_produce(broker.bootstrap, "torn", BATCH, partition=partition)
+            must_produce(broker.bootstrap, topic, BATCH, partition=partition)
     broker.kill()
     for partition, ending in enumerate(endings):
-        (file,) = segments(broker.partition_dir("torn", partition))
+        (file,) = segments(broker.partition_dir(topic, partition))
         file.write_bytes(ending(file.read_bytes()))
-    broker.start()
+
+
+def check_goes_on(broker: BrokerProcess, topic: str, endings: int) -> None:
     whole = dict(enumerate(2 * BATCH))
-    for partition in range(len(endings)):
-        found = read_values(broker.bootstrap, "torn", partition=partition)
+    for partition in range(endings):
+        found = read_values(broker.bootstrap, topic, partition=partition)
         assert found == whole, f"ending {partition}"
-        assert must_produce(broker.bootstrap, "torn", [b"after"], partition=partition) == 6
-        found = read_values(broker.bootstrap, "torn", partition=partition)
+        assert must_produce(broker.bootstrap, topic, [b"after"], partition=partition) == 6
+        found = read_values(broker.bootstrap, topic, partition=partition)
         assert found == whole | {6: b"after"}, f"ending {partition}"
+
+
+def test_a_tail_torn_at_every_byte(broker: BrokerProcess) -> None:
+    """Nobody knows of an acknowledgement."""
+    endings = [*CUT, *SPOILT]
+    with_endings(broker, "torn", endings)
+    (broker.data_dir / "acknowledged").unlink()
+    broker.start()
+    check_goes_on(broker, "torn", len(endings))
     assert broker.log().count("torn tail") >= len(endings) - 1  # One was cut off cleanly.
+    assert broker.http("/readyz") == (200, "ready\n")
+
+
+def test_an_acknowledged_end_that_is_cut_at_every_byte(broker: BrokerProcess) -> None:
+    """Nothing is left that could be saved: it is said, and the log goes on."""
+    with_endings(broker, "cut", CUT)
+    broker.start()
+    lost = [line for line in broker.http("/readyz")[1].splitlines() if line.startswith("lost: ")]
+    assert len(lost) == len(CUT)
+    assert all("messages 6 to 8 are gone, leader epoch 1" in line for line in lost)
+    check_goes_on(broker, "cut", len(CUT))
+
+
+def test_an_acknowledged_end_that_is_not_what_it_was(broker: BrokerProcess) -> None:
+    """It is no torn tail: the partition is offline, and nothing is changed."""
+    with_endings(broker, "spoilt", SPOILT)
+    before = [segments(broker.partition_dir("spoilt", each))[0].read_bytes() for each in range(5)]
+    broker.start()
+    for partition in range(len(SPOILT)):
+        done = produce(broker.bootstrap, "spoilt", BATCH, partition=partition)
+        assert done.error == STORAGE_ERROR, partition
+        (file,) = segments(broker.partition_dir("spoilt", partition))
+        assert file.read_bytes() == before[partition]
+        assert f"offline: spoilt-{partition}" in broker.http("/readyz")[1]
 
 
 def remove(file: Path) -> None:

@@ -26,6 +26,7 @@ from tests.system.counting_child import child_of, standing_still
 from tests.system.crash import IdempotentWriter
 from tests.system.told_of_topics import (
     check_told_once,
+    entries,
     id_of,
     read_all,
     said,
@@ -192,6 +193,9 @@ def test_child_and_broker_are_killed_at_random(
         batches = read_all(brokers, TopicPartition(new_topic, partition))
         check_told_once(found, batches)
         assert len(found.offsets) == writer.sent[partition]
+        assert {passage["leader_epoch"] for passage in found.passages} == {0}
+    assert [each for each in entries(brokers) if each["withdrawn"] or each["damaged"]] == []
+    assert broker.http("/readyz") == (200, "ready\n")
 
 
 def test_what_keeps_the_ledger_waiting_is_said_and_nothing_else_waits(

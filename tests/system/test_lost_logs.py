@@ -354,3 +354,37 @@ def test_what_goes_as_it_should_is_not_lost(
     assert [entry for entry in entries(brokers) if entry["withdrawn"] or entry["damaged"]] == []
     assert broker.http("/readyz") == (200, "ready\n")
     assert "has lost" not in broker.log()
+
+
+def test_the_whole_data_directory_is_another(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    """As where its disk is not mounted. What was in it, nobody knows here but the map's reader."""
+    create(broker.bootstrap, new_topic)
+    fill(broker, new_topic, 5)
+    wait_told(brokers, new_topic)
+    broker.terminate()
+    broker.data_dir.rename(broker.data_dir.with_name("away"))
+    broker.start()
+    assert f"{new_topic}-0 has lost" in broker.http("/readyz")[1]
+    assert leader_epoch(brokers, new_topic) == 1
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 0
+    assert wait_withdrawn(brokers, new_topic) == [(0, -1, 1)]
+    assert epoch_end(brokers, new_topic, 0) == 0
+    # What is new from now on has lost nothing.
+    create(broker.bootstrap, f"{new_topic}-new")
+    assert leader_epoch(brokers, f"{new_topic}-new") == 0
+
+
+def test_the_whole_data_directory_is_removed_while_the_broker_runs(
+    broker: BrokerProcess, brokers: Brokers, new_topic: str
+) -> None:
+    """It writes nothing into what has no name any more."""
+    create(broker.bootstrap, new_topic)
+    broker.data_dir.rename(broker.data_dir.with_name("away"))
+    assert broker.process.wait(within=30) == 1
+    assert "was removed or replaced while the broker ran" in broker.log()
+    broker.data_dir.with_name("away").rename(broker.data_dir)
+    broker.start()
+    assert must_produce(broker.bootstrap, new_topic, TEN) == 0
+    assert withdrawn(brokers, new_topic) == []

@@ -9,27 +9,34 @@ import pytest
 
 from broker.config import Checks
 from broker.counting.following import Following
-from broker.counting.reports import Led, Report, Task
+from broker.counting.reports import Led, Looked, Lost, Report, Task
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from tests.broker.storage.compacted_log import Story, filled, flush
+from tests.broker.storage.log_files import append, batch, create, log_file, overwrite, positions
 from wire.records import Codec
 
 
 class Counted:
     """A counter of a data directory, and what it has told."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, checks: Checks | None = None) -> None:
         self.told: list[Json] = []
+        self.is_silent = False
         self.journal = CountingJournal(directory / "ledger-counter", "broker")
         speaker = Speaker(self.journal.source, "h", "a", "dc1", 60_000)
-        task = Task(str(directory), "", "", "dc1", "h", 60_000, 10.0, Checks())
+        task = Task(str(directory), "", "", "dc1", "h", 60_000, 10.0, checks or Checks())
         self._following = Following(task, Counter(self.journal, speaker, self))
 
     def send(self, entry: Json) -> None:
+        if self.is_silent:
+            raise ConnectionRefusedError("nobody is there")
         self.told.append(entry)
+
+    def told_of(self, led: Led, lost: Lost) -> Looked:
+        return self._following.look(Report([led], [], [lost]))
 
     def look(self, *led: Led, not_served: Sequence[tuple[str, int]] = ()) -> str:
         return self._following.look(Report(list(led), list(not_served))).trouble
@@ -132,17 +139,111 @@ def test_a_partition_is_forgotten_when_its_directory_is_gone(
     assert counted.known == set()
 
 
-def test_trouble_with_one_does_not_keep_the_others(
+def test_damage_in_one_is_named_and_does_not_keep_the_others(
     story: Story, counted: Counted, tmp_path: Path
 ) -> None:
     spoilt = tmp_path / "u-0"
     shutil.copytree(story.log.directory, spoilt)
-    first = min(spoilt.glob("*.log"))
-    first.write_bytes(first.read_bytes()[:-1] + bytes(70))
+    first, second, *_ = sorted(spoilt.glob("*.log"))
+    end = int(second.stem)
+    first.write_bytes(first.read_bytes()[:-9] + b"spoilt..." + bytes(70))
     bad = led_of(story)._replace(topic="u", topic_id="bad", directory=str(spoilt))
     gone = led_of(story)._replace(topic="v", topic_id="gone", directory=str(tmp_path / "no"))
-    assert f"{first.name}: no batch at byte" in counted.look(bad, gone, led_of(story))
+    assert counted.look(bad, gone, led_of(story)) == ""
     assert counted.offsets() == [(0, story.log.end_offset)]
-    assert len(counted.offsets("bad")) == 1
     assert counted.offsets("gone") == []
+    found = [each for entry in counted.told for each in entry["damaged"]]
+    assert {each["topic"] for each in found} == {"u"}
+    named = [
+        offset
+        for each in found
+        for offset in range(each["offsets"]["first"], sum(each["offsets"].values()))
+    ]
+    told = [offset for a, b in counted.offsets("bad") for offset in range(a, b)]
+    assert sorted(named + told) == list(range(story.log.end_offset))
+    assert named[-1] == end - 1
     story.log.abandon()
+
+
+def lost_of(story: Story, first: int, epoch: int, resumes: int) -> Lost:
+    return Lost(9, "t", "one", 0, epoch, first, 80 - first, resumes, "it was cut")
+
+
+def test_a_loss_is_told_before_anything_else_and_counting_goes_back(
+    story: Story, counted: Counted
+) -> None:
+    """Although the log has come beyond where it was counted to, when that is looked at."""
+    counted.look(led_of(story))
+    story.append([(number, b"new") for number in range(30)], Codec.NONE)
+    flush(story.log)
+    again = led_of(story)
+    lost = lost_of(story, 60, 4, 60)
+    looked = counted.told_of(again._replace(leader_epoch=4), lost)
+    assert looked.told == [9]
+    assert counted.told[-2]["withdrawn"] == [
+        {
+            "topic": "t",
+            "topic_id": "one",
+            "partition": 0,
+            "leader_epoch": 4,
+            "first": 60,
+            "count": 20,
+            "reason": "it was cut",
+        }
+    ]
+    assert counted.offsets() == [(0, 80), (60, 110)]
+    assert counted.epochs[-1] == 4
+    # Handed in once more, as after a crash, it is said again, and counted is nothing.
+    counted.told_of(again._replace(leader_epoch=4), lost)
+    assert counted.offsets() == [(0, 80), (60, 110)]
+    story.log.abandon()
+
+
+def test_a_loss_is_journalled_although_nobody_can_be_told(story: Story, tmp_path: Path) -> None:
+    counted = Counted(tmp_path)
+    counted.is_silent = True
+    looked = counted.told_of(led_of(story), lost_of(story, 70, 1, 70))
+    assert looked.told == [9]
+    assert looked.trouble
+    again = Counted(tmp_path)
+    again.look(led_of(story))
+    assert [len(each.get("withdrawn", [])) for each in again.told] == [1, 0]
+    story.log.abandon()
+
+
+def test_a_passage_is_of_one_leader_epoch(tmp_path: Path) -> None:
+    log = create(tmp_path)
+    for epoch in (0, 0, 2, 2, 2, 5):
+        append(log, batch(3), leader_epoch=epoch)
+    flush(log)
+    led = Led("t", "one", 0, str(log.directory), 0, log.exposed_offset, 5, compacts=False)
+    counted = Counted(tmp_path)
+    counted.look(led)
+    assert counted.offsets() == [(0, 6), (6, 15), (15, 18)]
+    assert counted.epochs == [0, 2, 5]
+    # One that nobody can have written is not believed: it stands outside the CRC.
+    overwrite(log_file(log), positions(log)[3] + 12, b"\x11")
+    (tmp_path / "ledger-counter").unlink()
+    counted = Counted(tmp_path)
+    counted.look(led)
+    assert counted.offsets() == [(0, 6), (6, 15), (15, 18)]
+    assert counted.epochs == [0, 2, 5]
+    log.abandon()
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_batch_with_a_wrong_crc_is_named_and_not_counted(tmp_path: Path, checks: bool) -> None:
+    """Where CRCs are not computed, only batches that have to be opened show it."""
+    log = create(tmp_path)
+    for _ in range(10):
+        append(log, batch(3))
+    flush(log)
+    overwrite(log_file(log), positions(log)[4] + 75, b"spoilt")
+    counted = Counted(tmp_path, Checks(landed=checks))
+    led = Led("t", "one", 0, str(log.directory), 0, log.exposed_offset, 0, compacts=False)
+    assert counted.look(led) == ""
+    assert counted.offsets() == [(0, 12), (15, 30)]
+    assert [each["offsets"] for entry in counted.told for each in entry["damaged"]] == [
+        {"first": 12, "count": 3}
+    ]
+    log.abandon()
