@@ -78,10 +78,9 @@ class Standing:
             return False
         return not self._is_new(key)
 
-    def has_topic(self, cluster: str, topic: str) -> bool:
-        """Whether it is there, or nobody knows."""
-        standing = self.clusters.get(cluster)
-        return standing is None or not standing.topic_ids or topic in standing.topic_ids
+    def those_there(self, topics: Iterable[TopicKey]) -> frozenset[tuple[str, str]]:
+        """Clusters and names of those that were not deleted, as far as is known."""
+        return frozenset((e.cluster, e.topic) for e in topics if not self.is_deleted(e))
 
     def _is_new(self, key: TopicKey) -> bool:
         return self._spoken_of.get(key, -1) >= self.clusters[key.cluster].looked

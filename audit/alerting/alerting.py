@@ -23,7 +23,7 @@ from audit.config import AuditConfig
 from audit.judged_hours import HourVerdict
 from audit.standing import Standing
 from audit.store.reading import Reading
-from audit.store.rows import AgentRow, Alert
+from audit.store.rows import AgentRow, Alert, FailingLoad
 from audit.store.store import Store
 
 _MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
@@ -80,11 +80,7 @@ class Alerting:
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
-        conditions |= of_loads(
-            each
-            for each in self._reading.failing_loads()
-            if each.cluster in as_of and self._standing.has_topic(each.cluster, each.topic)
-        )
+        conditions |= of_loads(self._failing(as_of))
         raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
@@ -155,6 +151,14 @@ class Alerting:
                 yield from items
                 if len(items) < _PAGE:
                     break
+
+    def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
+        """Of topics that were deleted nothing is loaded any more."""
+        found = self._reading.failing_loads()
+        there = self._standing.those_there(self._reading.topics()) if found else frozenset()
+        for each in found:
+            if each.cluster in as_of and (each.cluster, each.topic) in there:
+                yield each
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
         """Never heard counts once the ledgers have been read for as long as silence takes."""

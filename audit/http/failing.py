@@ -12,15 +12,13 @@ from audit.verdicts import State, TopicVerdict, worst
 def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
     """What fails longest first. Of topics that were deleted nothing is loaded any more."""
 
-    def make() -> Sequence[FailingLoad]:
-        return [
-            FailingLoad(**each._asdict())
-            for each in service.reading.failing_loads()
-            if service.standing.has_topic(each.cluster, each.topic)
-        ]
-
-    found = service.kept("failing loads", make)
-    return [each for each in found if cluster in {"", each.cluster}]
+    found = service.reading.failing_loads()
+    there = service.standing.those_there(service.reading.topics()) if found else frozenset()
+    return [
+        FailingLoad(**each._asdict())
+        for each in found
+        if cluster in {"", each.cluster} and (each.cluster, each.topic) in there
+    ]
 
 
 def of_topic(service: Service, key: TopicKey) -> list[FailingLoad]:

@@ -18,8 +18,7 @@ from audit.store.rows import AgentRow, Agents, JournalRow, Paged
 from ledger.agents import LEFT_MILLIS
 
 _BEHIND: Final = 180_000
-_WINDOWS: Final = 2.5  # in which nothing was heard: the last may have been under way
-_PACES: Final = 3
+_PACES: Final = 2.5  # in which nothing was heard: the last may have been under way
 _ORDER: Final = ("never", "silent", "behind", "ok", "retired")
 
 _SORTS: Final[dict[str, Callable[[tuple[Any, ...]], Any]]] = {
@@ -68,7 +67,7 @@ def agents(
     for number, agent, cluster_, host, heard, until, lag, version, pace in connection.execute(
         _ROWS + where, values
     ):
-        usual = max(int(_WINDOWS * window_millis), _PACES * pace)
+        usual = int(_PACES * max(window_millis, pace))
         patience = min(silent_millis, usual) if window_millis else silent_millis
         reason = _reason(retired.get(cluster_), host, agent, heard)
         rows.append(
