@@ -83,5 +83,5 @@ class LoaderLog:
     def _fail(self, at: float, topic: str, reason: str) -> None:
         self._loaded.discard(topic)
         before = self._failing.get(topic)
-        since = before.since if before else int(at * 1000)
+        since = before.since if before else int(at) * 1000
         self._failing[topic] = FailingLoadStanding(topic=topic, since=since, reason=reason)

@@ -260,7 +260,8 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
 def _load(standing: Standing, now: str) -> str:
     if now:
         return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
-    first = " (the first load has to start Spark)" if standing.last_load is None else ""
+    begins = standing.last_load is None and not standing.failing_loads
+    first = " (the first load has to start Spark)" if begins else ""
     return load_words(standing.last_load, standing.now) + first
 
 
