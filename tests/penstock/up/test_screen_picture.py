@@ -81,7 +81,7 @@ def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> Non
     )
     shown = lines(dataclasses.replace(SEEN, standing=said), 60)
     assert "! loader                     12 min" in shown
-    assert [each for each in shown if each.startswith("logs  ")][0].endswith("! not loaded")
+    assert next(each for each in shown if each.startswith("logs  ")).endswith("! not loaded")
     at = shown.index("! not loaded: 1 table cannot be loaded")
     assert shown[at + 1 : at + 4] == [
         "! logs is not loaded, for 3 min: 1 of 1 records are dead,",
