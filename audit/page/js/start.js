@@ -3,7 +3,7 @@
 
 import { ask } from "./asking.js";
 import { h, replace } from "./dom.js";
-import { count, duration } from "./figures.js";
+import { duration, short } from "./figures.js";
 import { listenToKeys } from "./keyboard.js";
 import { Live } from "./live.js";
 import { plain, words } from "./names.js";
@@ -102,7 +102,7 @@ async function look() {
     ahead = answer.now - Date.now();
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
-    raised.textContent = count(answer.alerts);
+    raised.textContent = short(answer.alerts);
     notice(answer.notices.map((each) => ["unknown", each]));
   } catch (refusal) {
     answers = false;

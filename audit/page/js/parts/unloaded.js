@@ -53,10 +53,7 @@ function item(load, named) {
             {},
             h(
               "a",
-              {
-                href: link("topic", { cluster: load.cluster, topic: load.topic }),
-                "data-row": true,
-              },
+              { href: link("topic", { cluster: load.cluster, topic: load.topic }) },
               name(load.topic),
             ),
           )

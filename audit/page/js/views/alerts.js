@@ -9,7 +9,7 @@ import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
 import { sign, stateBadge } from "../signs.js";
-import { ago, at, seconds, stretch } from "../times.js";
+import { ago, at, moment, sameDay, seconds, stretch } from "../times.js";
 
 const SIZE = 50;
 const HOUR = 3_600_000;
@@ -101,8 +101,8 @@ function waiting({ waiting: list, waiting_total: total }) {
             h(
               "div",
               { class: "meta" },
-              h("span", {}, "known since ", at(each.since, seconds)),
-              h("span", {}, "raised at ", at(each.due, seconds), " if it stands until then"),
+              h("span", {}, "known since ", at(each.since, exact)),
+              h("span", {}, "raised at ", at(each.due, exact), " if it stands until then"),
             ),
           ),
           each.topic
@@ -116,6 +116,8 @@ function waiting({ waiting: list, waiting_total: total }) {
       : null,
   ];
 }
+
+const exact = (millis) => (sameDay(millis, Date.now()) ? seconds(millis) : moment(millis));
 
 function badge(kind) {
   return stateBadge(SIGNS[kind] ?? "unknown", KINDS[kind] ?? kind);

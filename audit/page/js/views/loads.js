@@ -26,7 +26,7 @@ export function loads(page) {
     },
   });
   const hours = h("div", {});
-  const unloaded = h("div", {});
+  const unloaded = h("div", { hidden: true });
   const list = new Pane(
     (signal) => {
       const { cluster, topic: chosen, destination: root, page: number } = page.params;
@@ -38,6 +38,7 @@ export function loads(page) {
     },
     (answer) => {
       destination.show(answer.destinations);
+      unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       replace(
         hours,

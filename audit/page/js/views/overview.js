@@ -17,7 +17,7 @@ const SIZE = 50;
 
 export function overview(page) {
   const verdict = h("div", { class: "verdict" }, h("h1", {}, "Topics"));
-  const unloaded = h("div", {});
+  const unloaded = h("div", { hidden: true });
   const search = searchBox(page, "Search topics");
   const states = chips(page, "Verdict", "state");
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
@@ -34,6 +34,7 @@ export function overview(page) {
     load,
     (answer) => {
       replace(verdict, sentence(answer));
+      unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
         STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]),
