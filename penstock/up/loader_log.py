@@ -69,7 +69,7 @@ class LoaderLog:
 
     def _take(self, at: float, said: str) -> None:
         if found := _FAILED.fullmatch(said):
-            self._fail(at, found[1], found[2])
+            self._fail(at, found[1], found[2].removeprefix(f"table {found[1]}: "))
         elif found := _ENDED.fullmatch(said):
             self._failing.pop(found[1], None)
             self._loaded.add(found[1])

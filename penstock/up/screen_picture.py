@@ -251,6 +251,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[Text]:
         max(_NARROWEST, width),
         initial_indent=indent,
         subsequent_indent=indent,
+        break_on_hyphens=False,
         max_lines=_MOST_LINES,
         placeholder=" …",
     )

@@ -94,6 +94,17 @@ def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     ]
 
 
+def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    remember(places, Ports(broker=2, registry=3, audit=4, agent_http=5))
+    places.log("loader").parent.mkdir()
+    said = "2026-11-20T07:00:00.100Z ERROR penstock.load table failed table=t reason=all is dead\n"
+    places.log("loader").write_text(said)
+    ended = penstock("status", "--dir", str(tmp_path))
+    assert ended.returncode == 1
+    assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text("{}")
     for wrong in (

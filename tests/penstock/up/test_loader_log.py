@@ -37,7 +37,10 @@ def test_a_table_fails_until_it_is_done(tmp_path: Path, log_format: LogFormat) -
         (
             (FAILED, [t]),
             (FAILED, [t]),
-            ("table failed table=other reason=no", [t, ("other", SINCE_MILLIS + 2_000, "no")]),
+            (
+                "table failed table=other reason=table other: no",
+                [t, ("other", SINCE_MILLIS + 2_000, "no")],
+            ),
             ("table done table=other run=7 rows=1", [t]),
             ("waiting until=2026-11-21T01:43:00+00:00", [t]),
             ("load failed reason=no broker", [t, ("", SINCE_MILLIS + 5_000, "no broker")]),
