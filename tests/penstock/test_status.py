@@ -10,6 +10,7 @@ from audit.verdicts import State
 from penstock.standing.values import (
     AgentStanding,
     BrokerStanding,
+    FailingLoadStanding,
     LoadStanding,
     Standing,
     TopicStanding,
@@ -58,6 +59,8 @@ def heard(
 
 
 def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
+    made = penstock("topics", "create", "t", "-b", running_broker.bootstrap)
+    assert made.returncode == 0 or "exists" in made.stderr
     ended = heard(running_broker, running_registry, state=State.COMPLETE)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
@@ -122,7 +125,10 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
-    kinds = (Standing, BrokerStanding, TopicStanding, AgentStanding, LoadStanding)
+    kinds = (
+        *(Standing, BrokerStanding, TopicStanding, AgentStanding),
+        *(LoadStanding, FailingLoadStanding),
+    )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
     assert fields - documented == set()
