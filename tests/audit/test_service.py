@@ -22,7 +22,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.alerting.listener import Listener
-from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Said
+from tests.audit.page.pipeline_said import WINDOW, Said
 from tests.audit_process import AuditProcess
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
@@ -227,67 +227,6 @@ def test_a_topic_that_was_deleted_waits_for_nobody(ledger: Ledger, audit: AuditP
     report = audit.get("report", answers.Report, topic="former", from_=BEGAN, to=BEGAN + HOUR)
     assert (report.state, report.topics[0].deleted) == ("complete", True)
     assert "former" not in alerts(audit)  # it is late by now
-
-
-def test_a_table_that_is_never_loaded_is_not_complete(ledger: Ledger, audit: AuditProcess) -> None:
-    """Nobody asks anything of a destination that never spoke of the topic, and all the rest adds
-    up."""
-    agent, broker, hdfs = said("unloaded").entries()
-    ledger.write([agent, broker])
-    wait_until(lambda: state_of(audit, "unloaded") == "complete", within=20, what="it adds up")
-    ledger.write([loader_says(hdfs, failed=True, seq=0)])
-    wait_until(lambda: state_of(audit, "unloaded") == "pending", within=20, what="it is shown")
-    found = audit.get("topics", answers.Topics, search="unloaded")
-    (row,), (load,) = found.items, found.failing_loads
-    assert row.load_fails
-    assert (load.topic, load.destination, load.since) == ("unloaded", DESTINATION, BEGAN)
-    assert (load.reason, load.cure) == ("1 of 1 records are dead", "raise dead_share")
-    assert audit.get("topics", answers.Topics).items[0].topic == "unloaded"  # before all others
-    assert audit.get("loads", answers.Loads, topic="unloaded").failing_loads == [load]
-    times = {"from_": BEGAN, "to": BEGAN + HOUR}
-    report = audit.get("report", answers.Report, topic="unloaded", **times)
-    assert (report.state, report.topics[0].failing_loads) == ("pending", [load])
-    shown = audit.get("topic", answers.TopicAnswer, topic="unloaded", step=WINDOW, **times)
-    assert (shown.state, shown.failing_loads) == ("pending", [load])
-    wait_until(lambda: "unloaded" in alerts(audit), within=20, what="it is raised")
-    alert = alerts(audit)["unloaded"]
-    assert (alert.kind, alert.resolved) == ("unloaded", -1)
-    assert alert.words.endswith(": 1 of 1 records are dead. What to do: raise dead_share")
-    figure = b'penstock_audit_load_failing_seconds{cluster="test",destination="' + (
-        DESTINATION.encode() + b'",topic="unloaded"} '
-    )
-    assert figure in audit.ask("/metrics").body
-    ledger.write([hdfs, loader_says(hdfs, failed=False, seq=1)])
-    wait_until(lambda: state_of(audit, "unloaded") == "complete", within=20, what="it is loaded")
-    assert audit.get("topics", answers.Topics).failing_loads == []
-    wait_until(lambda: alerts(audit)["unloaded"].resolved > 0, within=20, what="it is resolved")
-    assert figure not in audit.ask("/metrics").body
-
-
-def test_what_was_landed_before_loads_failed_stays_complete(
-    ledger: Ledger, audit: AuditProcess
-) -> None:
-    entries = said("landed-before").entries()
-    failing = loader_says(entries[-1], failed=True, seq=7)
-    failing["loads"][0]["since"] = NOW
-    ledger.write([*entries, failing])
-    wait_until(lambda: state_of(audit, "landed-before") == "pending", within=20, what="now it is")
-    times = {"from_": BEGAN, "to": BEGAN + 2 * HOUR}
-    before = audit.get("report", answers.Report, topic="landed-before", **times)
-    assert (before.state, before.topics[0].failing_loads) == ("complete", [])
-    ledger.write([loader_says(entries[-1], failed=False, seq=8)])
-    wait_until(lambda: state_of(audit, "landed-before") == "complete", within=20, what="again")
-
-
-def loader_says(hdfs: Entry, *, failed: bool, seq: int) -> Entry:
-    """Of the topic's loads, by the loader that writes such entries; what a load that succeeded has
-    committed comes with another entry."""
-    said = {"topic": hdfs["passages"][0]["topic"], "failed": failed, "since": BEGAN}
-    if failed:
-        said |= {"reason": "1 of 1 records are dead", "cure": "raise dead_share"}
-    journal = f"{hdfs['header']['source']}-loads"
-    header = {**hdfs["header"], "source": journal, "seq": seq, "time": NOW + seq}
-    return {**hdfs, "header": header, "passages": [], "loads": [said]}
 
 
 def test_the_same_is_said_after_a_kill_at_any_time(ledger: Ledger, tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.batches import json_tails
 from agent.batches.json_tails import BLOCK, JsonTails
 from agent.batches.tail_encoder import TailEncoder
 from tests.agent.batches.event_tails import event_schema
@@ -63,14 +61,15 @@ def test_inner_records_have_former_names_too() -> None:
     assert JsonTails(encoder).encode([line]).bodies == [wanted]
 
 
-def test_lines_of_both_kinds_are_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Column by column, and not one by one as what needs a conversion is."""
+class ColumnByColumn(JsonTails):
+    """Never one by one, as what needs a conversion is."""
 
-    def never(*_: object) -> Any:
-        raise AssertionError("one by one")
+    def _one(self, line: bytes, *_: object) -> Any:
+        raise AssertionError(line)
 
-    monkeypatch.setattr(json_tails.JsonTails, "_one", never)
-    tails = JsonTails(TailEncoder(RENAMED)).encode([text(TODAY), text(FORMER)] * BLOCK)
+
+def test_lines_of_both_kinds_are_done_at_once() -> None:
+    tails = ColumnByColumn(TailEncoder(RENAMED)).encode([text(TODAY), text(FORMER)] * BLOCK)
     assert len(set(tails.bodies)) == 1
     assert tails.refused == {}
 
