@@ -14,6 +14,7 @@ _CLUSTER: Final = '{cluster=~"$cluster"}'
 _STATES: Final = (
     ("complete", "green"),
     ("pending", "blue"),
+    ("unknown", "yellow"),
     ("missing", "red"),
     ("duplicated", "orange"),
     ("changed", "purple"),
@@ -48,9 +49,11 @@ def _rows() -> list[tuple[int, list[dict[str, Any]]]]:
             4,
             [
                 _stat("Worst topic", f"max(<topic_state>{_CHOSEN})", mapped=True),
+                _stat("Topics unknown", f"count(<topic_state>{_CHOSEN} == 2)", bad=True),
                 _stat("Missing events", f"sum(<topic_missing_events>{_CHOSEN})", bad=True),
                 _stat("Events too many", f"sum(<topic_excess_events>{_CHOSEN})", bad=True),
                 _stat("Windows that wait", f"sum(<topic_pending_windows>{_CHOSEN})"),
+                _stat("Tables not loaded", f"count(<load_failing_seconds>{_CHOSEN})", bad=True),
                 _stat("Alerts", "<alerts>", bad=True),
                 _stat("Ledgers not read", f"count(<cluster_reachable>{_CLUSTER} == 0)", bad=True),
             ],

@@ -13,7 +13,7 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 
 _LONGEST_WAITS: Final = 300
-_FAULTS: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
+_FAULTS: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _hour(
         + rows_of_files(findings, Kind.DUPLICATED),
         pending_windows=len(pending),
         findings=len(findings),
-        waits=_short("; ".join(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
+        waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
     )
     since = min((each.start + each.length for each in pending), default=-1)
     events = {
@@ -116,10 +116,20 @@ def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> di
     for finding in findings:
         said.setdefault(finding.kind.state, finding.words)
     for window in windows:
-        if window.state in _FAULTS:
+        if window.state is State.UNKNOWN:
+            said.setdefault(window.state, "nobody watched")
+        elif window.state in _FAULTS:
             said.setdefault(window.state, "the tiers do not agree")
     return said
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_WAITS else f"{text[: _LONGEST_WAITS - 1]}…"
+def _joined(waits: Sequence[str]) -> str:
+    """Whole ones, as many as there is room for: nobody can use half of a time."""
+    said = ""
+    for number, each in enumerate(waits):
+        longer = f"{said}; {each}" if said else each
+        if len(longer) > _LONGEST_WAITS:
+            left = f"{len(waits) - number:,} more"
+            return f"{said}; and {left}" if said else f"{each[: _LONGEST_WAITS - 1]}…"
+        said = longer
+    return said

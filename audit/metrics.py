@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from audit.errors import NotNow
 from audit.figures import TopicFigures
+from audit.http.failing import failing_loads
 from audit.service import Service, now_millis
 from audit.standing import ClusterStanding
 from audit.store.errors import StoreDamaged
@@ -48,6 +49,7 @@ class AuditMetrics:
         yield from self._topics()
         yield from self._ledgers()
         yield self._agents()
+        yield self._loads()
         yield from self._self()
 
     def _topics(self) -> Iterator[Metric]:
@@ -87,8 +89,8 @@ class AuditMetrics:
             ("topic_pending_seconds", "Since the end of the oldest window that waits.", waiting),
             (
                 "topic_state",
-                "The worst of its windows: 0 complete, 1 pending, 2 missing, 3 duplicated, "
-                "4 changed.",
+                "The worst of its windows: 0 complete, 1 pending, 2 unknown, 3 missing, "
+                "4 duplicated, 5 changed.",
                 lambda each: each.severity,
             ),
         )
@@ -147,6 +149,7 @@ class AuditMetrics:
                 found = self._service.reading.agents(
                     now=standing.as_of or now_millis(),
                     silent_millis=int(config.alerts.silent * 1000),
+                    window_millis=self._service.window_millis,
                     expected_millis=int(config.expected * 1000),
                     cluster=cluster,
                     size=1,
@@ -155,6 +158,22 @@ class AuditMetrics:
                 continue
             for state, count in sorted(found.by_state.items()):
                 family.add_metric([cluster, state], count)
+        return family
+
+    def _loads(self) -> Metric:
+        family = _gauge(
+            "load_failing_seconds",
+            "Since loads of a table began to fail; no row where they succeed.",
+            ["cluster", "topic", "destination"],
+        )
+        try:
+            found = failing_loads(self._service)
+        except (NotNow, StoreDamaged):
+            return family
+        now = now_millis()
+        for each in found:
+            labels = [each.cluster, each.topic, each.destination]
+            family.add_metric(labels, max(0, now - each.since) / 1000)
         return family
 
     def _self(self) -> Iterator[Metric]:

@@ -59,11 +59,28 @@ _RULES: Final = (
     ),
     _Rule(
         "PenstockTopicFaulty",
-        "<topic_state> >= 2",
+        "<topic_state> >= 3",
         "5m",
         "warning",
         "{{ $labels.cluster }}/{{ $labels.topic }} does not add up",
-        "2 is missing, 3 duplicated, 4 changed; the audit's page says what.",
+        "3 is missing, 4 duplicated, 5 changed; the audit's page says what.",
+    ),
+    _Rule(
+        "PenstockTopicUnknown",
+        "<topic_state> == 2",
+        "5m",
+        "warning",
+        "Nobody knows whether all of {{ $labels.cluster }}/{{ $labels.topic }} has arrived",
+        "Nobody watched for a while: the audit's page says when, and where. Whoever knows better "
+        "accepts it.",
+    ),
+    _Rule(
+        "PenstockLoadFails",
+        "<load_failing_seconds> >= 0",
+        "5m",
+        "critical",
+        "{{ $labels.cluster }}/{{ $labels.topic }} is not loaded into {{ $labels.destination }}",
+        "Every load of it fails: the audit's page says why, and what to do.",
     ),
     _Rule(
         "PenstockTopicLate",

@@ -175,6 +175,7 @@ class Rounds:
         if self._alerts_due.is_due():
             changed |= self._alerting.judge(self._judging.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
+            self._service.alerts_waiting = self._alerting.waiting
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(

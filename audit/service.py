@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
+from audit.alerting.deciding import Waiting
 from audit.config import AuditConfig
 from audit.errors import NotNow
 from audit.figures import TopicFigures
@@ -41,6 +42,7 @@ class Service:
     requests: dict[str, Histogram] = field(default_factory=dict)  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
+    alerts_waiting: Sequence[Waiting] = ()  # what is known and not raised yet
     posts: Posts = field(default_factory=Posts)
     _reading: Reading | None = None
     _damage: str = ""

@@ -7,10 +7,13 @@ Each change has a number, by which a page notices that there is something new.
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from audit.cluster_state import BrokerFacts
 from audit.picture import TopicKey
+
+_OLD_MILLIS: Final = 30_000  # a ledger that was read since then is read all the time
+_MINUTE_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,10 @@ class Standing:
             return False
         return not self._is_new(key)
 
+    def those_there(self, topics: Iterable[TopicKey]) -> frozenset[tuple[str, str]]:
+        """Clusters and names of those that were not deleted, as far as is known."""
+        return frozenset((e.cluster, e.topic) for e in topics if not self.is_deleted(e))
+
     def _is_new(self, key: TopicKey) -> bool:
         return self._spoken_of.get(key, -1) >= self.clusters[key.cluster].looked
 
@@ -128,6 +135,24 @@ class Standing:
             said.append(f"{first}{more} cannot be judged: the audit's log says why")
         return said
 
+    def too_old(self, now: int) -> list[str]:
+        """In words, which ledgers were last read a while ago: what is said is as old as that."""
+        return [
+            f"The ledger of {name} was last read {_ago(now - each.as_of)} ago: "
+            "what is shown is as old as that"
+            for name, each in sorted(self.clusters.items())
+            if each.read and each.as_of < now - _OLD_MILLIS
+        ]
+
+    def ages(self, now: int) -> list[str]:
+        """How far each ledger was read."""
+        return [
+            f"the ledger of {name} was read {_ago(now - each.as_of)} ago"
+            if each.read
+            else f"the ledger of {name} is being read"
+            for name, each in sorted(self.clusters.items())
+        ]
+
     def why_not_ready(self) -> str:
         """Empty once every ledger that can be reached has been read to its end, and judged."""
         reading = "; ".join(
@@ -136,6 +161,11 @@ class Standing:
             if not each.read and not each.unreachable
         )
         return reading or ("" if self.read_since else "what was read is being judged")
+
+
+def _ago(millis: int) -> str:
+    seconds = max(0, millis) // 1000
+    return f"{seconds:,} s" if seconds < _MINUTE_S else f"{seconds // _MINUTE_S:,} min"
 
 
 def _left(behind: int) -> str:

@@ -16,7 +16,9 @@ from penstock.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
 COMPLETE: Final = 0
 FAULTY: Final = 1
 PENDING: Final = 2
+UNKNOWN: Final = 3
 NO_VERDICT: Final = 4
+NOT_LOADED: Final = 5
 
 _LATELY_MILLIS: Final = 60_000  # a ledger that was read since then is read all the time
 
@@ -57,8 +59,14 @@ def verdict(report: Report) -> State:
     return report.state
 
 
-def exit_code(state: State) -> int:
-    return {State.COMPLETE: COMPLETE, State.PENDING: PENDING}.get(state, FAULTY)
+def exit_code(report: Report) -> int:
+    """What is wrong counts before what is not known, that before what is not loaded, as waiting
+    does not help there, and all of it before what is still to come."""
+    state = verdict(report)
+    if state is State.PENDING and any(each.failing_loads for each in report.topics):
+        return NOT_LOADED
+    known = {State.COMPLETE: COMPLETE, State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}
+    return known.get(state, FAULTY)
 
 
 def last_day(now: datetime) -> TimeRange:

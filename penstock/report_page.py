@@ -17,8 +17,11 @@ from penstock.report_asking import verdict
 from penstock.report_overview import overview, several_roots
 from penstock.report_words import (
     MARKS,
-    MEANINGS,
+    NOT_LOADED,
+    NOTHING,
     Count,
+    Verdict,
+    failing_words,
     finding_words,
     flow,
     headline,
@@ -27,6 +30,9 @@ from penstock.report_words import (
     span,
     tier_name,
     topic_name,
+    topic_shown,
+    verdict_shown,
+    wait_words,
 )
 from penstock.time_arguments import time_text
 
@@ -35,8 +41,8 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 def report_page(report: Report) -> str:
     """The whole file."""
-    state = verdict(report)
-    title = f"{state.value}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    shown = verdict_shown(verdict(report), report.topics)
+    title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     style = files("penstock").joinpath("report.css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -51,8 +57,8 @@ def report_page(report: Report) -> str:
             f"<style>\n{style}</style>",
             "</head>",
             "<body>",
-            f'<header class="{state.value}">',
-            f"<h1>{_state(state)}: {_text(MEANINGS[state])}</h1>",
+            f'<header class="{_class(shown)}">',
+            f"<h1>{_state(shown)}: {_text(shown.meaning)}</h1>",
             f'<p class="soft">{_text(headline(report))}</p>',
             "</header>",
             "<main>",
@@ -83,7 +89,7 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
     for number, (topic, events, sums) in enumerate(seen.lines):
         link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
         yield "<tr>"
-        yield f"<td>{_state(topic.state)}</td>"
+        yield f"<td>{_state(topic_shown(topic))}</td>"
         if seen.clusters:
             yield f'<td class="name">{_text(topic.cluster)}</td>'
         yield f'<td class="name">{link}</td>'
@@ -98,11 +104,18 @@ def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
 def _topic(number: int, topic: TopicReport) -> Iterator[str]:
     yield f'<section id="topic-{number}">'
     cluster = f' <span class="soft">{_text(topic.cluster)}</span>'
-    yield f"<header><h2>{_text(topic_name(topic))}{cluster}</h2>{_state(topic.state)}</header>"
+    yield f"<header><h2>{_text(topic_name(topic))}{cluster}</h2>"
+    yield f"{_state(topic_shown(topic))}</header>"
     if topic.flow.read:
         yield f"<p>{_text(flow(topic))}</p>"
     if topic.tiers:
         yield from _tiers(topic.tiers)
+    if topic.failing_loads:
+        yield "<h3>What is not loaded</h3>"
+        yield "<ul>"
+        for load in topic.failing_loads:
+            yield _marked("missing", NOT_LOADED, f"<span>{_text(failing_words(load))}</span>")
+        yield "</ul>"
     if topic.findings:
         yield "<h3>What is wrong</h3>"
         yield "<ul>"
@@ -113,8 +126,7 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
         yield "<h3>What it waits for</h3>"
         yield "<ul>"
         for wait in topic.waits:
-            words = f"{wait.on}: {wait.words}"
-            yield _item(State.PENDING, f"<span>{_text(words)}</span>")
+            yield _item(State.PENDING, f"<span>{_text(wait_words(wait))}</span>")
         yield "</ul>"
         yield _more(left_out(len(topic.waits), topic.waits_total, "that it waits for"))
     if topic.unclaimed:
@@ -154,7 +166,11 @@ def _finding(finding: Finding) -> str:
 
 
 def _item(state: State, content: str) -> str:
-    return f'<li class="{state.value}"><span class="state">{MARKS[state]}</span>{content}</li>'
+    return _marked(state.value, MARKS[state], content)
+
+
+def _marked(colour: str, mark: str, content: str) -> str:
+    return f'<li class="{colour}"><span class="state">{mark}</span>{content}</li>'
 
 
 def _more(words: str) -> str:
@@ -167,8 +183,13 @@ def _heading(left: Sequence[str], right: Sequence[str]) -> str:
     return f"<tr>{''.join(names)}</tr>"
 
 
-def _state(state: State) -> str:
-    return f'<span class="state {state.value}">{MARKS[state]} {state.value}</span>'
+def _state(shown: Verdict) -> str:
+    return f'<span class="state {_class(shown)}">{_text(shown.words)}</span>'
+
+
+def _class(shown: Verdict) -> str:
+    """The state's colour, unless its sign says something else."""
+    return {NOTHING: "nothing", NOT_LOADED: "missing"}.get(shown.mark, shown.state.value)
 
 
 def _number(value: Count | None, *, fault: bool = False) -> str:

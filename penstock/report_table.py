@@ -17,8 +17,9 @@ from penstock.report_asking import verdict
 from penstock.report_overview import overview, several_roots
 from penstock.report_words import (
     MARKS,
-    MEANINGS,
+    NOT_LOADED,
     Count,
+    failing_words,
     finding_words,
     flow,
     headline,
@@ -26,16 +27,23 @@ from penstock.report_words import (
     span,
     tier_name,
     topic_name,
+    topic_shown,
+    verdict_shown,
+    wait_words,
 )
 
 _COLOURS: Final = {
     State.COMPLETE: "green",
     State.PENDING: "yellow",
+    State.UNKNOWN: "cyan",
     State.MISSING: "red",
     State.DUPLICATED: "magenta",
     State.CHANGED: "red",
 }
-_STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in _COLOURS.items()}
+_STYLES: Final = {
+    **{f"{MARKS[state]} {state.value}": colour for state, colour in _COLOURS.items()},
+    f"{NOT_LOADED} not loaded": "red",
+}
 _DELAYS: Final = ("p50", "p95", "p99", "max")
 
 
@@ -49,8 +57,8 @@ class _Remark(NamedTuple):
 
 def show_report(report: Report, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well."""
-    state = verdict(report)
-    _print(f"{MARKS[state]} {state.value}", _COLOURS[state], f": {MEANINGS[state]}")
+    shown = verdict_shown(verdict(report), report.topics)
+    _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")
     print(headline(report))
     if not report.topics:
         print("\nThe audit knows no topic.")
@@ -67,7 +75,7 @@ def _show_overview(topics: Sequence[TopicReport]) -> None:
     seen = overview(topics)
     rows = [
         {
-            "verdict": f"{MARKS[topic.state]} {topic.state.value}",
+            "verdict": topic_shown(topic).words,
             "cluster": topic.cluster,
             "topic": topic_name(topic),
             **dict(zip(seen.places, events, strict=True)),
@@ -97,6 +105,8 @@ def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
 
 def _remarks(topic: TopicReport) -> Iterator[_Remark]:
     """What is wrong, and what it waits for."""
+    for load in topic.failing_loads:
+        yield _Remark(NOT_LOADED, "red", failing_words(load))
     for each in topic.findings:
         kind = each.kind.state
         mark = MARKS[State.COMPLETE if each.accepted else kind]
@@ -106,7 +116,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
     for wait in topic.waits:
-        yield _Remark(mark, colour, one_line(f"waits for {wait.on}: {wait.words}"))
+        yield _Remark(mark, colour, wait_words(wait))
     if more := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
         yield _Remark(mark, colour, more)
     if topic.unclaimed:

@@ -1,15 +1,17 @@
 """How a report's figures are written, in the terminal and on a page."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from audit.http.answers import Report, TierTotals, TopicReport
-from audit.verdicts import Finding, State
+from audit.http.answers import FailingLoad, Report, TierTotals, TopicReport
+from audit.verdicts import Finding, State, Wait
 from penstock.output import one_line
 from penstock.time_arguments import time_text
 
 MARKS: Final = {
     State.COMPLETE: "✓",
     State.PENDING: "…",
+    State.UNKNOWN: "?",
     State.MISSING: "✗",
     State.DUPLICATED: "⧉",
     State.CHANGED: "≠",
@@ -17,11 +19,17 @@ MARKS: Final = {
 MEANINGS: Final = {
     State.COMPLETE: "every line is accounted for",
     State.PENDING: "nothing is known to be wrong, and not everything is there yet",
+    State.UNKNOWN: "nobody watched for a while, so nobody knows whether all lines have arrived",
     State.MISSING: "not all events have arrived",
     State.DUPLICATED: "some events are there more than once",
     State.CHANGED: "some events are not what was written",
 }
 UNKNOWN: Final = "?"
+NOTHING: Final = "·"  # in the place of the sign of what is complete
+NOT_LOADED: Final = "!"
+
+_TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
+_WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"}
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -56,6 +64,52 @@ def span(millis: int) -> str:
     return f"{millis} ms"
 
 
+class Verdict(NamedTuple):
+    """A state as it is shown: what a sentence would hide has a sign and words of its own."""
+
+    state: State
+    mark: str
+    name: str
+    meaning: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.mark} {self.name}"
+
+
+def verdict_shown(state: State, topics: Sequence[TopicReport]) -> Verdict:
+    """Of all topics: that a table is not loaded is no waiting, and that of nothing every line is
+    accounted for is no proof."""
+    failing = len({(each.cluster, each.topic) for each in topics if each.failing_loads})
+    if failing and state is State.PENDING:
+        tables = "1 table cannot be loaded" if failing == 1 else f"{failing:,} tables cannot be"
+        words = tables if failing == 1 else f"{tables} loaded"
+        return Verdict(state, NOT_LOADED, "not loaded", words)
+    if state is State.COMPLETE and topics and not any(map(_has_any, topics)):
+        return Verdict(state, NOTHING, state.value, "no events in this time")
+    return Verdict(state, MARKS[state], state.value, MEANINGS[state])
+
+
+def topic_shown(topic: TopicReport) -> Verdict:
+    return verdict_shown(topic.state, [topic])
+
+
+def _has_any(topic: TopicReport) -> bool:
+    return topic.flow.read != 0 or any(each.events for each in topic.tiers)
+
+
+def failing_words(load: FailingLoad) -> str:
+    """Since when a table is not loaded, why, and what to do."""
+    since = time_text(load.since // 1000 * 1000)
+    cure = f". What to do: {load.cure}" if load.cure else ""
+    return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
+
+
+def wait_words(wait: Wait) -> str:
+    """Who is waited for, and for what."""
+    return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
+
+
 def headline(report: Report) -> str:
     """What the report is about, and up to when it is known."""
     asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
@@ -83,7 +137,8 @@ def flow(topic: TopicReport) -> str:
 
 def tier_name(tier: TierTotals, *, several: bool) -> str:
     """With its root only where there is more than one."""
-    return one_line(f"{tier.tier} {tier.destination}".strip() if several else tier.tier)
+    name = _TIERS.get(tier.tier, tier.tier)
+    return one_line(f"{name} {tier.destination}".strip() if several else name)
 
 
 def left_out(shown: int, total: int, what: str) -> str:

@@ -5,14 +5,17 @@ one column, which is encoded in a pass of its own (`json_columns`). That knows n
 a line needs one, or is wrong, its block is done again line by line with `TailEncoder.encode`, whose
 verdict counts. So it never matters which lines stand together.
 
+A field that was renamed is read under its former names, too: each is a column, and they become one
+where any line lacks today's name.
+
 Lines are UTF-8. What is in fields that nobody asked for is looked at for its form only.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -67,11 +70,18 @@ class JsonTails:
         """Raises ValueError if a constant does not fit the schema."""
         self._encoder = encoder
         self._constants = dict(constants or {})
-        names = [*dict.fromkeys([*encoder.names, *take, *self._constants])]
+        former = [old for several in encoder.aliases.values() for old in several]
+        names = [*dict.fromkeys([*encoder.names, *take, *self._constants, *former])]
         self._attributes = {name: f"f{at}" for at, name in enumerate(names)}
         columns = {field[0]: self._column(field, take) for field in encoder.fields}
         unasked = FieldColumn(Any, None, lambda _: ())
-        self._decode = self._decoder({n: columns.get(n, unasked) for n in names}, only_known)
+        wanted = {name: columns.get(name, unasked) for name in names} | {
+            old: columns[name]
+            for name, several in encoder.aliases.items()
+            for old in several
+            if name not in self._constants
+        }
+        self._decode = self._decoder(wanted, only_known)
         unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
         self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
@@ -79,6 +89,9 @@ class JsonTails:
         self._columns = _columns([self._attributes[name] for name in columns])
         self._taken = _columns([self._attributes[name] for name in take])
         self._takes = len(take)
+        self._renamed_columns = self._renamed([*columns])
+        self._renamed_taken = self._renamed(take)
+        self._needed = {field[0] for field in encoder.fields if field[-1] is None}
 
     def encode(self, lines: Sequence[bytes]) -> Tails:
         bodies: list[bytes | None] = []
@@ -86,7 +99,8 @@ class JsonTails:
         refused: dict[int, str] = {}
         for start in range(0, len(lines), BLOCK):
             structs = self._block(lines[start : start + BLOCK], bodies, refused)
-            for all_of_it, column in zip(taken, self._taken(structs), strict=True):
+            columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
+            for all_of_it, column in zip(taken, columns, strict=True):
                 all_of_it += [None if each is msgspec.UNSET else each for each in column]
         return Tails(bodies, tuple(taken), refused)
 
@@ -137,7 +151,43 @@ class JsonTails:
         name = field[0]
         if name in self._constants:
             return constant_column(self._encoder.encode_field(name, self._constants[name]))
-        return field_column(self._encoder.types[name], field, as_it_is=name in take)
+        called = {name, *self._encoder.aliases.get(name, ())}
+        as_it_is = not called.isdisjoint(take)
+        column = field_column(self._encoder.types[name], field, as_it_is=as_it_is)
+        if name not in self._encoder.aliases:
+            return column
+        json = column.json if column.json is Any else column.json | msgspec.UnsetType
+        return replace(column, json=json, default=msgspec.UNSET)
+
+    def _renamed(self, names: Sequence[str]) -> "list[_Renamed]":
+        """Which of these columns may stand under former names."""
+        return [
+            _Renamed(at, name, _columns([self._attributes[old] for old in former]))
+            for at, name in enumerate(names)
+            if (former := self._encoder.aliases.get(name)) and name not in self._constants
+        ]
+
+    def _with_former(
+        self,
+        renamed: "Sequence[_Renamed]",
+        columns: tuple[Column, ...],
+        structs: Sequence[_Struct],
+    ) -> tuple[Column, ...]:
+        """What stands under former names, in the columns of today's."""
+        if not renamed:
+            return columns
+        whole = list(columns)
+        for at, _, former in renamed:
+            column = whole[at]
+            for old in former(structs):
+                if msgspec.UNSET not in column:
+                    break
+                column = [
+                    before if now is msgspec.UNSET else now
+                    for now, before in zip(column, old, strict=True)
+                ]
+            whole[at] = column
+        return tuple(whole)
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
         """From one line to its struct, whose attributes are called f0, f1 and so on."""
@@ -162,7 +212,11 @@ class JsonTails:
             return [rest] * len(structs)
         self._encoder.tries = 0
         parts: list[Iterable[bytes]] = [itertools.repeat(rest, len(structs))] if rest else []
-        for encoded, column in zip(self._parts, self._columns(structs), strict=True):
+        columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
+        for at, name, _ in self._renamed_columns:
+            if name in self._needed and msgspec.UNSET in columns[at]:
+                raise Misfit("it is missing").inside(name)
+        for encoded, column in zip(self._parts, columns, strict=True):
             parts += encoded(column)
         return joined(tuple(parts))
 
@@ -173,6 +227,14 @@ class JsonTails:
             if (value := getattr(struct, attribute)) is not msgspec.UNSET
         }
         return there | self._constants
+
+
+class _Renamed(NamedTuple):
+    """The place of a column, the field, and the columns of its former names."""
+
+    at: int
+    name: str
+    former: Callable[[Sequence[_Struct]], tuple[Column, ...]]
 
 
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:

@@ -12,7 +12,9 @@ these rules:
 4. Fields of inner records that the schema does not have are passed over; those of the event itself
    are the caller's business.
 5. What a later version of the header has behind today's fields is written with its defaults.
-6. Recursive types are followed as deep as they are read, `MOST_LEVELS`; branches are tried
+6. A field that is missing is looked for under the names it had before, its aliases; those that
+   another field has now are that one's.
+7. Recursive types are followed as deep as they are read, `MOST_LEVELS`; branches are tried
    `MOST_TRIES` times in one line.
 
 What an encoder writes, `schemas.envelope` reads.
@@ -78,12 +80,21 @@ class TailEncoder:
         self._compiled_definitions: dict[int, Convert] = {}
         self._open: set[int] = set()
         self.fields: tuple[EncodedField, ...] = tuple(map(self._field, fields))
+        self.aliases = _former_names(fields)
         self.header_rest = b"".join(map(self._default, header.type.fields[HEADER_FIELDS:]))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The fields behind the header, in their order."""
         return tuple(self.types)
+
+    def named(self, name: str) -> str:
+        """What the field of that name is called now."""
+        return next((new for new, former in self.aliases.items() if name in former), name)
+
+    def renamed(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With today's names for what stands there under former ones, which stay."""
+        return _renamed(self.aliases, value) if self.aliases else value
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
         """Raises ValueError, with the field's name and what is wrong with it, in one line.
@@ -92,7 +103,7 @@ class TailEncoder:
         """
         self.tries = 0
         try:
-            return self.header_rest + _encoded(self.fields, value)
+            return self.header_rest + _encoded(self.fields, self.renamed(value))
         except RecursionError:
             raise Misfit("its values are nested too deeply") from None
 
@@ -155,11 +166,12 @@ class TailEncoder:
 
     def _record(self, record: Record) -> Convert:
         fields: list[EncodedField] = []
+        aliases = _former_names(record.fields)
 
         def convert(value: Any) -> bytes:
             if not isinstance(value, Mapping):
                 raise no(value, f"no {record.name.full}")
-            return _encoded(fields, value)
+            return _encoded(fields, _renamed(aliases, value) if aliases else value)
 
         fields.extend(map(self._field, record.fields))
         return convert
@@ -221,8 +233,26 @@ class _Branch:
 
 def _names(type_: Type) -> frozenset[str] | None:
     if isinstance(type_, Record):
-        return frozenset(field.name for field in type_.fields)
+        return frozenset(name for field in type_.fields for name in (field.name, *field.aliases))
     return None
+
+
+def _former_names(fields: Sequence[Field]) -> Mapping[str, Sequence[str]]:
+    """Of the fields that had others."""
+    taken = {field.name for field in fields}
+    former = {each.name: [old for old in each.aliases if old not in taken] for each in fields}
+    return {name: names for name, names in former.items() if names}
+
+
+def _renamed(aliases: Mapping[str, Sequence[str]], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = {
+        name: value[old]
+        for name, former in aliases.items()
+        if name not in value
+        for old in reversed(former)  # so that the first counts
+        if old in value
+    }
+    return {**value, **found} if found else value
 
 
 def _ordered(branches: Sequence[_Branch], own: Sequence[Sequence[str]]) -> list[_Branch]:

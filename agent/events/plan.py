@@ -50,14 +50,16 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
         return OneByOne(_find_fields(input_), {}, rules, message_of)
     encoder = encoder_for(input_, schema)
     check_fields(input_, encoder, names)
+    added = {encoder.named(name): value for name, value in added.items()}
     unknown = input_.unknown_fields if input_.format in _FREE_FIELDS else UnknownFields.DROP
     asked = _asked(input_)
     if input_.format is Format.JSON and unknown is not UnknownFields.KEEP:
         only_known = unknown is UnknownFields.DEAD
         tails = JsonTails(encoder, take=asked, constants=added, only_known=only_known)
         return JsonColumns(tails, asked, added, rules)
-    encode = _encode(encoder, unknown, {*encoder.names, *asked})
-    return OneByOne(_find_fields(input_), added, rules, encode)
+    former = chain.from_iterable(encoder.aliases.values())
+    encode = _encode(encoder, unknown, {*encoder.names, *asked, *former})
+    return OneByOne(_renaming(_find_fields(input_), encoder), added, rules, encode)
 
 
 class PlainLines:
@@ -129,6 +131,13 @@ def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:
     if origin.attrs is not None:
         fields["attrs"] = origin.attrs
     return fields
+
+
+def _renaming(find: FindFields, encoder: TailEncoder) -> FindFields:
+    """What stands under former names of fields, under today's as well."""
+    if not encoder.aliases:
+        return find
+    return lambda body, origin: dict(encoder.renamed(find(body, origin)))
 
 
 def _asked(input_: Input) -> list[str]:

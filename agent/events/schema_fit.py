@@ -71,18 +71,20 @@ def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | N
             "`unknown_fields: keep` needs a field `extra` in the schema, a map of strings",
         )
     for name, value in input_.add_fields.items():
-        if name not in known and not keeps:
+        now = encoder.named(name)
+        if now not in known and not keeps:
             raise _no(input_, f"`add_fields`: the schema has no field {name}")
-        if name in known:
+        if now in known:
             try:
-                encoder.encode_field(name, value)
+                encoder.encode_field(now, value)
             except ValueError as error:
                 raise _no(input_, f"`add_fields`: {error}") from None
     if names is None:
         return
+    there = {encoder.named(name) for name in (*names, *input_.add_fields)}
     for field in encoder.fields:
         name, missing = field[0], field[-1]
-        if missing is None and name not in {*names, *input_.add_fields}:
+        if missing is None and name not in there:
             raise _no(
                 input_,
                 f"the schema of {input_.topic} needs a field {name}, which lines of "

@@ -5,18 +5,25 @@ neither raises anything twice nor forgets to resolve it.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from audit.alerting.conditions import AlertKey, of_agents, of_hours
-from audit.alerting.deciding import MOST_RAISED, decide, key_of
+from audit.alerting.conditions import (
+    FAULTS,
+    UNLOADED,
+    AlertKey,
+    of_agents,
+    of_hours,
+    of_loads,
+)
+from audit.alerting.deciding import MOST_RAISED, Waiting, decide, key_of, waiting
 from audit.alerting.messages import MOST_AT_ONCE, untold
 from audit.alerting.webhook import Webhook
 from audit.config import AuditConfig
 from audit.judged_hours import HourVerdict
 from audit.standing import Standing
 from audit.store.reading import Reading
-from audit.store.rows import AgentRow, Alert
+from audit.store.rows import AgentRow, Alert, FailingLoad
 from audit.store.store import Store
 
 _MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
@@ -45,8 +52,9 @@ class Alerting:
         self._standing = standing
         self._webhook = webhook
         after = int(config.alerts.after * 1000)
-        self._after = {"missing": after, "duplicated": after, "changed": after}
+        self._after = {each.value: after for each in FAULTS} | {UNLOADED: after}
         self._since: dict[AlertKey, int] = {}
+        self._waiting: tuple[Waiting, ...] = ()
         self._taken = 0
         self._raised_before = 0
         self._alerts = {_identity(each): each for each in self._kept()}
@@ -56,16 +64,23 @@ class Alerting:
         return sum(each.resolved < 0 for each in self._alerts.values())
 
     @property
+    def waiting(self) -> Sequence[Waiting]:
+        """What is known and not raised yet: what is due first comes first."""
+        return self._waiting
+
+    @property
     def posts(self) -> tuple[int, int]:
         """How many were taken by whoever listens, and how many were not."""
         return self._taken, self._webhook.failed if self._webhook else 0
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
-        """Whether anything was raised or resolved. `as_of` is how far the ledgers have been read;
-        of a cluster that is not among them nothing is known, and what is raised stays."""
+        """Whether anything was raised or resolved, or waits to be. `as_of` is how far the ledgers
+        have been read; of a cluster that is not among them nothing is known, and what is raised
+        stays."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
+        conditions |= of_loads(self._failing(as_of))
         raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
@@ -73,6 +88,7 @@ class Alerting:
                 conditions[key] = each.words
         decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
+        before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
         if len(raised) >= MOST_RAISED > self._raised_before:
             log.error("alerts are full, others wait until some are resolved alerts=%d", len(raised))
         self._raised_before = len(raised)
@@ -80,7 +96,7 @@ class Alerting:
             happened = "raised" if each.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
         self._keep(list(decided.changed))
-        return bool(decided.changed)
+        return bool(decided.changed) or before != self._waiting
 
     def tell(self) -> None:
         """Says what is to be said, as fast as it is taken."""
@@ -135,6 +151,14 @@ class Alerting:
                 yield from items
                 if len(items) < _PAGE:
                     break
+
+    def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
+        """Of topics that were deleted nothing is loaded any more."""
+        found = self._reading.failing_loads()
+        there = self._standing.those_there(self._reading.topics()) if found else frozenset()
+        for each in found:
+            if each.cluster in as_of and (each.cluster, each.topic) in there:
+                yield each
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
         """Never heard counts once the ledgers have been read for as long as silence takes."""

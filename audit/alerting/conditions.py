@@ -1,8 +1,9 @@
 """What is worth an alert just now, in words. Pure.
 
 One alert is about one kind of fault in one hour of one topic, however many windows have it, about a
-topic that waits, or about one host. It stands until nothing of its kind is left there: a fault that
-stays has to be put right, or accepted, and meanwhile hides none of another hour.
+table whose loads fail, about a topic that waits, or about one host. It stands until nothing of its
+kind is left there: a fault that stays has to be put right, or accepted, and meanwhile hides none of
+another hour.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,13 +12,14 @@ from typing import Final, NamedTuple
 
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
-from audit.store.rows import AgentRow
+from audit.store.rows import AgentRow, FailingLoad
 from audit.verdicts import State
 
 LATE: Final = "late"
 SILENT: Final = "silent"
-FAULTS: Final = (State.MISSING, State.DUPLICATED, State.CHANGED)
-KINDS: Final = (*(each.value for each in FAULTS), LATE, SILENT)
+UNLOADED: Final = "unloaded"
+FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
+KINDS: Final = (*(each.value for each in FAULTS), UNLOADED, LATE, SILENT)
 
 _LONGEST_WORDS: Final = 1_000
 
@@ -65,16 +67,33 @@ def of_hours(
     return found
 
 
+def of_loads(rows: Iterable[FailingLoad]) -> dict[AlertKey, str]:
+    """Tables whose loads fail, whatever the destination: the first of it is told."""
+    found: dict[AlertKey, str] = {}
+    for each in rows:
+        found.setdefault(AlertKey(UNLOADED, each.cluster, each.topic, ""), _short(_unloaded(each)))
+    return found
+
+
 def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, str]:
     """Agents that are silent, and hosts that were never heard."""
     return {AlertKey(SILENT, each.cluster, "", each.host): _short(_silence(each)) for each in rows}
 
 
 def _fault(about: AlertKey, words: str) -> str:
-    return _short(
-        f"{about.cluster}/{about.topic} has {about.kind} events in the hour {_moment(about.hour)}: "
-        f"{words}"
+    where = f"{about.cluster}/{about.topic}"
+    when = f"in the hour {_moment(about.hour)}"
+    if about.kind == State.UNKNOWN:
+        return _short(f"it is unknown whether all events of {where} {when} have arrived: {words}")
+    return _short(f"{where} has {about.kind} events {when}: {words}")
+
+
+def _unloaded(load: FailingLoad) -> str:
+    said = (
+        f"{load.cluster}/{load.topic} has not been loaded into {load.destination} since "
+        f"{_moment(load.since)}: {load.reason}"
     )
+    return f"{said}. What to do: {load.cure}" if load.cure else said
 
 
 def _silence(row: AgentRow) -> str:

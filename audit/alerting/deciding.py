@@ -8,7 +8,7 @@ what is raised is: nothing is raised twice, and what ended meanwhile is resolved
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from audit.alerting.conditions import AlertKey, Conditions
 from audit.store.rows import Alert
@@ -22,6 +22,15 @@ class Decided:
 
     changed: tuple[Alert, ...]
     since: Mapping[AlertKey, int]  # of conditions that stand and are not raised
+
+
+class Waiting(NamedTuple):
+    """A condition that is not raised yet, as it may still put itself right."""
+
+    key: AlertKey
+    words: str
+    since: int
+    due: int  # when it is raised, if it stands until then
 
 
 def decide(
@@ -49,6 +58,17 @@ def decide(
         each._replace(resolved=now) for key, each in raised.items() if key not in conditions
     ]
     return Decided(tuple(changed), waiting)
+
+
+def waiting(
+    conditions: Conditions, since: Mapping[AlertKey, int], after: Mapping[str, int]
+) -> tuple[Waiting, ...]:
+    """What is due first comes first."""
+    found = [
+        Waiting(key, conditions[key], began, began + after.get(key.kind, 0))
+        for key, began in since.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.due, each.key)))
 
 
 def key_of(alert: Alert) -> AlertKey:

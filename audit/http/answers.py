@@ -17,6 +17,18 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class FailingLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that no load commits anything of, and what can be done."""
+
+    cluster: str
+    topic: str
+    destination: str
+    since: int  # when the first of the loads was tried that failed without one that did not
+    said: int  # when the loader said so last
+    reason: str
+    cure: str
+
+
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     """A topic in the overview. `counts` and `states` are by hour, the oldest first."""
 
@@ -37,6 +49,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     states: list[State]
     waits: str  # for what, in words; empty if for nothing
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    load_fails: bool = False  # at some destination: then it is pending at least
 
 
 class Topics(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +63,13 @@ class Topics(msgspec.Struct, frozen=True, kw_only=True):
     page: Page
     items: list[TopicRow]
     notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
+    failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
     """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
-    bounds; -1 where they are not known."""
+    bounds; -1 where they are not known. Brokers have none: what they count now and then would be
+    how late it was counted."""
 
     tier: str
     destination: str
@@ -105,6 +120,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[Wait]  # the first hundred
     waits_total: int
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    failing_loads: list[FailingLoad] = []
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +192,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     lag_bytes: int
     heard: int
     until: int  # of the topic that is furthest behind
-    state: str  # ok, behind, silent, never, retired
+    state: str  # ok, behind, silent (since `heard`), never, retired
     reason: str  # why it is retired
 
 
@@ -223,6 +239,7 @@ class Loads(msgspec.Struct, frozen=True, kw_only=True):
     page: Page
     items: list[LoadRow]
     hours: list[HourRow]
+    failing_loads: list[FailingLoad] = []  # of what is asked about
 
 
 class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,14 +274,27 @@ class Brokers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str  # missing, duplicated, changed, late, silent
+    kind: str  # unknown, missing, duplicated, changed, unloaded, late, silent
     cluster: str
     topic: str  # empty with silent
     host: str
     words: str
     raised: int
     resolved: int  # -1: it still holds
-    hour: int = -1  # of event time that it is about; -1 with late and silent
+    hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
+
+
+class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known and not raised yet, as it may still put itself right."""
+
+    kind: str
+    cluster: str
+    topic: str
+    host: str
+    words: str
+    since: int
+    due: int  # when it is raised, if it stands until then
+    hour: int = -1
 
 
 class Alerts(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +302,8 @@ class Alerts(msgspec.Struct, frozen=True, kw_only=True):
 
     page: Page
     items: list[AlertRow]
+    waiting: list[WaitingAlert] = []  # what is due first; a hundred at most
+    waiting_total: int = 0
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,6 +324,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     waits_total: int
     pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
     deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    failing_loads: list[FailingLoad] = []  # then it is pending at least
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -26,7 +27,7 @@ from audit.http.openapi import description
 from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import RESOURCES, Resource
 from audit.http.stream import MOST_STREAMS, Streams
-from audit.service import Service
+from audit.service import Service, now_millis
 from audit.store.errors import StoreDamaged
 from serving.histogram import EXPOSITION_TYPE, Histogram
 
@@ -49,6 +50,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+_QUERY: Final = "%&+=:/?@!$'()*,;~"  # what stays as it is in the query of an address
 _FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
 
 
@@ -125,11 +127,14 @@ class Application:
             case "/metrics":
                 return Answer(await self._worked(self._figures), EXPOSITION_TYPE)
             case "/healthz":
-                return _said("healthy")
+                ages = self._service.standing.ages(now_millis())
+                return _said("\n".join(["healthy", *ages]))
             case "/readyz":
                 return self._readiness()
             case "/api/v1/stream":
                 raise NotNow(f"{MOST_STREAMS} streams are open: ask `/api/v1/topics` now and then")
+        if view := _view(path, scope):
+            return Answer(b"", _PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**_FRESH, "location": view})
         raise Unknown(f"there is nothing at {path[:200]}; `/api/openapi.json` says what there is")
 
     async def _made(self, resource: Resource, scope: Scope) -> Answer:
@@ -174,12 +179,23 @@ class Application:
         standing = self._service.standing
         if why_not := standing.why_not_ready():
             return _said(f"not ready: {why_not}", HTTPStatus.SERVICE_UNAVAILABLE)
-        return _said("\n".join(["ready", *standing.notices()]))
+        notices = [*standing.notices(), *standing.too_old(now_millis())]
+        return _said("\n".join(["ready", *notices]))
 
     def _line(self) -> bytes:
         standing = self._service.standing
         said = msgspec.json.encode({"version": standing.version, "as_of": standing.as_of})
         return b"data: " + said + b"\n\n"
+
+
+def _view(path: str, scope: Scope) -> str:
+    """Where the page shows what somebody has typed as a path, from there; empty for what no browser
+    asks. The page says itself what it does not have."""
+    if path.startswith("/api/") or "text/html" not in _header(scope, b"accept"):
+        return ""
+    up = "../" * (path.count("/") - 1) or "./"
+    asked = scope["query_string"].decode("latin-1")
+    return f"{up}#{quote(path.rstrip('/'))}" + (f"?{quote(asked, safe=_QUERY)}" if asked else "")
 
 
 def _problem(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> Answer:

@@ -1,18 +1,21 @@
 """Answers that are lists: hosts, files, agents, loads, brokers, alerts."""
 
 from collections import defaultdict
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from audit.cluster_state import BrokerFacts
 from audit.http import answers, queries
 from audit.http.asking import key_of, now_of, open_findings, page_of
+from audit.http.failing import failing_loads
 from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
 from audit.service import Service, now_millis
 from audit.store.rows import HourRow, JournalRow
 from audit.verdicts import Finding, State, worst
+
+_MOST_WAITING: Final = 100  # alerts that are not raised yet
 
 A = TypeVar("A")
 
@@ -74,6 +77,7 @@ def agents(service: Service, query: queries.AgentsQuery) -> answers.Agents:
     found = service.reading.agents(
         now=now or now_millis(),
         silent_millis=int(config.alerts.silent * 1000),
+        window_millis=service.window_millis,
         expected_millis=int(config.expected * 1000),
         cluster=query.cluster,
         state=query.state or "",
@@ -108,6 +112,11 @@ def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
         page=page_of(query, found.total),
         items=[_as(each, answers.LoadRow) for each in found.items],
         hours=hours,
+        failing_loads=[
+            each
+            for each in failing_loads(service, query.cluster)
+            if query.topic in {"", each.topic} and query.destination in {"", each.destination}
+        ],
     )
 
 
@@ -174,7 +183,15 @@ def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.Alerts:
     found = service.reading.alerts(query.state or "", page=query.page, size=query.size)
+    waiting = service.alerts_waiting
     return answers.Alerts(
         page=page_of(query, found.total),
         items=[_as(each, answers.AlertRow) for each in found.items],
+        waiting=[
+            answers.WaitingAlert(
+                **each.key._asdict(), words=each.words, since=each.since, due=each.due
+            )
+            for each in waiting[:_MOST_WAITING]
+        ],
+        waiting_total=len(waiting),
     )

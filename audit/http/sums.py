@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from audit.http.answers import Flow, TierTotals
-from audit.picture import Sums, Tier
+from audit.picture import Sums, Tier, TierKind
 from audit.store.rows import Delays, FlowRow
 from audit.verdicts import TopicVerdict, WindowVerdict, worst
 
@@ -22,9 +22,14 @@ def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
 def totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
     """Each tier over all windows."""
     return [
-        _totals(tier, added(each.sums[number] for each in verdict.windows), delays.get(tier, ()))
+        _totals(tier, added(each.sums[number] for each in verdict.windows), _delays(delays, tier))
         for number, tier in enumerate(verdict.tiers)
     ]
+
+
+def _delays(delays: Delays, tier: Tier) -> Sequence[int]:
+    """Brokers count what they have now and then: that would be how late they did."""
+    return () if tier.kind is TierKind.BROKER else delays.get(tier, ())
 
 
 def flow(row: FlowRow) -> Flow:

@@ -18,6 +18,7 @@ from audit.http.asking import (
     picture,
     verdict,
 )
+from audit.http.failing import failing_loads, not_landed, of_verdict
 from audit.judged_hours import DAY, HOUR, hour_of, rows_of_files
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
@@ -27,6 +28,7 @@ from audit.verdicts import Finding, Kind, State, TopicVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
+_MOST_FAILING: Final = 500
 
 
 def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
@@ -57,7 +59,8 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
         alerts=service.alerts_raised,
         page=page_of(query, found.total),
         items=[_row(each, from_hour) for each in found.items],
-        notices=standing.notices(),
+        notices=[*standing.notices(), *standing.too_old(now)],
+        failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
     )
 
 
@@ -80,6 +83,7 @@ def _row(row: TopicRow, from_hour: int) -> answers.TopicRow:
         states=[_state(each) for each in row.states],
         waits=row.waits,
         deleted=row.deleted,
+        load_fails=row.load_fails,
     )
 
 
@@ -101,12 +105,13 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     key = key_of(service, query.cluster, query.topic)
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
+    failing = of_verdict(service, judged)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
         former_ids=_former(service, key),
-        state=_so_far(judged.state, from_time, now),
+        state=not_landed(_so_far(judged.state, from_time, now), failing),
         now=now,
         as_of=now_of(service, key.cluster),
         from_time=from_time,
@@ -120,6 +125,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         waits=judged.waits[:_FEW],
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
+        failing_loads=failing,
     )
 
 
@@ -215,11 +221,12 @@ def _read(service: Service, clusters: set[str]) -> set[str]:
 def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
     key, between = judged.key, (judged.from_time, judged.to_time)
     windows = judged.windows
+    failing = of_verdict(service, judged)
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
-        state=_so_far(judged.state, judged.from_time, now_millis()),
+        state=not_landed(_so_far(judged.state, judged.from_time, now_millis()), failing),
         tiers=sums.totals(judged, service.reading.delays(key, *between)),
         flow=sums.flow(service.reading.flow(key, *between)),
         missing=sum(each.missing for each in windows)
@@ -233,6 +240,7 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         waits=judged.waits[:_FEW],
         waits_total=len(judged.waits),
         deleted=service.standing.is_deleted(key),
+        failing_loads=failing,
     )
 
 

@@ -30,6 +30,7 @@ _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
+    "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
     "DELETE FROM alerts WHERE resolved >= 0 AND resolved < ?",
 )
@@ -72,7 +73,7 @@ _BY_TOPIC: Final = (
     "sources",
     "loads",
 )
-_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged")
+_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried")
 _UNSPOKEN: Final = " ".join(
     (
         "DELETE FROM topics WHERE last < ?",

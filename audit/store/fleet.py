@@ -1,8 +1,10 @@
 """Agents and other writers of the ledger, a page at a time. Within one read transaction.
 
 An agent is retired, or silent if it was not heard for too long, or behind if one of its topics is
-more than `_BEHIND` after when it was heard last, or ok. A host of the inventory that was never
-heard is `never`. All of them are looked at for every page: a fleet is some ten thousand.
+more than `_BEHIND` after when it was heard last, or ok. What is too long, is told by its own pace:
+an agent is heard once in each window, however idle it is, or as seldom as its entries were so far.
+A host of the inventory that was never heard is `never`. All of them are looked at for every page: a
+fleet is some ten thousand.
 """
 
 import sqlite3
@@ -16,6 +18,7 @@ from audit.store.rows import AgentRow, Agents, JournalRow, Paged
 from ledger.agents import LEFT_MILLIS
 
 _BEHIND: Final = 180_000
+_PACES: Final = 2.5  # in which nothing was heard: the last may have been under way
 _ORDER: Final = ("never", "silent", "behind", "ok", "retired")
 
 _SORTS: Final[dict[str, Callable[[tuple[Any, ...]], Any]]] = {
@@ -29,7 +32,7 @@ _ROWS: Final = f"""
 SELECT agents.journal, journals.journal, agents.cluster, coalesce(text, ''), heard,
     coalesce((SELECT min({UNTIL}) FROM agent_topics WHERE agent_topics.journal = agents.journal
         AND (last_named >= named_seq OR heard - agent_topics.last_time < {LEFT_MILLIS})), 0),
-    lag_bytes, version
+    lag_bytes, version, max(0, last_time - first_time) / max(1, entries - 1)
     FROM agents JOIN journals ON journals.id = agents.journal
     LEFT JOIN names ON names.id = agents.host WHERE heard >= ?
 """  # noqa: S608
@@ -40,6 +43,7 @@ def agents(
     *,
     now: int,
     silent_millis: int,
+    window_millis: int,
     expected_millis: int,
     cluster: str,
     state: str,
@@ -48,6 +52,7 @@ def agents(
     page: int,
     size: int,
 ) -> Agents:
+    """Without `window_millis` the pace of an agent does not matter, only `silent_millis` does."""
     where, values = "", list[int | str]([now - expected_millis])
     if cluster:
         where, values = " AND agents.cluster = ?", [*values, cluster]
@@ -59,13 +64,15 @@ def agents(
         for (each,) in connection.execute("SELECT DISTINCT cluster FROM retired")
     }
     rows = []
-    for number, agent, cluster_, host, heard, until, lag, version in connection.execute(
+    for number, agent, cluster_, host, heard, until, lag, version, pace in connection.execute(
         _ROWS + where, values
     ):
+        usual = int(_PACES * max(window_millis, pace))
+        patience = min(silent_millis, usual) if window_millis else silent_millis
         reason = _reason(retired.get(cluster_), host, agent, heard)
         rows.append(
             (
-                _state(reason, heard, until, now, silent_millis),
+                _state(reason, heard, until, now, patience),
                 number,
                 agent,
                 host,
@@ -93,10 +100,10 @@ def agents(
     return Agents(Paged(items, len(rows)), {each: counted[each] for each in _ORDER})
 
 
-def _state(reason: str | None, heard: int, until: int, now: int, silent_millis: int) -> str:
+def _state(reason: str | None, heard: int, until: int, now: int, patience: int) -> str:
     if reason is not None:
         return "retired"
-    if heard < now - silent_millis:
+    if heard < now - patience:
         return "silent"
     return "behind" if until < heard - _BEHIND else "ok"
 

@@ -6,12 +6,15 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, Final
 
 from audit.picture import TopicKey
+from audit.store import loads_tried
 from audit.store.expected import UNTIL
 from audit.store.paging import cut, parted, pattern
 from audit.store.rows import Paged, TopicRow
+from audit.verdicts import State
 
 HOUR: Final = 3_600_000
-STATES: Final = ("complete", "pending", "missing", "duplicated", "changed")  # the worst last
+STATES: Final = tuple(each.value for each in State)  # the worst last
+_NOT_LANDED: Final = State.PENDING.value  # at least, where no load commits anything
 
 # Topics without an id are only known by name, until one with an id is spoken of.
 KEYS: Final = """
@@ -73,12 +76,16 @@ def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[in
 def states(
     connection: sqlite3.Connection, from_hour: int, deleted: Container[TopicKey]
 ) -> dict[TopicKey, str]:
+    unloaded = loads_tried.unloaded(connection)
     said: dict[int, set[str]] = defaultdict(set)
     for topic, state in connection.execute(
         "SELECT DISTINCT topic, state FROM judged WHERE hour >= ?", (from_hour,)
     ):
         said[topic].add(state)
     keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
+    for number, key in keys.items():
+        if key[:2] in unloaded:
+            said[number].add(_NOT_LANDED)
     return {
         key: max(
             (_settled(each) if key in deleted else each for each in said[number]),
@@ -99,7 +106,7 @@ def severity(state: str) -> int:
 
 
 _SORTS: Final[dict[str, Callable[[TopicRow], Any]]] = {
-    "state": lambda row: -severity(row.state),
+    "state": lambda row: (not row.load_fails, -severity(row.state)),
     "topic": lambda row: row.key,
     "events": lambda row: row.events,
     "missing": lambda row: row.missing,
@@ -133,6 +140,7 @@ def topic_rows(
     judged = _judged(connection, asked, from_hour, to_hour)
     counts = _counts(connection, from_hour)
     agents = _agents(connection, to_hour - HOUR)
+    unloaded = loads_tried.unloaded(connection)
     last = _last(connection, asked)
     hours = range(from_hour, to_hour, HOUR)
     found = [
@@ -144,6 +152,7 @@ def topic_rows(
             agents=agents.get(name, (0, 0)),
             last=last.get(id_, -1),
             deleted=TopicKey(*key) in deleted,
+            load_fails=TopicKey(*key)[:2] in unloaded and TopicKey(*key) not in deleted,
         )
         for id_, *key, name in rows
     ]
@@ -178,14 +187,18 @@ def _row(
     agents: tuple[int, int],
     last: int,
     deleted: bool,
+    load_fails: bool,
 ) -> TopicRow:
-    """Of one that was deleted nothing is waited for."""
+    """Of one that was deleted nothing is waited for; one whose loads fail is not complete."""
     states = {hour: _settled(state) if deleted else state for hour, state, *_ in judged}
     waits = [each[7] for each in judged if each[7] and not deleted]
+    worst = max(
+        [*states.values(), *([_NOT_LANDED] if load_fails else [])], key=severity, default=STATES[0]
+    )
     missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
     return TopicRow(
         key,
-        max(states.values(), key=severity, default=STATES[0]),
+        worst,
         sum(counts.get(hour, 0) for hour in hours),
         missing,
         excess,
@@ -197,6 +210,7 @@ def _row(
         [states.get(hour, "") for hour in hours],
         waits[-1] if waits else "",
         deleted,
+        load_fails,
     )
 
 

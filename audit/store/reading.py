@@ -11,13 +11,14 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from audit.picture import TopicKey, TopicPicture
-from audit.store import figures, files, fleet, loading, overview, pictures
+from audit.store import figures, files, fleet, loading, loads_tried, overview, pictures
 from audit.store.opening import damage_said, open_for_reading
 from audit.store.rows import (
     Agents,
     Alert,
     ConsumerRow,
     Delays,
+    FailingLoad,
     FlowRow,
     HostRow,
     HourRow,
@@ -165,6 +166,7 @@ class Reading:
         now: int,
         silent_millis: int,
         expected_millis: int,
+        window_millis: int = 0,
         cluster: str = "",
         state: str = "",
         search: str = "",
@@ -172,12 +174,14 @@ class Reading:
         page: int = 1,
         size: int = 50,
     ) -> Agents:
-        """Sorted by state, host, lag, heard or until."""
+        """Sorted by state, host, lag, heard or until. With `window_millis`, who keeps silent for
+        longer than he ever did is silent before `silent_millis`."""
         with self._moment() as connection:
             return fleet.agents(
                 connection,
                 now=now,
                 silent_millis=silent_millis,
+                window_millis=window_millis,
                 expected_millis=expected_millis,
                 cluster=cluster,
                 state=state,
@@ -206,6 +210,11 @@ class Reading:
                 page=page,
                 size=size,
             )
+
+    def failing_loads(self) -> list[FailingLoad]:
+        """Tables whose last load failed; what fails longest comes first."""
+        with self._moment() as connection:
+            return loads_tried.failing(connection)
 
     def destinations(self) -> list[str]:
         with self._moment() as connection:

@@ -67,6 +67,7 @@ class TopicRow(NamedTuple):
     states: Sequence[str]
     waits: str
     deleted: bool = False
+    load_fails: bool = False
 
 
 class HostRow(NamedTuple):
@@ -143,6 +144,18 @@ class LoadRow(NamedTuple):
     dead: int
     partitions: int
     rebuilt: bool
+
+
+class FailingLoad(NamedTuple):
+    """A table that no load commits anything of."""
+
+    cluster: str
+    topic: str
+    destination: str
+    since: int  # when the first of the loads was tried that failed without one that did not
+    said: int  # when the loader said so last
+    reason: str
+    cure: str
 
 
 class HourRow(NamedTuple):

@@ -1,5 +1,5 @@
 """What is said seldom, one by one: hours that were rebuilt, hosts that were retired, faults that
-were accepted, files that were compared, batches that are damaged.
+were accepted, files that were compared, batches that are damaged, loads that fail.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import MOST_TIME, cut, numbers
+from audit.store import loads_tried
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
@@ -37,6 +38,8 @@ def keep(chunk: Chunk) -> None:
         _keep_checked(chunk, row, each)
     for row, each in _said(chunk, "damaged", ""):
         _keep_damaged(chunk, row, each)
+    for row, each in _said(chunk, "loads", "hdfs"):
+        loads_tried.keep(chunk, row, each)
 
 
 def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:

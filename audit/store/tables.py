@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 6
+VERSION: Final = 7
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -108,6 +108,9 @@ CREATE TABLE checked (name INT, tier INT, hour INT, time INT, journal TEXT, seq 
     rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
     time INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+-- Of each topic and destination the latest that was said of how its loads end.
+CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, failed INT,
+    since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
 
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
     pending_windows INT, findings INT, waits TEXT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;

@@ -12,7 +12,7 @@ from penstock.failures import Failed, usage_words
 from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.output import print_json
-from penstock.report_asking import NO_VERDICT, asked_report, exit_code, last_day, verdict
+from penstock.report_asking import NO_VERDICT, asked_report, exit_code, last_day
 from penstock.report_page import report_page
 from penstock.report_table import show_report
 from penstock.time_arguments import DayType, HourType, TimeRange, TimeType
@@ -86,8 +86,9 @@ def command(
     say otherwise.
 
     Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
-    known to be wrong, and not everything is there yet; 4: there is no verdict, the line on stderr
-    says why.
+    known to be wrong, and not everything is there yet; 3: nobody watched for a while, so nobody
+    knows; 4: there is no verdict, the line on stderr says why; 5: a table cannot be loaded, and
+    else nothing is wrong.
 
     \b
     Example:
@@ -103,7 +104,7 @@ def command(
         print_json(msgspec.to_builtins(report))
     elif page is None or page.name != "-":
         show_report(report, everything=bool(topics))
-    return exit_code(verdict(report))
+    return exit_code(report)
 
 
 def _asked(

@@ -17,6 +17,8 @@ from penstock.standing.addresses import Addresses
 from penstock.standing.asking import Asking
 from penstock.standing.table import is_well, show_standing
 from penstock.up.errors import UpError
+from penstock.up.loader_log import LoaderLog
+from penstock.up.places import Places
 from penstock.up.remembered import remembered_ports
 
 _WELL: Final = 0
@@ -48,7 +50,8 @@ def command(
 ) -> int:
     """Show what runs, how far behind it is, and whether every line has arrived.
 
-    Exit code 1: somebody does not answer, or events are missing, twice, or changed.
+    Exit code 1: somebody does not answer, a table cannot be loaded, or events are missing, twice,
+    changed, or nobody knows.
 
     \b
     Example:
@@ -65,6 +68,10 @@ def command(
         )
         with Asking(addresses, within=_SECONDS) as asking:
             standing = asking.ask()
+        if directory is not None:
+            loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
+            loader_log.read()
+            standing = loader_log.added_to(standing)
     except (BadAddress, ValueError, UpError) as error:
         raise click.UsageError(str(error)) from None
     if as_json:

@@ -14,6 +14,7 @@ from penstock.output import one_line
 from penstock.standing.following import Following
 from penstock.up.errors import UpError, WrongFollow
 from penstock.up.followed import Follow, parse_follow
+from penstock.up.loader_log import LoaderLog
 from penstock.up.pipeline import Pipeline
 from penstock.up.places import Places, Ports
 from penstock.up.preconditions import problems
@@ -135,9 +136,12 @@ def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> N
         for each in absent:
             words = f"no file matches {each.pattern} yet: those to come are followed"
             screen.note(words, until=each.topic)
+        loader_log = LoaderLog(pipeline.places.log("loader"))
         with Following(pipeline.addresses) as following:
             while not asked.times:
-                screen.show(pipeline.turn(), following.latest)
+                standing = following.latest
+                loader_log.read()
+                screen.show(pipeline.turn(), standing and loader_log.added_to(standing))
                 asked.wait(0 if pipeline.in_a_hurry else _TURN_SECONDS)
         pipeline.begin_to_stop()
         while not pipeline.stopped:

@@ -14,6 +14,7 @@ from audit.http.answers import TopicReport
 from audit.verdicts import State
 from penstock.demo.applications.tally import Tally
 from penstock.demo.arrivals import Arrivals
+from penstock.report_words import failing_words
 
 _MOST_WORDS = 3  # of the audit's, of one kind
 
@@ -56,7 +57,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         if self.said is None:
             yield "the audit knows no such topic"
         elif self.said.state is not State.COMPLETE:
-            found = [each.words for each in self.said.findings if not each.accepted]
+            found = [failing_words(each) for each in self.said.failing_loads]
+            found += [each.words for each in self.said.findings if not each.accepted]
             waits = [f"it waits for {each.words}" for each in self.said.waits]
             words = [*found[:_MOST_WORDS], *waits[:_MOST_WORDS]]
             yield f"the audit says {self.said.state.value}" + "".join(f"; {each}" for each in words)

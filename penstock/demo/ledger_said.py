@@ -7,11 +7,12 @@ from audit.http.answers import Report, TopicReport
 from audit.verdicts import State
 from penstock.audit_address import Parameters, ask
 from penstock.http_address import http_address
+from penstock.report_words import failing_words
 from penstock.up.places import CLUSTER, WINDOW_SECONDS
 
 _WINDOW_MILLIS = WINDOW_SECONDS * 1000
 _TIERS = frozenset({"agent", "broker", "hdfs"})
-_FAULTY = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
+_FAULTY = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 
 
 class Span(NamedTuple):
@@ -61,7 +62,8 @@ def _waits_for(topic: TopicReport) -> str:
         return f"nothing was heard of {', '.join(silent)} yet"
     if topic.state is State.COMPLETE:
         return ""
-    words = [each.words for each in topic.findings] + [each.words for each in topic.waits]
+    words = [failing_words(each) for each in topic.failing_loads]
+    words += [each.words for each in topic.findings] + [each.words for each in topic.waits]
     return words[0] if words else topic.state.value
 
 

@@ -11,7 +11,13 @@ from audit.http import answers
 from audit.verdicts import State, worst
 from penstock.standing.audit_part import AuditPart, Open, cluster_of, landed_of, last_load
 from penstock.standing.cluster_part import ClusterPart
-from penstock.standing.values import AgentStanding, LoadStanding, Standing, TopicStanding
+from penstock.standing.values import (
+    AgentStanding,
+    FailingLoadStanding,
+    LoadStanding,
+    Standing,
+    TopicStanding,
+)
 
 _STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says nothing of now
 
@@ -42,6 +48,7 @@ def joined(parts: Parts, now: int) -> Standing:
         topics=topics,
         agents=tuple(_agents(parts, cluster)),
         last_load=load,
+        failing_loads=tuple(_failing(audit, cluster)),
         verdict=_verdict(rows, topics),
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
@@ -94,7 +101,21 @@ def _topics(
             waits=(unfinished.waits if unfinished else "") or (row.waits if row else ""),
             missing=row.missing if row else 0,
             excess=row.excess if row else 0,
+            of_last_day=row.events if row else -1,
+            load_fails=row.load_fails if row else False,
         )
+
+
+def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStanding]:
+    for each in audit.topics.failing_loads if audit else ():
+        if each.cluster == cluster:
+            yield FailingLoadStanding(
+                topic=each.topic,
+                since=each.since,
+                reason=each.reason,
+                cure=each.cure,
+                destination=each.destination,
+            )
 
 
 def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:

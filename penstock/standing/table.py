@@ -14,14 +14,16 @@ from penstock.standing.values import AgentStanding, BrokerStanding, Standing, To
 from penstock.standing.words import (
     COLOURS,
     FAULTY,
+    NOT_LOADED,
     UNKNOWN,
     Words,
     count,
     duration,
+    failing_words,
     load_words,
     shown,
     size,
-    state_words,
+    topic_words,
     verdict_words,
     waiting_words,
 )
@@ -31,6 +33,7 @@ _TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
 _STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in COLOURS.items()} | {
+    f"{NOT_LOADED.mark} {NOT_LOADED.text}": NOT_LOADED.colour,
     "silent": "red",
     "never": "red",
     "behind": "yellow",
@@ -46,15 +49,17 @@ class Figure(int):
 
 def is_well(standing: Standing) -> bool:
     """Everybody answers, and nothing is known to be wrong."""
-    return not standing.problems and standing.verdict not in FAULTY
+    return not (standing.problems or standing.failing_loads or standing.verdict in FAULTY)
 
 
 def show_standing(standing: Standing) -> None:
     _say(verdict_words(standing), bold=True)
+    for each in failing_words(standing):
+        _say(each)
     if standing.alerts >= 0:
         print(f"  {load_words(standing.last_load, standing.now)}")
-    for each in waiting_words(standing):
-        print(f"  {each}")
+    for waiting in waiting_words(standing):
+        print(f"  {waiting}")
     if standing.alerts > 0:
         alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))
@@ -92,7 +97,7 @@ def _broker(each: BrokerStanding) -> dict[str, Any]:
 
 
 def _topic(each: TopicStanding) -> dict[str, Any]:
-    state = state_words(each.state)
+    state = topic_words(each)
     return {
         "topic": each.topic,
         "partitions": Figure(each.partitions),

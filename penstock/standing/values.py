@@ -26,11 +26,13 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     end: int = -1  # of all partitions together: grows with each message, for rates
     landed: int = -1  # offsets that loaders have committed, all partitions together
     unread_bytes: int = -1  # of followed files, not acknowledged yet; of the agent that was asked
-    state: str = ""  # the audit's word for the last day: complete, pending, missing …
+    state: str = ""  # the audit's word for the last day: complete, pending, unknown, missing …
     complete_until: int = -1  # every event before is accounted for
     waits: str = ""  # for what, in words
     missing: int = 0
     excess: int = 0
+    of_last_day: int = -1  # events, as the audit counts them
+    load_fails: bool = False  # no load commits anything of it
 
 
 class AgentStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,16 @@ class LoadStanding(msgspec.Struct, frozen=True, kw_only=True):
     lag: int = -1  # offsets that are not landed yet
 
 
+class FailingLoadStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that no load commits anything of."""
+
+    topic: str  # empty: no table at all
+    since: int  # when the first of the loads was tried that failed
+    reason: str
+    cure: str = ""
+    destination: str = ""
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Everything."""
 
@@ -65,7 +77,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicStanding, ...] = ()
     agents: tuple[AgentStanding, ...] = ()
     last_load: LoadStanding | None = None
-    verdict: str = ""  # the worst word of all topics: complete, pending, missing …
+    failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
+    verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1

@@ -10,17 +10,18 @@ from typing import Final, NamedTuple
 from audit.verdicts import State
 from penstock.output import one_line
 from penstock.report_words import MARKS, MEANINGS
-from penstock.standing.values import LoadStanding, Standing
+from penstock.standing.values import LoadStanding, Standing, TopicStanding
 
 UNKNOWN: Final = "-"
 COLOURS: Final = {
     State.COMPLETE: "green",
     State.PENDING: "yellow",
+    State.UNKNOWN: "cyan",
     State.MISSING: "red",
     State.DUPLICATED: "magenta",
     State.CHANGED: "red",
 }
-FAULTY: Final = frozenset({State.MISSING, State.DUPLICATED, State.CHANGED})
+FAULTY: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
 
 _MOST: Final = 2**63 - 1  # whoever answers may say any number
 _LONG_MILLIS: Final = 300_000
@@ -36,6 +37,9 @@ class Words(NamedTuple):
     text: str
 
 
+NOT_LOADED: Final = Words("!", "red", "not loaded")
+
+
 def verdict_words(standing: Standing) -> Words:
     """In one line: whether everything has arrived."""
     if not standing.verdict:
@@ -43,6 +47,11 @@ def verdict_words(standing: Standing) -> Words:
             return Words("?", "yellow", "unknown: no audit answers")
         return Words("·", "", "nothing to judge yet")
     state = State(standing.verdict)
+    if standing.failing_loads and state not in FAULTY:
+        return NOT_LOADED._replace(text=f"not loaded: {_cannot_be_loaded(standing)}")
+    nothing = standing.topics and all(each.of_last_day == 0 for each in standing.topics)
+    if state is State.COMPLETE and nothing:
+        return Words("·", "", "complete: no events in the last day")
     words = {
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
@@ -50,6 +59,25 @@ def verdict_words(standing: Standing) -> Words:
         State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
     }.get(state, MEANINGS[state])
     return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+
+
+def _cannot_be_loaded(standing: Standing) -> str:
+    if any(not each.topic for each in standing.failing_loads):
+        return "no load begins"
+    tables = len({each.topic for each in standing.failing_loads})
+    return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
+
+
+def failing_words(standing: Standing) -> list[Words]:
+    """Each table that cannot be loaded: since when, why, and what to do."""
+    found = []
+    for each in standing.failing_loads:
+        ago = duration((standing.now - each.since) // 1000)
+        what = f"{each.topic} is not loaded" if each.topic else "no load begins"
+        found.append(NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {each.reason}", 400)))
+        if each.cure:
+            found.append(Words(" ", "", shown(f"what to do: {each.cure}", 400)))
+    return found
 
 
 def _complete(standing: Standing) -> str:
@@ -77,11 +105,15 @@ def waiting_words(standing: Standing) -> list[str]:
     ]
 
 
-def state_words(state: str) -> Words:
-    """Of a topic."""
-    if not state:
+def topic_words(topic: TopicStanding) -> Words:
+    """The verdict; that its table is not loaded matters more than that something is to come."""
+    if topic.load_fails and topic.state not in FAULTY:
+        return NOT_LOADED
+    if not topic.state:
         return Words("", "", UNKNOWN)
-    return Words(MARKS[State(state)], COLOURS[State(state)], state)
+    if topic.state == State.COMPLETE and topic.of_last_day == 0:
+        return Words("·", "", topic.state)
+    return Words(MARKS[State(topic.state)], COLOURS[State(topic.state)], topic.state)
 
 
 def load_words(load: LoadStanding | None, now: int) -> str:

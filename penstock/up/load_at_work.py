@@ -14,19 +14,28 @@ from penstock.up.log_files import last_lines
 
 _LINES: Final = 20  # tables are printed, too
 _EVENT: Final = re.compile(r"(\S+Z) [A-Z]+ penstock\.load (.+)")
-_IDLE: Final = ("waiting until=", "load failed ", "a load took longer ", "table done ")
+_IDLE: Final = (
+    "waiting until=",
+    "load failed ",
+    "a load took longer ",
+    "table done ",
+    "table failed ",
+    "nothing to do ",
+    "nothing committed ",
+    "checked ",
+)
 
 
 def load_at_work(log: Path, since: float) -> str:
     """In the loader's words; empty if none runs."""
     for line in reversed(last_lines(log, 0, _LINES)):
-        if found := _event(line):
+        if found := event_of(line):
             at, said = found
             return "" if at < since or said.startswith(_IDLE) else said
     return ""
 
 
-def _event(line: str) -> tuple[float, str] | None:
+def event_of(line: str) -> tuple[float, str] | None:
     """When, and what; None for a line that is none of the loader's events."""
     try:
         if not line.startswith("{"):

@@ -16,6 +16,7 @@ from penstock.standing.values import Standing
 from penstock.standing.words import (
     FAULTY,
     duration,
+    failing_words,
     load_words,
     pause,
     rate,
@@ -51,6 +52,7 @@ class PlainScreen:
         self._figures_at = clock() + _FIGURES_S
         self._all_ran = False
         self._faulty = False
+        self._failing: set[str] = set()  # tables
 
     def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
         for each in programs:
@@ -78,10 +80,20 @@ class PlainScreen:
     def _figures(self, standing: Standing) -> None:
         self._rates.add(standing)
         was, self._faulty = self._faulty, standing.verdict in FAULTY
+        self._tell_failing(standing)
         now = self._clock()
         if now >= self._figures_at or (self._faulty and not was):
             self._figures_at = now + _FIGURES_S
             self._say(_figures(standing, self._rates))
+
+    def _tell_failing(self, standing: Standing) -> None:
+        """Once when it begins, and once when it is over; with the figures again and again."""
+        failing = {each.topic for each in standing.failing_loads}
+        if failing - self._failing:
+            self._say("; ".join(each.text for each in failing_words(standing)))
+        for each in sorted(self._failing - failing):
+            self._say(f"{shown(each)} is loaded again" if each else "loads begin again")
+        self._failing = failing
 
     def _say(self, text: str) -> None:
         at = datetime.fromtimestamp(self._clock(), UTC)
@@ -121,6 +133,7 @@ def _figures(standing: Standing, rates: Rates) -> str:
     topics = standing.topics
     parts = [
         verdict_words(standing).text,
+        *(each.text for each in failing_words(standing)),
         "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
         f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
         f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",

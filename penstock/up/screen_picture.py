@@ -5,6 +5,7 @@ way, then empty lines; in the end it is cut.
 """
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,16 @@ from rich.text import Text
 from penstock.standing.rates import Rates
 from penstock.standing.values import Standing, TopicStanding
 from penstock.standing.words import (
+    NOT_LOADED,
     count,
     duration,
+    failing_words,
     load_words,
     pause,
     rate,
     shown,
     size,
-    state_words,
+    topic_words,
     verdict_words,
     waiting_words,
 )
@@ -45,6 +48,8 @@ _FOLLOWED: Final = "No lines have come yet from what is followed: penstock agent
 _WIDEST: Final = 100
 _LAST_LINES: Final = 3
 _REMARKS: Final = 3
+_MOST_LINES: Final = 3  # of one remark
+_NARROWEST: Final = 20
 _NOTES: Final = 8
 _FEWEST_TOPICS: Final = 3
 
@@ -117,7 +122,7 @@ def _programs(seen: Seen, width: int) -> list[Text]:
     """A line each, and below those that are dead what they said last."""
     rows = table(
         [
-            Column("", [_name(each) for each in seen.programs], 0),
+            Column("", [_name(each, seen.standing) for each in seen.programs], 0),
             Column("", [Text(each.address) for each in seen.programs], 2),
             Column("", [_phase(each, seen.now) for each in seen.programs], 1),
             Column("", [_restarts(each) for each in seen.programs], 3),
@@ -132,7 +137,7 @@ def _programs(seen: Seen, width: int) -> list[Text]:
             continue
         # What it died of takes the place of what it has while it runs.
         again = pause(each.retry_at - seen.now)
-        died = _name(each) + Text(" " * (2 + longest - len(each.name)))
+        died = _name(each, seen.standing) + Text(" " * (2 + longest - len(each.name)))
         died.append(f"{shown(each.ended)}, again in {again}", style="red")
         died.truncate(width, overflow="ellipsis")
         lines.append(died)
@@ -141,8 +146,11 @@ def _programs(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
-def _name(program: ProgramStanding) -> Text:
+def _name(program: ProgramStanding, standing: Standing | None) -> Text:
     sign, colour = _SIGNS[program.phase]
+    fails = program.name == "loader" and standing is not None and standing.failing_loads
+    if fails and program.phase is ProgramPhase.RUNNING:
+        sign, colour = NOT_LOADED.mark, NOT_LOADED.colour
     return Text.assemble((sign, colour), f" {program.name}")
 
 
@@ -194,7 +202,7 @@ def _topics(seen: Seen, width: int) -> list[Text]:
 
 
 def _state(topic: TopicStanding) -> Text:
-    words = state_words(topic.state)
+    words = topic_words(topic)
     return Text(f"{words.mark} {words.text}".lstrip(), style=words.colour)
 
 
@@ -209,9 +217,13 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     if standing.topics and (heard or all_run(seen.programs)):
         words = verdict_words(standing)
         lines = [Text.assemble((f"{words.mark} ", words.colour), words.text)]
+        lines += _failing(standing, width)
         if heard:
             lines.append(Text(f"  {_load(standing, seen.loads)}"))
-        lines += [Text(f"  {each}") for each in waiting_words(standing)[:_REMARKS]]
+        for each in waiting_words(standing)[:_REMARKS]:
+            lines += _wrapped(each, width, "  ")
+    elif standing.failing_loads:
+        lines = _failing(standing, width)
     if all_run(seen.programs):
         lines += [
             Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_REMARKS]
@@ -221,10 +233,36 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     return lines
 
 
+def _failing(standing: Standing, width: int) -> list[Text]:
+    """Before all else that is to be known: waiting does not help."""
+    lines: list[Text] = []
+    said = failing_words(standing)
+    for mark, colour, text in said[: 2 * _REMARKS]:
+        first, *rest = _wrapped(text, width - 2, "")
+        lines.append(Text.assemble((f"{mark} ", colour), first))
+        lines += [Text("  ") + each for each in rest]
+    return lines
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[Text]:
+    """Over some lines: half of a time, or of what to do, is of no use."""
+    found = textwrap.wrap(
+        text,
+        max(_NARROWEST, width),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        max_lines=_MOST_LINES,
+        placeholder=" …",
+    )
+    return [Text(each) for each in found or [""]]
+
+
 def _load(standing: Standing, now: str) -> str:
     if now:
         return f"{load_words(standing.last_load, standing.now)}; now: {shown(now)}"
-    first = " (the first load has to start Spark)" if standing.last_load is None else ""
+    begins = standing.last_load is None and not standing.failing_loads
+    first = " (the first load has to start Spark)" if begins else ""
     return load_words(standing.last_load, standing.now) + first
 
 

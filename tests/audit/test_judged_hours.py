@@ -138,3 +138,24 @@ def test_rows_of_doubled_and_lost_files_count() -> None:
     unknown = replace(doubled, path="/u", events=-1)
     (found,) = by_hour(verdict([window(0)], [doubled, lost, known, unknown]), [0])
     assert (found.judged.missing, found.judged.excess) == (4, 6)
+
+
+def test_an_hour_that_nobody_watched_is_a_fault_of_its_own() -> None:
+    unknown = window(HOUR, State.UNKNOWN)
+    (said,) = by_hour(verdict([unknown], [finding(Kind.UNKNOWN, HOUR, HOUR + 1)]), [HOUR])
+    assert (said.judged.state, said.faults) == ("unknown", {State.UNKNOWN: "unknown here"})
+    (unsaid,) = by_hour(verdict([unknown]), [HOUR])
+    assert unsaid.faults == {State.UNKNOWN: "nobody watched"}
+
+
+def test_what_is_waited_for_is_never_cut_within_its_words() -> None:
+    waits = [
+        Wait(on="agent", words=f"web-{number}: the agent is done up to 2026-11-20 07:12:00")
+        for number in range(9)
+    ]
+    waiting = replace(verdict([window(0, State.PENDING, waits=("agent",))]), waits=waits)
+    (found,) = by_hour(waiting, [0])
+    *said, more = found.judged.waits.split("; ")
+    assert said == [each.words for each in waits[: len(said)]]
+    assert more == f"and {9 - len(said)} more"
+    assert len(said) > 3

@@ -52,3 +52,21 @@ def test_what_was_in_the_way_is_not_said_for_ever() -> None:
     known.note_all_read(5)
     assert known.notices() == ["built anew"]
     assert known.why_not_ready() == ""
+
+
+def test_a_ledger_that_is_read_no_more_is_said_to_be_old() -> None:
+    known = Standing({"east": ClusterStanding(read=True, as_of=1_000), "west": ClusterStanding()})
+    assert known.too_old(20_000) == []
+    assert known.too_old(151_000) == [
+        "The ledger of east was last read 2 min ago: what is shown is as old as that"
+    ]
+    assert known.ages(41_000) == [
+        "the ledger of east was read 40 s ago",
+        "the ledger of west is being read",
+    ]
+
+
+def test_a_name_is_there_while_a_topic_has_it() -> None:
+    known = standing(5, clicks="new")
+    assert known.those_there([OLD, NEW, GONE]) == {("east", "clicks")}
+    assert known.those_there([OLD, GONE]) == frozenset()

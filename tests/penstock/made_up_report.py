@@ -2,7 +2,7 @@
 
 import msgspec
 
-from audit.http.answers import Flow, Report, TierTotals, TopicReport
+from audit.http.answers import FailingLoad, Flow, Report, TierTotals, TopicReport
 from audit.verdicts import Finding, Kind, State, Wait
 
 MORNING = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
@@ -73,6 +73,15 @@ LOST = Finding(
     "truncated",
     source="a2-1",
     accepted="known since Monday",
+)
+NOT_LOADED = FailingLoad(
+    cluster="dc1",
+    topic="orders",
+    destination="file:///srv/logs",
+    since=MORNING,
+    said=MORNING + 60_000,
+    reason="1 of 1 records are dead, which is more than dead_share allows (0.01)",
+    cure="look at orders.dead, or raise dead_share",
 )
 BEHIND = Wait(
     on="agent",

@@ -28,7 +28,7 @@ from penstock.commands.audit import command as audit
 from penstock.commands.audit_accept import command as accept
 from penstock.commands.audit_retire import command as retire
 from penstock.commands.report import command as report
-from penstock.report_asking import COMPLETE, FAULTY, NO_VERDICT, PENDING
+from penstock.report_asking import COMPLETE, FAULTY, NO_VERDICT, NOT_LOADED, PENDING, UNKNOWN
 from penstock.report_words import MARKS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -131,7 +131,8 @@ def test_examples_are_understood() -> None:
 
 def test_every_exit_code_of_a_report_is_explained() -> None:
     codes = re.findall(r"^\| (\d+) \|", section("The report"), re.MULTILINE)
-    assert [int(code) for code in codes] == [COMPLETE, FAULTY, PENDING, NO_VERDICT]
+    known = [COMPLETE, FAULTY, PENDING, UNKNOWN, NO_VERDICT, NOT_LOADED]
+    assert [int(code) for code in codes] == known
 
 
 def test_the_webhooks_message_is_what_is_sent() -> None:

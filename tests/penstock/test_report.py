@@ -15,13 +15,23 @@ from penstock.report_asking import exit_code, last_day, verdict
 from penstock.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from tests.audit_process import AuditProcess
 from tests.penstock.answering_audit import Query, always, answering
-from tests.penstock.made_up_report import COMPLETE, HOUR, MISSING, MORNING, PENDING, report, topic
+from tests.penstock.made_up_report import (
+    COMPLETE,
+    HOUR,
+    MISSING,
+    MORNING,
+    NOT_LOADED,
+    PENDING,
+    report,
+    topic,
+)
 from tests.penstock.running import penstock
 from tests.server_process import free_ports
 
 EVERY_STATE = {
     State.COMPLETE: 0,
     State.PENDING: 2,
+    State.UNKNOWN: 3,
     State.MISSING: 1,
     State.DUPLICATED: 1,
     State.CHANGED: 1,
@@ -31,7 +41,14 @@ ASKED = ("--hour", "2026-11-20T07")
 
 @pytest.mark.parametrize("state", State)
 def test_the_exit_code_is_the_verdict(state: State) -> None:
-    assert exit_code(verdict(report(topic("a", state=state), COMPLETE))) == EVERY_STATE[state]
+    assert exit_code(report(topic("a", state=state), COMPLETE)) == EVERY_STATE[state]
+
+
+@pytest.mark.parametrize("state", [*State])
+def test_a_table_that_cannot_be_loaded_is_no_waiting(state: State) -> None:
+    """Whatever is worse comes first."""
+    said = report(topic("a", state=state, failing_loads=[NOT_LOADED]), PENDING)
+    assert exit_code(said) == {State.COMPLETE: 5, State.PENDING: 5}.get(state, EVERY_STATE[state])
 
 
 def test_nothing_is_complete_of_which_nothing_is_known() -> None:

@@ -13,6 +13,7 @@ from penstock.report_words import Count, size, span
 from tests.penstock.made_up_report import (
     COMPLETE,
     MISSING,
+    NOT_LOADED,
     PENDING,
     all_shipped,
     report,
@@ -52,7 +53,7 @@ def test_the_verdict_and_what_it_is_about_come_first(capsys: pytest.CaptureFixtu
 def test_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, report(MISSING, PENDING, COMPLETE))
     assert [cells(line) for line in lines[3:7]] == [
-        ["verdict", "topic", "agent", "broker", "hdfs", "pending", "missing"],
+        ["verdict", "topic", "agent", "broker", "files", "pending", "missing"],
         ["✗ missing", "clicks", "48,000", "47,988", "47,980", "0", "12"],
         ["… pending", "orders", "900", "900", "0", "900", "0"],
         ["✓ complete", "page_views", "1,200", "1,200", "1,200", "0", "0"],
@@ -67,7 +68,7 @@ def test_what_is_wrong_is_said_of_the_topic(capsys: pytest.CaptureFixture[str]) 
         ["tier", "events", "late", "duplicates", "dead", "p50", "p95", "p99", "max"],
         ["agent", "48,000", "0", "0", "0", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
         ["broker", "47,988", "0", "0", "0", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
-        ["hdfs", "47,980", "3", "6", "2", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
+        ["files", "47,980", "3", "6", "2", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
     ]
     assert about[6:] == [
         "✗ web-3: /var/log/shop/a.log, bytes 8,192 to 9,216 (events 120 to 131) are not at the "
@@ -79,7 +80,7 @@ def test_what_is_wrong_is_said_of_the_topic(capsys: pytest.CaptureFixture[str]) 
 
 def test_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, report(PENDING))[-2:] == [
-        "… waits for agent: web-9 (agent a9) is acknowledged up to 2026-11-20 07:12:00",
+        "… waits for an agent: web-9 (agent a9) is acknowledged up to 2026-11-20 07:12:00",
         "… and 6 more that it waits for",
     ]
 
@@ -92,12 +93,44 @@ def test_of_topics_with_which_all_is_well_it_says_no_more(
     assert "read 1,200 = shipped 1,200 + filtered 0 + dead 0 + lost 0" in about
 
 
+def test_a_table_that_cannot_be_loaded_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, report(msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])))
+    assert lines[0] == "! not loaded: 1 table cannot be loaded"
+    assert [line for line in lines if line.startswith("! not loaded  ")]
+    assert (
+        "! not loaded into file:///srv/logs since 2026-11-20 07:00: 1 of 1 records are dead, which "
+        "is more than dead_share allows (0.01). What to do: look at orders.dead, or raise "
+        "dead_share"
+    ) in lines
+    other = topic("clicks", state=State.PENDING, failing_loads=[NOT_LOADED])
+    both = msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])
+    assert shown(capsys, report(other, both))[0] == "! not loaded: 2 tables cannot be loaded"
+    faulty = msgspec.structs.replace(MISSING, failing_loads=[NOT_LOADED])
+    assert shown(capsys, report(faulty))[0] == "✗ missing: not all events have arrived"
+
+
+def test_of_no_events_not_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = topic("quiet", tiers=[tier("agent", 0), tier("broker", 0)], flow=all_shipped(0))
+    lines = shown(capsys, report(quiet))
+    assert lines[0] == "· complete: no events in this time"
+    assert [line for line in lines if line.startswith("· complete  quiet")]
+    assert shown(capsys, report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
+
+
+def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Finding(kind=Kind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
+    unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
+    lines = shown(capsys, report(unknown, PENDING))
+    assert lines[0].startswith("? unknown: nobody watched for a while")
+    assert "? web-3: nobody watched /var/log" in lines
+
+
 def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     roots = [tier("hdfs", 5, "hdfs://a/logs"), tier("hdfs", 4, "hdfs://b/logs")]
     one = topic("clicks", cluster="dc1", tiers=[tier("agent", 5), *roots])
     other = topic("clicks", cluster="dc2", tiers=[tier("broker", 7)], state=State.PENDING)
     lines = shown(capsys, report(one, other))
-    hdfs = ("hdfs hdfs://a/logs", "hdfs hdfs://b/logs")
+    hdfs = ("files hdfs://a/logs", "files hdfs://b/logs")
     assert [cells(line) for line in lines[3:6]] == [
         ["verdict", "cluster", "topic", "agent", *hdfs, "broker"],
         ["✓ complete", "dc1", "clicks", "5", "5", "4", "-"],

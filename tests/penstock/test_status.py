@@ -10,6 +10,7 @@ from audit.verdicts import State
 from penstock.standing.values import (
     AgentStanding,
     BrokerStanding,
+    FailingLoadStanding,
     LoadStanding,
     Standing,
     TopicStanding,
@@ -58,6 +59,8 @@ def heard(
 
 
 def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
+    made = penstock("topics", "create", "t", "-b", running_broker.bootstrap)
+    assert made.returncode == 0 or "exists" in made.stderr
     ended = heard(running_broker, running_registry, state=State.COMPLETE)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
@@ -94,6 +97,17 @@ def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     ]
 
 
+def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    remember(places, Ports(broker=2, registry=3, audit=4, agent_http=5))
+    places.log("loader").parent.mkdir()
+    said = "2026-11-20T07:00:00.100Z ERROR penstock.load table failed table=t reason=all is dead\n"
+    places.log("loader").write_text(said)
+    ended = penstock("status", "--dir", str(tmp_path))
+    assert ended.returncode == 1
+    assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text("{}")
     for wrong in (
@@ -111,7 +125,10 @@ def test_wrong_usage(tmp_path: Path) -> None:
 
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
-    kinds = (Standing, BrokerStanding, TopicStanding, AgentStanding, LoadStanding)
+    kinds = (
+        *(Standing, BrokerStanding, TopicStanding, AgentStanding),
+        *(LoadStanding, FailingLoadStanding),
+    )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
     documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
     assert fields - documented == set()

@@ -1,8 +1,10 @@
 /* Says when something has changed: the service's stream tells it; while there is none, the page
-   asks every few seconds. A page that nobody looks at keeps no stream open. */
+   asks every few seconds. A stream in which nothing is said any more is no sign of life. A page that nobody looks at keeps no stream open. */
 
 const POLL = 5000;
 const RECONNECT = 60_000;
+const SILENCE = 35_000; // the service gives a sign of life every fifteen seconds
+const WATCH = 5000;
 
 export class Live {
   #changed;
@@ -10,8 +12,10 @@ export class Live {
   #source = null;
   #poll = null;
   #again = null;
+  #watch = null;
+  #heard = 0;
 
-  /** `changed()` when there may be something new, `said(state)`: live, polling, paused. */
+  /** `changed()` when there may be something new, `said(state)`: live, polling, silent, paused. */
   constructor(changed, said) {
     this.#changed = changed;
     this.#said = said;
@@ -25,12 +29,26 @@ export class Live {
     this.#close();
     this.#changed();
     this.#source = new EventSource("api/v1/stream");
-    this.#source.onopen = () => {
-      this.#stopPolling();
-      this.#said("live");
+    this.#source.onopen = () => this.#hear();
+    this.#source.onmessage = () => {
+      this.#hear();
+      this.#changed();
     };
-    this.#source.onmessage = () => this.#changed();
     this.#source.onerror = () => this.#lost();
+  }
+
+  #hear() {
+    this.#heard = Date.now();
+    this.#stopPolling();
+    this.#said("live");
+    this.#watch ??= setInterval(() => this.#listen(), WATCH);
+  }
+
+  /** A service that stands still keeps its connections: its silence is all that tells. */
+  #listen() {
+    if (Date.now() - this.#heard < SILENCE) return;
+    this.#said("silent");
+    this.#changed();
   }
 
   #lost() {
@@ -59,6 +77,8 @@ export class Live {
     this.#source?.close();
     this.#source = null;
     clearTimeout(this.#again);
+    clearInterval(this.#watch);
+    this.#watch = null;
     this.#stopPolling();
   }
 }

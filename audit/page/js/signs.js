@@ -10,13 +10,18 @@ const PATHS = {
   duplicated: "M6 10h8M10 6v8",
   changed: "M6 8.2h8M6 11.8h8M12 5.6L8 14.4",
   unknown: "M7.8 8a2.2 2.2 0 1 1 3 2c-.6.3-.8.6-.8 1.4M10 14h0",
+  unloaded: "M10 5.4v5.4M10 14.2h0",
+  nothing: "M10 10h0",
 };
 
-export const STATES = ["changed", "duplicated", "missing", "pending", "complete"];
+export const STATES = ["changed", "duplicated", "missing", "unknown", "pending", "complete"];
+/** Those of which somebody has to think; the worst first. */
+export const FAULTS = ["changed", "duplicated", "missing", "unknown"];
 
 export const WORDS = {
   complete: "Complete",
   pending: "Pending",
+  unknown: "Unknown",
   missing: "Missing",
   duplicated: "Duplicated",
   changed: "Changed",
@@ -25,29 +30,40 @@ export const WORDS = {
 export const MEANINGS = {
   complete: "every line is accounted for",
   pending: "something is still expected",
+  unknown: "nobody watched for a while, so nobody knows",
   missing: "an earlier tier has events that a later one lacks",
   duplicated: "a tier has events more than once",
   changed: "the same events, with other bytes",
 };
 
 /** One letter or sign, for a cell that has room for no more. */
-export const LETTERS = { complete: "", pending: "·", missing: "−", duplicated: "+", changed: "≠" };
+export const LETTERS = {
+  complete: "",
+  pending: "·",
+  unknown: "?",
+  missing: "−",
+  duplicated: "+",
+  changed: "≠",
+};
 
 const KINDS = {
   lost: ["missing", "Lost"],
   missing: ["missing", "Missing"],
   duplicated: ["duplicated", "Duplicated"],
   changed: ["changed", "Changed"],
-  unproven: ["unknown", "Unproven"],
-  unnamed: ["unknown", "Unnamed"],
+  unproven: ["missing", "Unproven"],
+  unnamed: ["missing", "Unnamed"],
+  unknown: ["unknown", "Unknown"],
 };
+/** The state that a finding of this kind makes. */
+export const kindState = (kind) => KINDS[kind]?.[0] ?? "missing";
 export const KIND_NAMES = Object.keys(KINDS);
 
 const AGENTS = {
   ok: ["complete", "OK"],
   behind: ["pending", "Behind"],
   silent: ["missing", "Silent"],
-  never: ["unknown", "Never heard"],
+  never: ["missing", "Never heard"],
   retired: ["retired", "Retired"],
 };
 export const AGENT_STATES = Object.keys(AGENTS);
@@ -68,7 +84,10 @@ export function sign(state, size = 20) {
   );
 }
 
+const COLOURS = { unloaded: "missing", nothing: "pending" };
+
 function known(state) {
+  if (COLOURS[state]) return COLOURS[state];
   return WORDS[state] || state === "retired" ? state : "unknown";
 }
 
@@ -76,7 +95,8 @@ function badge(state, word) {
   return h("span", { class: `badge state-${known(state)}` }, sign(state, 15), word);
 }
 
-export const stateBadge = (state) => badge(state, WORDS[state] ?? state);
+export const unloadedBadge = () => badge("unloaded", "Not loaded");
+export const stateBadge = (state, word) => badge(state, word ?? WORDS[state] ?? state);
 export const kindBadge = (kind) => badge(...(KINDS[kind] ?? ["unknown", kind]));
 export const agentBadge = (state) => badge(...(AGENTS[state] ?? ["unknown", state]));
 export const kindWord = (kind) => KINDS[kind]?.[1] ?? kind;

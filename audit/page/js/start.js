@@ -3,7 +3,7 @@
 
 import { ask } from "./asking.js";
 import { h, replace } from "./dom.js";
-import { count } from "./figures.js";
+import { duration, short } from "./figures.js";
 import { listenToKeys } from "./keyboard.js";
 import { Live } from "./live.js";
 import { plain, words } from "./names.js";
@@ -16,10 +16,11 @@ import { brokers } from "./views/brokers.js";
 import { findings } from "./views/findings.js";
 import { host } from "./views/host.js";
 import { loads } from "./views/loads.js";
+import { nowhere } from "./views/nowhere.js";
 import { overview } from "./views/overview.js";
 import { topic } from "./views/topic.js";
 
-const VIEWS = { overview, topic, host, findings, agents, loads, brokers, alerts };
+const VIEWS = { overview, topic, host, findings, agents, loads, brokers, alerts, nowhere };
 const PARENTS = { topic: "overview", host: "overview" };
 const content = document.getElementById("content");
 let shown = null; // { name, page, view }
@@ -38,7 +39,7 @@ function pageOf(name, params) {
 
 function show() {
   const { view: asked, params } = here();
-  const name = Object.hasOwn(VIEWS, asked) ? asked : "overview";
+  const name = Object.hasOwn(VIEWS, asked) ? asked : "nowhere";
   if (shown?.name === name && shown.view.stays(params)) {
     shown.page.params = params;
     shown.view.update();
@@ -71,29 +72,42 @@ function markCurrent(name) {
 
 const live = document.getElementById("live");
 const liveWords = document.getElementById("live-words");
+const OLD = 60_000; // what has been read since then is read all the time
 let how = "connecting";
-let asOf = 0;
+let asOf = 0; // by the service's clock
+let ahead = 0; // of that clock, before ours
 let answers = true;
 
-function sayLive() {
-  live.dataset.live = answers ? how : "lost";
-  const read = asOf > 0 ? seconds(asOf) : "";
-  liveWords.textContent = answers ? read || how : "no answer";
-  live.title = answers && asOf > 0 ? `${how}; the ledger has been read up to ${utc(asOf)}` : how;
+/** How old is what is shown. */
+function age() {
+  return asOf > 0 ? Date.now() + ahead - asOf : 0;
 }
+
+function sayLive() {
+  const old = age() > OLD;
+  live.dataset.live = !answers || how === "silent" ? "lost" : old ? "old" : how;
+  const read = asOf > 0 ? (old ? `${duration(age())} old` : seconds(asOf)) : "";
+  liveWords.textContent = read || (answers ? how : "no answer");
+  const known = asOf > 0 ? `the ledger has been read up to ${utc(asOf)}` : "nothing is known yet";
+  live.title = `${answers ? how : "no answer"}; ${known}`;
+}
+
+setInterval(sayLive, 5000); // nothing else tells that nothing happens
 
 async function look() {
   try {
     const answer = await ask("topics", { size: 1 });
     answers = true;
     asOf = answer.as_of;
+    ahead = answer.now - Date.now();
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
-    raised.textContent = count(answer.alerts);
+    raised.textContent = short(answer.alerts);
     notice(answer.notices.map((each) => ["unknown", each]));
   } catch (refusal) {
     answers = false;
-    notice([["missing", `${refusal.message} What is shown may be old; the page keeps asking.`]]);
+    const shown = asOf > 0 ? `What is shown is ${duration(age())} old` : "Nothing is known yet";
+    notice([["missing", `${refusal.message} ${shown}; the page keeps asking.`]]);
   }
   sayLive();
 }

@@ -231,3 +231,18 @@ def test_half_a_line_feed_is_no_part_of_a_line() -> None:
 
 def test_a_byte_order_mark_further_on_is_text() -> None:
     assert read(reader_of(), "\n\ufeffx\n".encode(), [1]).bodies == [b"", "\ufeffx".encode()]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"total 7\r\n", b"total 7"),
+        (b"total 7\r\r\n", b"total 7\r"),
+        (b"a\rb\n", b"a\rb"),
+        (b"end\r", b"end"),
+    ],
+)
+def test_one_carriage_return_belongs_to_the_line_break(data: bytes, message: bytes) -> None:
+    """As docs/agent.md says it."""
+    outcome = read(reader_of(), data)
+    assert (outcome.bodies, outcome.consumed) == ([message], len(data))

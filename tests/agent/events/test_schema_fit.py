@@ -151,3 +151,44 @@ def test_a_line_that_does_not_fit_is_a_dead_letter_that_says_why() -> None:
     ]
     assert outcome.excepted == {(Fate.DEAD_LETTERED, "schema"): 4}
     assert [dead.position for dead in outcome.dead] == [0, 22, 31, 57]
+
+
+RENAMED = parse(
+    json.dumps(
+        {
+            **json.loads(schema_of(user="string", plan=("string", "free")).text),
+            "fields": [
+                each | {"aliases": ["login"]} if each["name"] == "user" else each
+                for each in json.loads(schema_of(user="string", plan=("string", "free")).text)[
+                    "fields"
+                ]
+            ],
+        }
+    )
+)
+
+
+@pytest.mark.parametrize("unknown", UnknownFields)
+@pytest.mark.parametrize(
+    ("format_", "former", "today"),
+    [
+        (Format.JSON, b'{"login": "ada", "plan": "paid"}', b'{"user": "ada", "plan": "paid"}'),
+        (Format.LOGFMT, b"login=ada plan=paid", b"user=ada plan=paid"),
+    ],
+)
+def test_a_line_with_a_former_name_is_the_same_event(
+    format_: Format, former: bytes, today: bytes, unknown: UnknownFields
+) -> None:
+    if unknown is UnknownFields.KEEP:
+        return  # that needs a field `extra`
+    reader = reader_of(RENAMED, format=format_, unknown_fields=unknown)
+    outcome = read(reader, former + b"\n" + today + b"\n")
+    assert outcome.dead == []
+    assert len(outcome.bodies) == 2
+    assert len(set(outcome.bodies)) == 1
+
+
+def test_former_names_do_in_an_input_what_todays_do() -> None:
+    by_pattern = reader_of(RENAMED, format=Format.REGEX, pattern="(?P<login>.*)")
+    added = reader_of(RENAMED, format=Format.JSON, add_fields={"login": "ada"})
+    assert read(by_pattern, b"ada\n").bodies == read(added, b"{}\n").bodies

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.alerting import conditions
-from audit.alerting.conditions import LATE, SILENT, AlertKey, of_agents
-from audit.alerting.deciding import decide, key_of
+from audit.alerting.conditions import LATE, SILENT, UNLOADED, AlertKey, of_agents, of_loads
+from audit.alerting.deciding import Waiting, decide, key_of, waiting
 from audit.alerting.messages import untold
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
-from audit.store.rows import AgentRow, Alert, JudgedHour
+from audit.store.rows import AgentRow, Alert, FailingLoad, JudgedHour
 from audit.verdicts import State
 
 KEY = TopicKey("east", "clicks", "id")
@@ -39,6 +39,35 @@ def test_each_hour_with_a_fault_has_an_alert() -> None:
             "east/clicks has missing events in the hour 1970-01-01T03:00Z: later"
         ),
     }
+
+
+def test_what_nobody_watched_is_said_so() -> None:
+    (words,) = of_hours([hour(2, {State.UNKNOWN: "web-1 was off"})], {"east": 0}, 0).values()
+    assert words == (
+        "it is unknown whether all events of east/clicks in the hour 1970-01-01T02:00Z have "
+        "arrived: web-1 was off"
+    )
+
+
+def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
+    one = FailingLoad("east", "clicks", "file:///a", 60_000, 90_000, "all is dead", "raise it")
+    other = one._replace(destination="file:///b", cure="")
+    key = AlertKey(UNLOADED, "east", "clicks", "")
+    said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
+    assert of_loads([one, other]) == {key: said.format("file:///a") + ". What to do: raise it"}
+    assert of_loads([other]) == {key: said.format("file:///b")}
+
+
+def test_what_is_not_raised_yet_is_known() -> None:
+    later = MISSING._replace(hour=9 * HOUR)
+    known = {MISSING: "gone", later: "gone, too"}
+    first = decide(known, {}, {later: 900}, now=1_000, after=AFTER)
+    assert waiting(known, first.since, AFTER) == (
+        Waiting(later, "gone, too", 900, 1_020),
+        Waiting(MISSING, "gone", 1_000, 1_120),
+    )
+    raised = decide(known, {}, first.since, now=1_120, after=AFTER)
+    assert waiting(known, raised.since, AFTER) == ()
 
 
 def test_a_fault_that_stays_hides_none_of_another_hour() -> None:

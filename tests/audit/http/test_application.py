@@ -125,6 +125,37 @@ def test_nothing_else_is_there(audit: AuditProcess, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "view"),
+    [
+        ("/findings", "./#/findings"),
+        ("/findings/", "../#/findings"),
+        ("/topic?cluster=a&topic=b%20c", "./#/topic?cluster=a&topic=b%20c"),
+        ("/no/such/view", "../../#/no/such/view"),
+        ("//elsewhere.example", "../#//elsewhere.example"),
+        ("/a%0d%0aset-cookie:%20b", "./#/a%0D%0Aset-cookie%3A%20b"),
+    ],
+)
+def test_a_browser_is_led_to_what_it_typed(audit: AuditProcess, path: str, view: str) -> None:
+    answer = audit.ask(path, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (answer.status, answer.headers["location"]) == (307, view)
+
+
+def test_a_program_is_told_that_nothing_is_there(audit: AuditProcess) -> None:
+    browser = {"accept": "text/html"}
+    for path, headers in (("/findings", {}), ("/api/v1/nothing", {}), ("/api/v1/nothing", browser)):
+        answer = audit.ask(path, headers=headers)
+        assert answer.status == 404
+        assert path in msgspec.json.decode(answer.body, type=Problem).error
+
+
+def test_who_asks_whether_it_is_well_learns_how_old_all_is(audit: AuditProcess) -> None:
+    assert audit.ask("/healthz").body.decode().splitlines() == [
+        "healthy",
+        "the ledger of test is being read",
+    ]
+
+
+@pytest.mark.parametrize(
     "target",
     [
         "/api/v1/topics?size=501",

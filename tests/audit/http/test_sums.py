@@ -4,10 +4,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.http.sums import added, cells, flow, percentile
-from audit.picture import Sums
+from audit.http.sums import added, cells, flow, percentile, totals
+from audit.picture import Sums, Tier, TierKind, TopicKey
 from audit.store.rows import FlowRow
-from audit.verdicts import State, WindowVerdict, worst
+from audit.verdicts import State, TopicVerdict, WindowVerdict, worst
 
 MINUTE = 60_000
 NUMBERS = st.integers(0, 1_000)
@@ -51,6 +51,23 @@ def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> N
 def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
     hour = WindowVerdict(start=0, length=3_600_000, state=State.COMPLETE, sums=[Sums()])
     assert cells([hour], MINUTE) == [hour]
+
+
+def test_how_late_brokers_are_counted_is_no_delay() -> None:
+    tiers = [Tier(TierKind.AGENT), Tier(TierKind.BROKER)]
+    verdict = TopicVerdict(
+        key=TopicKey("east", "clicks", "id"),
+        from_time=0,
+        to_time=MINUTE,
+        tiers=tiers,
+        state=State.COMPLETE,
+        windows=[],
+        findings=[],
+        waits=[],
+    )
+    agent, broker = totals(verdict, dict.fromkeys(tiers, (0, 0, 5)))
+    assert (agent.p50, agent.max) == (4, 4)
+    assert (broker.p50, broker.p95, broker.p99, broker.max) == (-1, -1, -1, -1)
 
 
 def test_no_delays_are_known() -> None:

@@ -1,154 +1,28 @@
-"""The page in Debian's Chromium, against an audit that reads the `_audit` of a real broker.
+"""The page in Debian's Chromium, against an audit that reads the `_audit` of a real broker."""
 
-What is looked at is kept as pictures in the tests' temporary directory, or in
-`$PENSTOCK_SCREENSHOTS`.
-"""
-
-import os
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
-from client.addresses import parse_addresses
-from client.brokers import Brokers
-from cluster.zookeeper import EmbeddedZooKeeper
-from ledger.publishing import Entry, write_entries
-from schemas.registry_client import RegistryClient
+from tests.audit.page.browsing import (
+    BEGAN,
+    FOUR_HOURS,
+    HOUR,
+    NOW,
+    SCRIPT,
+    VIEWS,
+    Keep,
+    Write,
+    opened,
+)
 from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Said
 from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-
-CHROMIUM: Final = "/usr/bin/chromium"
-ARGUMENTS: Final = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PATIENCE_MILLIS: Final = 30_000
-HOUR: Final = 3_600_000
-NOW: Final = int(time.time() * 1000)
-BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR
-
-SCRIPT: Final = '<script>window.hacked = "script"</script>'
-PICTURE: Final = "/var/log/<img src=x onerror=window.hacked=1>\"'\u202egol.txt" + "/long" * 2_000
-
-CLICKS: Final = Said("clicks", "web-3", "/var/log/shop/a.log", BEGAN, missing=(120, 132), until=NOW)
-ORDERS: Final = Said("orders", "web-4", "/var/log/shop/o.log", BEGAN, until=NOW)
-HOSTILE: Final = Said("hostile", SCRIPT, PICTURE, BEGAN, missing=(500, 503), until=NOW)
-
-LOOKS: Final = {
-    "light": ("light", 1280, 860),
-    "dark": ("dark", 1280, 860),
-    "phone": ("light", 375, 812),
-    "dark-phone": ("dark", 375, 812),
-}
-VIEWS: Final = ("", "findings", "agents", "loads?cluster=test&topic=clicks", "brokers", "alerts")
-
-FOUR_HOURS: Final = f"/#/topic?cluster=test&topic=clicks&from={BEGAN - HOUR}&to={BEGAN + 3 * HOUR}"
-
-Write = Callable[[Sequence[Entry]], None]
-
-
-@pytest.fixture(scope="module")
-def write(
-    tmp_path_factory: pytest.TempPathFactory, zookeeper: EmbeddedZooKeeper
-) -> Iterator[tuple[Write, str, str]]:
-    """Writes entries to `_audit` of a broker that nobody else speaks of."""
-    address = f"{zookeeper.address}/page"
-    with ExitStack() as stack:
-        broker = stack.enter_context(
-            BrokerProcess(tmp_path_factory.mktemp("broker"), zookeeper=address)
-        )
-        registry = stack.enter_context(
-            RegistryProcess(tmp_path_factory.mktemp("registry"), brokers=broker.bootstrap)
-        )
-        brokers = stack.enter_context(Brokers(parse_addresses(broker.bootstrap)))
-        client = stack.enter_context(RegistryClient(registry.url))
-
-        def write(entries: Sequence[Entry]) -> None:
-            write_entries(brokers, client, entries, timestamp=int(time.time() * 1000))
-
-        yield write, broker.bootstrap, registry.url
-
-
-@pytest.fixture(scope="module")
-def audit(
-    tmp_path_factory: pytest.TempPathFactory, write: tuple[Write, str, str]
-) -> Iterator[AuditProcess]:
-    say, brokers, registry = write
-    say([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
-    directory = tmp_path_factory.mktemp("audit")
-    # So long agents may be behind: the tests take longer on a busy machine.
-    settings = {"grace": 3600, "alerts": {"after": 0, "silent": 1e6}}
-    with AuditProcess(directory, brokers=brokers, registry=registry, settings=settings) as audit:
-        yield audit
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"there is no {CHROMIUM}: Debian's package chromium")
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=PATIENCE_MILLIS)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def opened(
-    browser: Browser, audit: AuditProcess, look: str = "light", *, expected: str = ""
-) -> Iterator[Page]:
-    """A page that has nothing to complain of when it is closed, but for what is expected."""
-    scheme, width, height = LOOKS[look]
-    context = browser.new_context(
-        base_url=audit.url,
-        color_scheme="dark" if scheme == "dark" else "light",
-        viewport={"width": width, "height": height},
-        timezone_id="Europe/Vienna",
-    )
-    context.set_default_timeout(PATIENCE_MILLIS)
-    complaints: list[str] = []
-    page = context.new_page()
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "console",
-        lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-    )
-    yield page
-    context.close()
-    assert [each for each in complaints if not expected or expected not in each] == []
-
-
-@pytest.fixture(scope="module")
-def keep(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], None]:
-    """Keeps a picture of what is shown, and sees that nothing sticks out at the side."""
-    wanted = os.environ.get("PENSTOCK_SCREENSHOTS")
-    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("screenshots")
-
-    def picture(page: Page, name: str) -> None:
-        page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
-        root = page.evaluate_handle("document.documentElement")
-        assert root.evaluate("root => root.scrollWidth - root.clientWidth") <= 0, name
-
-    return picture
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 def test_from_the_overview_to_the_missing_bytes(
-    look: str, browser: Browser, audit: AuditProcess, keep: Callable[[Page, str], None]
+    look: str, browser: Browser, audit: AuditProcess, keep: Keep
 ) -> None:
     with opened(browser, audit, look) as page:
         page.goto("/")
@@ -175,7 +49,7 @@ def test_from_the_overview_to_the_missing_bytes(
 
 @pytest.mark.parametrize("look", ["light", "dark-phone"])
 def test_every_view_has_something_to_show(
-    look: str, browser: Browser, audit: AuditProcess, keep: Callable[[Page, str], None]
+    look: str, browser: Browser, audit: AuditProcess, keep: Keep
 ) -> None:
     with opened(browser, audit, look) as page:
         for view in VIEWS:
@@ -196,9 +70,7 @@ def test_an_alert_leads_to_its_hour(browser: Browser, audit: AuditProcess) -> No
         expect(page.locator(".heat-row.verdicts .state-missing")).not_to_have_count(0)
 
 
-def test_hostile_names_are_text(
-    browser: Browser, audit: AuditProcess, keep: Callable[[Page, str], None]
-) -> None:
+def test_hostile_names_are_text(browser: Browser, audit: AuditProcess, keep: Keep) -> None:
     with opened(browser, audit, "phone") as page:
         page.goto("/#/agents")
         expect(page.get_by_text(SCRIPT)).to_be_visible()

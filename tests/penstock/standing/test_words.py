@@ -5,20 +5,37 @@ import pytest
 
 from audit.verdicts import State
 from penstock.standing.table import is_well
-from penstock.standing.values import Standing
+from penstock.standing.values import FailingLoadStanding, Standing
 from penstock.standing.words import (
     COLOURS,
     count,
     duration,
+    failing_words,
     load_words,
     rate,
     shown,
     size,
-    state_words,
+    topic_words,
     verdict_words,
     waiting_words,
 )
 from tests.penstock.standing.made_up import LOAD, NOW, standing, topic
+
+
+def failing_of(load: FailingLoadStanding) -> Standing:
+    return msgspec.structs.replace(
+        standing([topic("t")], verdict="complete", load=LOAD), failing_loads=(load,)
+    )
+
+
+FAILING = failing_of(
+    FailingLoadStanding(
+        topic="t",
+        since=NOW - 200_000,
+        reason="1 of 1 records are \x1b[31mdead",
+        cure="raise dead_share",
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +71,15 @@ from tests.penstock.standing.made_up import LOAD, NOW, standing, topic
             standing([topic("t")], verdict="changed"),
             "≠ changed: some events are not what was written",
         ),
+        (
+            standing([topic("t", state="unknown")], verdict="unknown"),
+            "? unknown: nobody watched for a while, so nobody knows whether all lines have arrived",
+        ),
+        (FAILING, "! not loaded: 1 table cannot be loaded"),
+        (
+            msgspec.structs.replace(FAILING, verdict="missing"),
+            "✗ missing: some events have not arrived",
+        ),
     ],
 )
 def test_a_verdict_in_a_line(said: Standing, words: str) -> None:
@@ -63,8 +89,36 @@ def test_a_verdict_in_a_line(said: Standing, words: str) -> None:
 
 def test_every_state_has_a_sign_and_a_colour() -> None:
     assert set(COLOURS) == set(State)
-    assert len({state_words(each).mark for each in State}) == len(State)
-    assert state_words("").text == "-"
+    assert len({topic_words(topic("t", state=each)).mark for each in State}) == len(State)
+    assert topic_words(topic("t", state="")).text == "-"
+
+
+def test_a_topic_that_is_not_loaded_is_not_complete() -> None:
+    failing = msgspec.structs.replace(topic("t", state="complete"), load_fails=True)
+    assert topic_words(failing) == ("!", "red", "not loaded")
+    missing = msgspec.structs.replace(failing, state="missing")
+    assert topic_words(missing).text == "missing"
+
+
+def test_of_a_topic_without_events_nothing_is_proven() -> None:
+    quiet = msgspec.structs.replace(topic("t", state="complete"), of_last_day=0)
+    assert topic_words(quiet) == ("·", "", "complete")
+    assert verdict_words(standing([quiet], verdict="complete")) == (
+        *("·", "", "complete: no events in the last day"),
+    )
+    both = standing([quiet, topic("other")], verdict="complete")
+    assert verdict_words(both).mark == "✓"
+
+
+def test_why_a_table_is_not_loaded_and_what_to_do() -> None:
+    assert [f"{each.mark} {each.text}" for each in failing_words(FAILING)] == [
+        "! t is not loaded, for 3 min: 1 of 1 records are \\x1b[31mdead",
+        "  what to do: raise dead_share",
+    ]
+    none = msgspec.structs.replace(FAILING.failing_loads[0], topic="", cure="")
+    assert [each.text for each in failing_words(failing_of(none))] == [
+        "no load begins, for 3 min: 1 of 1 records are \\x1b[31mdead"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +131,15 @@ def test_every_state_has_a_sign_and_a_colour() -> None:
         ("missing", (), False),
         ("duplicated", (), False),
         ("changed", (), False),
+        ("unknown", (), False),
     ],
 )
 def test_when_all_is_well(verdict: str, problems: tuple[str, ...], well: bool) -> None:
     assert is_well(standing(verdict=verdict, problems=problems)) is well
+
+
+def test_nothing_is_well_that_is_not_loaded() -> None:
+    assert not is_well(FAILING)
 
 
 def test_only_who_waits_for_long_says_what_for() -> None:

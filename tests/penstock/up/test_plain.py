@@ -5,7 +5,9 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from penstock.standing.values import Standing
+import msgspec
+
+from penstock.standing.values import FailingLoadStanding, Standing
 from penstock.up.places import Addresses, Places
 from penstock.up.plain import PlainScreen
 from penstock.up.program_standing import ProgramPhase, ProgramStanding
@@ -109,6 +111,23 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     (line,) = watched.shows(programs(), wrong)
     assert line.startswith("missing: 3 events have not arrived; 1 topic; ")
     assert watched.shows(programs(), wrong) == []
+
+
+def test_a_table_that_cannot_be_loaded_is_said_at_once_and_once() -> None:
+    watched = Watched()
+    watched.shows(programs())
+    failing = FailingLoadStanding(
+        topic="t", since=MILLIS - 5_000, reason="all dead", cure="mend it"
+    )
+    said = standing([topic("t", state="complete")], verdict="complete", load=LOAD)
+    fails = msgspec.structs.replace(said, failing_loads=(failing,))
+    words = "t is not loaded, for 5 s: all dead; what to do: mend it"
+    assert watched.shows(programs(), fails) == [words]
+    assert watched.shows(programs(), fails) == []
+    watched.now += 61
+    (figures,) = watched.shows(programs(), fails)
+    assert figures.startswith(f"not loaded: 1 table cannot be loaded; {words}; ")
+    assert watched.shows(programs(), said) == ["t is loaded again"]
 
 
 def test_a_reader_that_has_gone_ends_nothing() -> None:

@@ -2,12 +2,13 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.standing.rates import Rates
-from penstock.standing.values import Standing
+from penstock.standing.values import FailingLoadStanding, Standing
 from penstock.up.program_standing import ProgramPhase
 from penstock.up.screen_picture import Seen, picture
 from tests.penstock.standing.made_up import LOAD, standing, topic
@@ -65,6 +66,40 @@ def test_all_is_well() -> None:
         "logs       ./penstock-data/logs",
         "warehouse  ./penstock-data/warehouse",
     ]
+
+
+def test_a_table_that_cannot_be_loaded_is_before_all_that_is_waited_for() -> None:
+    failing = FailingLoadStanding(
+        topic="logs",
+        since=MILLIS - 200_000,
+        reason="1 of 1 records are dead, which is more than dead_share allows (0.01)",
+        cure="look at logs.dead, or raise dead_share",
+    )
+    complete = msgspec.structs.replace(topic("logs", state="complete"), load_fails=True)
+    said = msgspec.structs.replace(
+        standing([complete], verdict="complete", load=LOAD), failing_loads=(failing,)
+    )
+    shown = lines(dataclasses.replace(SEEN, standing=said), 60)
+    assert "! loader                     12 min" in shown
+    assert next(each for each in shown if each.startswith("logs  ")).endswith("! not loaded")
+    at = shown.index("! not loaded: 1 table cannot be loaded")
+    assert shown[at + 1 : at + 4] == [
+        "! logs is not loaded, for 3 min: 1 of 1 records are dead,",
+        "  which is more than dead_share allows (0.01)",
+        "  what to do: look at logs.dead, or raise dead_share",
+    ]
+    unheard = msgspec.structs.replace(said, alerts=-1, topics=(), verdict="")
+    assert "! logs is not loaded, for 3 min" in "\n".join(
+        lines(dataclasses.replace(SEEN, standing=unheard))
+    )
+
+
+def test_what_is_waited_for_is_not_cut_within_its_time() -> None:
+    waits = "web-1: the agent is done up to 2026-11-20 07:12:00 (last heard at 2026-11-20 07:13:02)"
+    old = topic("logs", until=MILLIS - 3_600_000, waits=waits)
+    shown = lines(dataclasses.replace(SEEN, standing=standing([old], load=LOAD)), 60)
+    at = next(number for number, each in enumerate(shown) if "logs waits" in each)
+    assert " ".join(each.strip() for each in shown[at : at + 2]) == f"logs waits: {waits}"
 
 
 def test_on_a_small_terminal_columns_and_empty_lines_give_way() -> None:

@@ -23,11 +23,15 @@ export function delays(tiers) {
   return h(
     "div",
     { class: "delays" },
-    tiers.map((tier, index) => [
-      h("div", {}, tierName(tier.tier)),
-      tier.p50 < 0 ? h("div", { class: "soft" }, "not measured here") : bar(tier, index),
-      tier.p50 < 0 ? null : figures(tier),
-    ]),
+    tiers.map((tier, index) =>
+      tier.tier === "broker"
+        ? null // they are counted now and then: that is no delay
+        : [
+            h("div", {}, tierName(tier.tier)),
+            tier.p50 < 0 ? h("div", { class: "soft" }, "not measured here") : bar(tier, index),
+            tier.p50 < 0 ? null : figures(tier),
+          ],
+    ),
     h(
       "div",
       { class: "scale", "aria-hidden": "true" },

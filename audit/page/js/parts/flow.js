@@ -4,7 +4,7 @@
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
 import { name } from "../names.js";
-import { sign, tierName } from "../signs.js";
+import { kindState, sign, tierName } from "../signs.js";
 import { tierNumber } from "./chart.js";
 import { differences, references } from "./tiers.js";
 
@@ -106,9 +106,7 @@ function faultsAt(tier, findings) {
     (each) =>
       each.tier === tier.tier && each.destination === tier.destination && !each.accepted,
   );
-  const states = open.map((each) =>
-    each.kind === "duplicated" || each.kind === "changed" ? each.kind : "missing",
-  );
+  const states = open.map((each) => kindState(each.kind));
   return { count: open.length, state: states[0] };
 }
 

@@ -6,7 +6,7 @@
 import { h, replace, setVars } from "../dom.js";
 import { count } from "../figures.js";
 import { name, plain } from "../names.js";
-import { LETTERS, WORDS, tierName } from "../signs.js";
+import { FAULTS, LETTERS, WORDS, tierName } from "../signs.js";
 import { clock, date, sameDay, stretch } from "../times.js";
 import { reading } from "./heatmap_reading.js";
 import { columnsOf, eventsOf, references, tierCell } from "./tiers.js";
@@ -66,8 +66,7 @@ export class HeatMap {
   }
 
   #firstOfInterest() {
-    const worst = ["changed", "duplicated", "missing"];
-    const found = this.#columns.findIndex(({ cell }) => cell && worst.includes(cell.state));
+    const found = this.#columns.findIndex(({ cell }) => cell && FAULTS.includes(cell.state));
     return found < 0 ? this.#columns.length - 1 : found;
   }
 

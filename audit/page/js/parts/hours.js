@@ -3,7 +3,7 @@
 import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { words } from "../names.js";
-import { LETTERS, WORDS, stateBadge } from "../signs.js";
+import { LETTERS, STATES, WORDS, stateBadge } from "../signs.js";
 import { ago, stretch, weekday } from "../times.js";
 
 const HOUR = 3_600_000;
@@ -42,7 +42,7 @@ export function hourGrid(hours) {
 }
 
 // Several destinations, or clocks that are put back, give several rows for an hour: the worst counts.
-const ORDER = ["complete", "pending", "missing", "duplicated", "changed"];
+const ORDER = [...STATES].reverse();
 
 function cell(rows, read) {
   if (!rows) return h("span", { class: "hour" });

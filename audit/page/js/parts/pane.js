@@ -89,7 +89,7 @@ function failure(message, again) {
 }
 
 /** What stands where there is nothing to show. */
-export function empty(state, title, text = "") {
+export function empty(state, title, ...text) {
   return h("div", { class: "empty" }, sign(state, 28), h("strong", {}, title), text);
 }
 

@@ -3,18 +3,17 @@
 
 import { svg } from "../dom.js";
 import { counted } from "../figures.js";
-import { WORDS } from "../signs.js";
+import { FAULTS, WORDS } from "../signs.js";
 import { moment } from "../times.js";
 
 const HOUR = 3_600_000;
 const WIDTH = 168;
 const HEIGHT = 30;
-const FAULTS = new Set(["missing", "duplicated", "changed"]);
 
 export function sparkline(counts, states, fromHour) {
   const most = Math.max(1, ...counts);
   const step = WIDTH / Math.max(counts.length, 1);
-  const faults = states.filter((state) => FAULTS.has(state)).length;
+  const faults = states.filter((state) => FAULTS.includes(state)).length;
   const total = counts.reduce((sum, each) => sum + Math.max(each, 0), 0);
   return svg(
     "svg",
@@ -41,7 +40,7 @@ export function sparkline(counts, states, fromHour) {
         ),
         svg("rect", { x, y: 0, width: step, height: HEIGHT + 4, fill: "transparent" }),
         svg("rect", { class: `bar state-${state}`, x, y: HEIGHT - height, width, height, rx: 1 }),
-        FAULTS.has(state)
+        FAULTS.includes(state)
           ? svg("rect", { class: `mark state-${state}`, x, y: HEIGHT + 1, width, height: 3 })
           : null,
       );

@@ -78,6 +78,7 @@ const COLUMNS = [
     class: "tight judged",
     cell: (row) => [
       agentBadge(row.state),
+      row.state === "silent" ? h("span", { class: "under" }, "since ", ago(row.heard)) : null,
       row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null,
     ],
   },

@@ -2,24 +2,29 @@
 
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
+import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { sign } from "../signs.js";
-import { ago, at, stretch } from "../times.js";
+import { sign, stateBadge } from "../signs.js";
+import { ago, at, moment, sameDay, seconds, stretch } from "../times.js";
 
 const SIZE = 50;
 const HOUR = 3_600_000;
 const SIGNS = {
+  unknown: "unknown",
+  unloaded: "unloaded",
   missing: "missing",
   duplicated: "duplicated",
   changed: "changed",
   late: "pending",
-  silent: "unknown",
+  silent: "missing",
 };
 const KINDS = {
+  unknown: "Unknown",
+  unloaded: "Not loaded",
   missing: "Missing",
   duplicated: "Duplicated",
   changed: "Changed",
@@ -33,7 +38,9 @@ export function alerts(page) {
     (signal) =>
       ask("alerts", { state: page.params.state, page: page.params.page, size: SIZE }, signal),
     (answer) => {
+      const soon = page.params.state === "resolved" ? null : waiting(answer);
       if (answer.items.length === 0) {
+        if (soon) return soon;
         return empty(
           "complete",
           page.params.state === "resolved" ? "Nothing was resolved" : "No alert is raised",
@@ -41,6 +48,7 @@ export function alerts(page) {
         );
       }
       return [
+        soon,
         table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }),
         pager(page, answer.page, "alert"),
       ];
@@ -69,6 +77,52 @@ export function alerts(page) {
   };
 }
 
+/** What is known and not told yet: a fault that puts itself right is none. */
+function waiting({ waiting: list, waiting_total: total }) {
+  if (total === 0) return null;
+  return [
+    h(
+      "p",
+      { class: "list-head" },
+      `${counted(total, "fault")} ${total === 1 ? "is" : "are"} known, and not old enough yet to be raised.`,
+    ),
+    h(
+      "ul",
+      { class: "findings" },
+      list.map((each) =>
+        h(
+          "li",
+          { class: "finding" },
+          h("span", {}, badge(each.kind)),
+          h(
+            "div",
+            { class: "text" },
+            words(each.words),
+            h(
+              "div",
+              { class: "meta" },
+              h("span", {}, "known since ", at(each.since, exact)),
+              h("span", {}, "raised at ", at(each.due, exact), " if it stands until then"),
+            ),
+          ),
+          each.topic
+            ? h("a", { class: "onward", href: link("topic", place(each)), "data-row": true }, "Topic ›")
+            : h("span", {}),
+        ),
+      ),
+    ),
+    total > list.length
+      ? h("p", { class: "list-foot soft" }, `and ${count(total - list.length)} more`)
+      : null,
+  ];
+}
+
+const exact = (millis) => (sameDay(millis, Date.now()) ? seconds(millis) : moment(millis));
+
+function badge(kind) {
+  return stateBadge(SIGNS[kind] ?? "unknown", KINDS[kind] ?? kind);
+}
+
 /** The topic, and the hour that it is about. */
 function place({ cluster, topic, hour }) {
   return hour >= 0
@@ -80,13 +134,7 @@ const COLUMNS = [
   {
     title: "Kind",
     class: "tight judged",
-    cell: (row) =>
-      h(
-        "span",
-        { class: `badge state-${SIGNS[row.kind] ?? "unknown"}` },
-        sign(SIGNS[row.kind] ?? "unknown", 15),
-        KINDS[row.kind] ?? row.kind,
-      ),
+    cell: (row) => badge(row.kind),
   },
   {
     title: "State",

@@ -47,7 +47,7 @@ export function findings(page) {
         "div",
         { class: "heading" },
         h("h1", {}, "Findings"),
-        h("span", { class: "aside" }, "what is missing, duplicated or changed, by name"),
+        h("span", { class: "aside" }, "what is missing, duplicated, changed, or not known, by name"),
       ),
       h("div", { class: "toolbar" }, kinds.node, accepted.node, narrowed),
       h("section", { class: "card", "aria-label": "Findings" }, list.node),

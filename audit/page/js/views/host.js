@@ -9,7 +9,7 @@ import { finding } from "../parts/finding.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { pager } from "../parts/table.js";
 import { link } from "../routes.js";
-import { stateBadge } from "../signs.js";
+import { STATES, kindState, stateBadge } from "../signs.js";
 
 const FILES = 25;
 const FINDINGS = 25;
@@ -117,12 +117,9 @@ export function host(page) {
   };
 }
 
-const STATE_OF = { duplicated: "duplicated", changed: "changed" };
-
 function stateOf(findings) {
-  const open = findings.filter((each) => !each.accepted);
-  if (open.length === 0) return "complete";
-  return STATE_OF[open[0].kind] ?? "missing";
+  const open = findings.filter((each) => !each.accepted).map((each) => kindState(each.kind));
+  return STATES.find((each) => open.includes(each)) ?? "complete";
 }
 
 function legend() {

@@ -8,6 +8,7 @@ import { choice } from "../parts/controls.js";
 import { hourGrid } from "../parts/hours.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { notable, pager, table } from "../parts/table.js";
+import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
 import { at } from "../times.js";
 
@@ -25,6 +26,7 @@ export function loads(page) {
     },
   });
   const hours = h("div", {});
+  const unloaded = h("div", { hidden: true });
   const list = new Pane(
     (signal) => {
       const { cluster, topic: chosen, destination: root, page: number } = page.params;
@@ -36,6 +38,8 @@ export function loads(page) {
     },
     (answer) => {
       destination.show(answer.destinations);
+      unloaded.hidden = answer.failing_loads.length === 0;
+      replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       replace(
         hours,
         answer.hours.length > 0
@@ -73,6 +77,7 @@ export function loads(page) {
         h("span", { class: "aside" }, "what each run of the loader committed"),
       ),
       h("div", { class: "toolbar" }, topic, destination.node),
+      unloaded,
       hours,
       h("section", { class: "card", "aria-label": "Runs" }, list.node),
     ],

@@ -8,14 +8,16 @@ import { chips, choice, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
+import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
-import { STATES, WORDS, sign, stateBadge } from "../signs.js";
+import { FAULTS, STATES, WORDS, sign, stateBadge, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const SIZE = 50;
 
 export function overview(page) {
   const verdict = h("div", { class: "verdict" }, h("h1", {}, "Topics"));
+  const unloaded = h("div", { hidden: true });
   const search = searchBox(page, "Search topics");
   const states = chips(page, "Verdict", "state");
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
@@ -31,7 +33,9 @@ export function overview(page) {
   const list = new Pane(
     load,
     (answer) => {
-      replace(verdict, sentence(answer.by_state));
+      replace(verdict, sentence(answer));
+      unloaded.hidden = answer.failing_loads.length === 0;
+      replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
         STATES.map((each) => [each, sign(each, 16), WORDS[each], answer.by_state[each] ?? 0]),
       );
@@ -48,6 +52,7 @@ export function overview(page) {
     title: "Topics",
     nodes: [
       verdict,
+      unloaded,
       h("div", { class: "toolbar" }, search.node, cluster.node, states.node),
       h("section", { class: "card", "aria-label": "Topics" }, list.node),
     ],
@@ -59,10 +64,10 @@ export function overview(page) {
   };
 }
 
-function sentence(byState) {
+function sentence({ by_state: byState, failing_loads: failing, items, page }) {
   const of = (state) => byState[state] ?? 0;
   const all = STATES.reduce((sum, each) => sum + of(each), 0);
-  const faults = ["changed", "duplicated", "missing"].filter((each) => of(each) > 0);
+  const faults = FAULTS.filter((each) => of(each) > 0);
   const topics = counted(all, "topic");
   if (all === 0)
     return said(
@@ -74,8 +79,25 @@ function sentence(byState) {
     const parts = faults.map((each) => `${count(of(each))} ${WORDS[each].toLowerCase()}`);
     return said(
       faults[0],
-      "Not every line is accounted for",
+      faults[0] === "unknown"
+        ? "Nobody knows whether every line has arrived"
+        : "Not every line is accounted for",
       `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`,
+    );
+  }
+  if (failing.length > 0) {
+    return said(
+      "unloaded",
+      "Not everything is loaded",
+      "Nothing is known to be lost. What cannot be loaded, and what to do, is said below.",
+    );
+  }
+  // Where all topics are on this page, and none has any events.
+  if (page.total === items.length && items.length === all && items.every((row) => !row.events)) {
+    return said(
+      "nothing",
+      "No events in the last 24 hours",
+      `Of ${topics} nothing was read, so nothing is missing.`,
     );
   }
   if (of("pending") > 0) {
@@ -103,13 +125,27 @@ function nothing(params, answer) {
   );
 }
 
+/** The first in whole, as half of a time is of no use; the others when they are asked for. */
+function waits(text) {
+  const [first, ...others] = text.split("; ");
+  return h(
+    "div",
+    { class: "waits" },
+    words(first),
+    others.length > 0
+      ? h("span", { class: "under", title: plain(others.join("; ")) }, `and ${count(others.length)} more`)
+      : null,
+  );
+}
+
 function columns(several) {
   return [
     {
       title: "Verdict",
       sort: "state",
       class: "tight judged",
-      cell: (row) => stateBadge(row.state),
+      cell: (row) =>
+        row.load_fails && row.state === "pending" ? unloadedBadge() : stateBadge(row.state),
     },
     {
       title: "Topic",
@@ -166,7 +202,7 @@ function columns(several) {
       class: "wide",
       cell: (row) =>
         row.waits
-          ? h("span", { class: "waits" }, words(row.waits))
+          ? waits(row.waits)
           : h("span", { class: "zero none" }, "–"),
     },
   ];

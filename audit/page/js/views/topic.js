@@ -12,10 +12,11 @@ import { finding, wait } from "../parts/finding.js";
 import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
 import { Pane, card, empty } from "../parts/pane.js";
+import { unloadedCard } from "../parts/unloaded.js";
 import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
 import { notable, pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { stateBadge } from "../signs.js";
+import { stateBadge, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const CELL_WIDTH = 11; // pixels, about
@@ -39,7 +40,8 @@ export function topic(page) {
       return ask("topic", { cluster, topic: topicName, from, to, step }, signal);
     },
     (answer) => {
-      replace(badge, stateBadge(answer.state));
+      const unloaded = answer.failing_loads.length > 0 && answer.state === "pending";
+      replace(badge, unloaded ? unloadedBadge() : stateBadge(answer.state));
       replace(aside, about(answer));
       heat.show(answer);
       chart.show(answer);
@@ -134,6 +136,7 @@ function windowCard(heat) {
 
 function cards(answer, windows, overTime, params) {
   return [
+    unloadedCard(answer.failing_loads),
     windows,
     faults(answer, params),
     answer.waits.length > 0 ? waits(answer) : null,
@@ -174,6 +177,7 @@ function legend() {
       "few to many events",
     ),
     h("li", {}, cell("state-pending", "·"), "not there yet"),
+    h("li", {}, cell("state-unknown", "?"), "nobody knows"),
     h("li", {}, cell("state-missing", "−"), "missing"),
     h("li", {}, cell("state-duplicated", "+"), "more than once"),
     h("li", {}, cell("state-changed", "≠"), "other bytes"),

@@ -1,0 +1,73 @@
+/* Tables that no load commits anything of: since when, why, and what to do. Before everything else
+   on a page, as waiting does not help. */
+
+import { h } from "../dom.js";
+import { counted } from "../figures.js";
+import { name, words } from "../names.js";
+import { link } from "../routes.js";
+import { unloadedBadge } from "../signs.js";
+import { ago } from "../times.js";
+import { card } from "./pane.js";
+
+const SHOWN = 5;
+
+/** Nothing where all are loaded. */
+export function unloadedCard(loads, { named = false } = {}) {
+  if (loads.length === 0) return null;
+  const tables = new Set(loads.map((each) => JSON.stringify([each.cluster, each.topic]))).size;
+  const rest = loads.slice(SHOWN);
+  return card(
+    tables === 1 ? "This table cannot be loaded" : `${counted(tables, "table")} cannot be loaded`,
+    null,
+    h(
+      "ul",
+      { class: "findings" },
+      loads.slice(0, SHOWN).map((each) => item(each, named)),
+    ),
+    rest.length > 0
+      ? h(
+          "details",
+          { "data-focus": "more-unloaded" },
+          h("summary", { class: "list-foot" }, counted(rest.length, "more", "more")),
+          h(
+            "ul",
+            { class: "findings" },
+            rest.map((each) => item(each, named)),
+          ),
+        )
+      : null,
+  );
+}
+
+function item(load, named) {
+  return h(
+    "li",
+    { class: "finding" },
+    h("span", {}, unloadedBadge()),
+    h(
+      "div",
+      { class: "text" },
+      named
+        ? h(
+            "div",
+            {},
+            h(
+              "a",
+              { href: link("topic", { cluster: load.cluster, topic: load.topic }) },
+              name(load.topic),
+            ),
+          )
+        : null,
+      words(load.reason),
+      load.cure ? h("div", {}, h("b", {}, "What to do: "), words(load.cure)) : null,
+      h(
+        "div",
+        { class: "meta" },
+        h("span", {}, "fails since ", ago(load.since)),
+        h("span", {}, "into ", name(load.destination, { class: "name mono" })),
+        h("span", {}, "the loader said so ", ago(load.said)),
+      ),
+    ),
+    h("span", {}),
+  );
+}

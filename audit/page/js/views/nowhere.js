@@ -1,0 +1,41 @@
+/* What the address names is not there. */
+
+import { h } from "../dom.js";
+import { empty } from "../parts/pane.js";
+import { link } from "../routes.js";
+
+const PLACES = [
+  ["overview", "Topics"],
+  ["findings", "Findings"],
+  ["agents", "Agents"],
+  ["loads", "Loads"],
+  ["brokers", "Brokers"],
+  ["alerts", "Alerts"],
+];
+
+export function nowhere() {
+  return {
+    title: "No such page",
+    nodes: [
+      h("div", { class: "heading" }, h("h1", {}, "There is no such page")),
+      h(
+        "section",
+        { class: "card" },
+        empty(
+          "unknown",
+          "The address names nothing that the audit can show",
+          "What there is:",
+          h(
+            "p",
+            {},
+            PLACES.map(([view, title], index) => [
+              index > 0 ? " · " : "",
+              h("a", { href: link(view), "data-row": true }, title),
+            ]),
+          ),
+        ),
+      ),
+    ],
+    update() {},
+  };
+}

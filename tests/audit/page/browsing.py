@@ -1,0 +1,73 @@
+"""What is shown in the page's tests, how it is looked at, and by which browser."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from playwright.sync_api import Browser, Page
+
+from ledger.publishing import Entry
+from tests.audit.page.pipeline_said import Said
+from tests.audit_process import AuditProcess
+
+CHROMIUM: Final = "/usr/bin/chromium"
+ARGUMENTS: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PATIENCE_MILLIS: Final = 30_000
+HOUR: Final = 3_600_000
+NOW: Final = int(time.time() * 1000)
+BEGAN: Final = (NOW - 3 * HOUR) // HOUR * HOUR
+
+SCRIPT: Final = '<script>window.hacked = "script"</script>'
+PICTURE: Final = "/var/log/<img src=x onerror=window.hacked=1>\"'\u202egol.txt" + "/long" * 2_000
+
+CLICKS: Final = Said("clicks", "web-3", "/var/log/shop/a.log", BEGAN, missing=(120, 132), until=NOW)
+ORDERS: Final = Said("orders", "web-4", "/var/log/shop/o.log", BEGAN, until=NOW)
+HOSTILE: Final = Said("hostile", SCRIPT, PICTURE, BEGAN, missing=(500, 503), until=NOW)
+
+LOOKS: Final = {
+    "light": ("light", 1280, 860),
+    "dark": ("dark", 1280, 860),
+    "phone": ("light", 375, 812),
+    "dark-phone": ("dark", 375, 812),
+}
+VIEWS: Final = ("", "findings", "agents", "loads?cluster=test&topic=clicks", "brokers", "alerts")
+
+FOUR_HOURS: Final = f"/#/topic?cluster=test&topic=clicks&from={BEGAN - HOUR}&to={BEGAN + 3 * HOUR}"
+
+Write = Callable[[Sequence[Entry]], None]
+Keep = Callable[[Page, str], None]
+
+
+@contextmanager
+def opened(
+    browser: Browser, audit: AuditProcess, look: str = "light", *, expected: str = ""
+) -> Iterator[Page]:
+    """A page that has nothing to complain of when it is closed, but for what is expected."""
+    scheme, width, height = LOOKS[look]
+    context = browser.new_context(
+        base_url=audit.url,
+        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": height},
+        timezone_id="Europe/Vienna",
+    )
+    context.set_default_timeout(PATIENCE_MILLIS)
+    complaints: list[str] = []
+    page = context.new_page()
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
+    )
+    yield page
+    context.close()
+    assert [each for each in complaints if not expected or expected not in each] == []

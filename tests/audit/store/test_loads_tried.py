@@ -1,0 +1,74 @@
+"""How loads end: of each table and destination the latest word counts, however entries come."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from audit.store.rows import FailingLoad
+from audit.store.store import Store
+from ledger.reading import LedgerPositions
+from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, ROOT, TOPIC, Json, body, entry
+
+REASON = "1 of 1 records cannot be read, and dead_share is 0.01"
+CURE = "raise dead_share"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path, clock=lambda: BEGIN + 9 * HOUR)) as opened:
+        yield opened
+
+
+def tried(seq: int, minute: int, *, failed: bool, since: int = 0, topic: str = TOPIC) -> Json:
+    said: Json = {"topic": topic, "failed": failed, "since": BEGIN + since * MINUTE}
+    if failed:
+        said |= {"reason": REASON, "cure": CURE}
+    time = BEGIN + minute * MINUTE
+    return entry("hdfs", "loader-1", seq, time, destination=ROOT, loads=[said])
+
+
+def failing(store: Store, entries: Sequence[Json]) -> list[FailingLoad]:
+    for each in entries:
+        store.fold(CLUSTER, body([each]), LedgerPositions())
+    with closing(store.reading()) as reading:
+        return reading.failing_loads()
+
+
+def test_a_table_fails_until_a_load_succeeds(store: Store) -> None:
+    said = FailingLoad(CLUSTER, TOPIC, ROOT, BEGIN, BEGIN + 5 * MINUTE, REASON, CURE)
+    first, again = tried(0, 0, failed=True), tried(1, 5, failed=True)
+    assert failing(store, [first, again]) == [said]
+    assert failing(store, [tried(2, 6, failed=False, since=6)]) == []
+    assert failing(store, [tried(3, 7, failed=True, since=7)]) != []
+
+
+def test_entries_may_come_in_any_order(tmp_path: Path) -> None:
+    entries = [tried(0, 0, failed=True), tried(1, 1, failed=False), tried(2, 2, failed=True)]
+    for number, order in enumerate(permutations(entries)):
+        with closing(Store.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
+            assert [each.said for each in failing(store, order)] == [BEGIN + 2 * MINUTE]
+
+
+def test_what_fails_longest_comes_first(store: Store) -> None:
+    entries = [tried(0, 9, failed=True, since=9), tried(1, 8, failed=True, since=3, topic="orders")]
+    assert [each.topic for each in failing(store, entries)] == ["orders", TOPIC]
+
+
+def test_only_loaders_say_how_loads_end(store: Store) -> None:
+    said = {"topic": TOPIC, "failed": True, "since": BEGIN, "reason": REASON, "cure": CURE}
+    assert failing(store, [entry("agent", "a1", 0, BEGIN, loads=[said])]) == []
+
+
+def test_times_out_of_all_proportion_are_cut(store: Store) -> None:
+    said = {"topic": TOPIC, "failed": True, "since": -(2**63), "reason": REASON, "cure": CURE}
+    wrong = entry("hdfs", "loader-1", 0, BEGIN, destination=ROOT, loads=[said])
+    assert [each.since for each in failing(store, [wrong])] == [0]
+
+
+def test_what_no_loader_has_said_for_long_is_forgotten(store: Store) -> None:
+    assert failing(store, [tried(0, 0, failed=True)])
+    store.expire(BEGIN + 8 * 24 * HOUR)
+    assert failing(store, []) == []
