@@ -1,10 +1,16 @@
 """Each window's events on the way between two tiers: how many are missing, pending, too many, or
-unclaimed, and which faults that makes."""
+unclaimed, and which faults that makes.
+
+Sums are compared window by window. Where they differ, offsets have been looked at before: if both
+tiers have said of all their offsets exactly what became of each, then what has no lacking offset to
+explain it is neither missing nor doubled. It is in another window at the later tier, as with events
+whose producer gave them another time than their records.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from audit.picture import TierKind, TopicPicture, Window
+from audit.picture import Tier, TierKind, TopicPicture, Window
 from audit.reconciling import accepting, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
@@ -40,6 +46,10 @@ class Tally:
         for hole in picture.holes:
             key = hole.tier, is_young(hole, picture)
             self._hole_times.setdefault(key, []).append(hole.to_time)
+        self._inexact: dict[Tier, set[int]] = {}
+        for each in picture.inexact:
+            touched = axis.touched(each.from_time, each.to_time)
+            self._inexact.setdefault(each.tier, set()).update(touched)
         done = until(picture.agents)
         with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
         self.agents_awaited = {
@@ -48,8 +58,15 @@ class Tally:
             if with_agents and waits_for_agents(window, done)
         }
 
-    def of(self, passing: Passing, named: Named, damaged: Sequence[Fault]) -> Tallied:
-        """`damaged` are those of the faults of batches that the later tier lacks."""
+    def of(
+        self,
+        passing: Passing,
+        named: Named,
+        damaged: Sequence[Fault],
+        doubled: Sequence[Fault] = (),
+    ) -> Tallied:
+        """`damaged` are those of the faults of batches that the later tier lacks, `doubled` those
+        of events that it has twice."""
         tallied = Tallied()
         lack: dict[int, int] = {}
         over: dict[int, int] = {}
@@ -65,8 +82,10 @@ class Tally:
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)
         self._lacking(passing, whole, lack, tallied)
+        unnamed = dict(over)
+        lay(doubled, unnamed, self._axis, ())
         for number, events in over.items():
-            self._too_many(passing, number, events, tallied)
+            self._too_many(passing, number, events, unnamed[number], tallied)
         self._changed(passing, changed, tallied)
         return tallied
 
@@ -116,10 +135,13 @@ class Tally:
             window = self._windows[number]
             awaited = self._awaits(passing, number) if rest[number] else set()
             pending = rest[number] if awaited else 0
-            tallied.steps[number] = Step(pair, missing=events - pending, pending=pending)
+            moved = rest[number] if not awaited and self._is_exact(passing, number) else 0
+            tallied.steps[number] = Step(
+                pair, missing=events - pending - moved, pending=pending, elsewhere=-moved
+            )
             if awaited:
                 tallied.waits[number] = awaited
-            elif rest[number]:
+            elif rest[number] and not moved:
                 unproven = window.start <= old
                 kind = Kind.UNPROVEN if unproven else Kind.UNNAMED
                 reason = self._hole_reason(pair.later.kind) if unproven else ""
@@ -135,7 +157,14 @@ class Tally:
             awaited.add(_LEDGER)
         return awaited
 
-    def _too_many(self, passing: Passing, number: int, events: int, tallied: Tallied) -> None:
+    def _is_exact(self, passing: Passing, number: int) -> bool:
+        """Whether offsets prove what became of all that may be in this window."""
+        return not any(number in self._inexact.get(tier, ()) for tier in passing.pair)
+
+    def _too_many(
+        self, passing: Passing, number: int, events: int, unnamed: int, tallied: Tallied
+    ) -> None:
+        """Of which so many have no name."""
         pair = passing.pair
         window = self._windows[number]
         unclaimed = min(events, self._unspoken(passing, number))
@@ -144,9 +173,12 @@ class Tally:
         if pair.earlier.kind is TierKind.AGENT and number in self.agents_awaited:
             unclaimed = events
         excess = events - unclaimed
-        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed)
-        if excess:
-            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, excess))
+        nameless = min(excess, unnamed)
+        moved = nameless if self._is_exact(passing, number) else 0
+        excess -= moved
+        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed, elsewhere=moved)
+        if nameless > moved:
+            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, nameless - moved))
         elif passing.ahead and pair.earlier.kind is TierKind.BROKER:
             tallied.waits[number] = {TierKind.BROKER.value}
 

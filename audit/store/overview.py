@@ -11,7 +11,8 @@ from audit.store.paging import cut, parted, pattern
 from audit.store.rows import Paged, TopicRow
 
 HOUR: Final = 3_600_000
-STATES: Final = ("complete", "pending", "missing", "duplicated", "changed")  # the worst last
+# The worst last.
+STATES: Final = ("complete", "pending", "unknown", "missing", "duplicated", "changed")
 
 # Topics without an id are only known by name, until one with an id is spoken of.
 KEYS: Final = """
