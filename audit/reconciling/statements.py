@@ -105,16 +105,14 @@ def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Events that their agent says it has shipped more than once. Where they are loaded, whether
-    there are more rows of them tells whether that did any harm."""
-    files = any(tier.kind is TierKind.HDFS for tier in picture.tiers)
+    """Events that their agent says it has shipped more than once. Of which there are more rows than
+    one is said of these rows."""
     for source in picture.sources:
+        rows = merged(
+            (each.seq, each.end_seq) for some in source.landed_twice.values() for each in some
+        )
         for each in source.twice:
-            seqs = ((each.seq, each.end_seq),)
-            rows = merged(
-                (one.seq, one.end_seq) for some in source.landed_twice.values() for one in some
-            )
-            if intersection(seqs, rows):
+            if intersection(((each.seq, each.end_seq),), rows):
                 continue
             finding = Finding(
                 kind=Kind.DUPLICATED,
@@ -129,7 +127,7 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
                 from_time=each.from_time,
                 to_time=each.to_time,
             )
-            yield Fault(finding, harmless=words.landed_once() if files else "")
+            yield Fault(finding, count=finding.events)
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:

@@ -29,7 +29,7 @@ from audit.reconciling.intervals import gaps, intersection, merged, minus, size
 from audit.reconciling.joining import joined
 from audit.reconciling.naming import missing
 from audit.reconciling.passing import Passing, Told, passed
-from audit.reconciling.steps import aligned, pairs
+from audit.reconciling.steps import aligned, pairs, sums_at
 from audit.reconciling.tally import Tallied, Tally
 from audit.reconciling.totals import by_host, totals
 from audit.reconciling.waiting import behind, for_agent
@@ -136,12 +136,49 @@ def _stated(
         if _concerns(fault.finding.tier, picture, passages, tallied)
     ]
     unproven = list(statements.unproven(picture))
-    twice = list(statements.twice(picture))
+    twice = _twice(picture, windows, axis, tallied)
     unknown = list(statements.unknown(picture))
     said = accepting.cut([*holes, *unproven, *twice, *unknown], picture.accepted)
     said += statements.copied(picture, axis)
     attach(said, axis)
     return [*lost, *files, *said]
+
+
+def _twice(
+    picture: TopicPicture, windows: Sequence[Window], axis: Axis, tallied: Sequence[Tallied]
+) -> list[Fault]:
+    """What loaders have dropped does no harm; as long as they have not come to it, nobody knows."""
+    found = list(statements.twice(picture))
+    loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
+    if not found or not loaders:
+        return found
+    awaited = {
+        number
+        for each in tallied
+        for number, waits in each.waits.items()
+        if TierKind.HDFS.value in waits
+    }
+    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in found]
+    settled = [
+        (fault, touched)
+        for fault, touched in zip(found, times, strict=True)
+        if awaited.isdisjoint(touched)
+    ]
+    doubled: set[int] = set()
+    for tier in loaders:
+        dropped = [sums_at(each, tier).duplicates for each in windows]
+        for fault, touched in settled:
+            left = fault.count
+            for number in touched:
+                taken = min(left, dropped[number])
+                dropped[number] -= taken
+                left -= taken
+            if left:
+                doubled.add(id(fault))
+    for fault, _ in settled:
+        if id(fault) not in doubled:
+            fault.harmless = words.landed_once()
+    return [fault for fault, _ in settled]
 
 
 def _lost(picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> list[Fault]:

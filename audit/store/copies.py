@@ -144,7 +144,7 @@ def of(connection: sqlite3.Connection, asked: str) -> dict[int, list[Copied]]:
     found: dict[int, list[Copied]] = defaultdict(list)
     for number, *row in connection.execute(
         "SELECT copies.source, original.source, coalesce(journal, ''), original.events,"
-        " copies.seq, end_seq, copies.position, end_position, from_time, to_time,"
+        " copies.seq, copies.end_seq, copies.position, end_position, from_time, to_time,"
         " coalesce((SELECT first FROM files WHERE files.source = mine.source"
         "  AND files.name = (SELECT name FROM topics WHERE topics.id = mine.topic)), -1)"
         " FROM copies JOIN sources AS mine ON mine.id = copies.source"

@@ -12,6 +12,7 @@ from audit.store.rows import Paged, TopicRow
 
 HOUR: Final = 3_600_000
 # The worst last.
+# The worst last.
 STATES: Final = ("complete", "pending", "unknown", "missing", "duplicated", "changed")
 
 # Topics without an id are only known by name, until one with an id is spoken of.

@@ -24,6 +24,7 @@ from audit.picture import (
     Interval,
     Intervals,
     Partition,
+    Source,
     Span,
     Sums,
     Tier,
@@ -165,6 +166,12 @@ def picture(
         placed=[each for each in hours if each.partition in odd],
         accepted=_accepted(topic),
         grace_millis=grace_millis,
+    )
+
+
+def _suspects(topic: Topic, begin: int, generations: Generations) -> list[Source]:
+    return suspects(
+        topic.connection, topic.id, topic.name, topic.tiers, begin, generations=generations
     )
 
 
