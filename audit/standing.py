@@ -133,7 +133,7 @@ class Standing:
         """Empty once every ledger has been read up to where it ended at the start, and judged. A
         cluster that goes away later is said, and leaves the others ready."""
         reading = "; ".join(
-            f"the ledger of {name} cannot be read: {each.unreachable}"
+            f"Cluster {name} cannot be read: {each.unreachable}"
             if each.unreachable
             else f"the ledger of {name} is being read{_left(each.behind)}"
             for name, each in sorted(self.clusters.items())

@@ -59,7 +59,7 @@ def test_ready_is_who_has_read_and_judged_what_was_there() -> None:
     known.note("east", read=True, judged=True)
     known.note("west", unreachable="nobody answers")
     known.note_all_read(5)
-    assert known.why_not_ready() == "the ledger of west cannot be read: nobody answers"
+    assert known.why_not_ready() == "Cluster west cannot be read: nobody answers"
     known.note("west", unreachable="", behind=7)
     assert known.why_not_ready() == "the ledger of west is being read: 7 entries are left"
     known.note("west", read=True)
