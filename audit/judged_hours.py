@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from audit.picture import Tier
+from audit.reconciling.totals import totals
 from audit.store.rows import JudgedHour
-from audit.verdicts import Finding, Kind, State, TopicVerdict, WindowVerdict, worst
+from audit.verdicts import Finding, Kind, State, TopicVerdict, Totals, WindowVerdict, worst
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
@@ -41,10 +42,14 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
     for window in verdict.windows:
         windows[hour_of(window.start)].append(window)
     findings: dict[int, list[Finding]] = defaultdict(list)
+    begun: dict[int, list[Finding]] = defaultdict(list)  # each counts once: where it begins
     for finding in open_findings(verdict):
-        for hour in _hours_of(finding, windows):
+        begun[hour_of(finding.from_time)].append(finding)
+        for hour in _hours_of(finding, windows, verdict):
             findings[hour].append(finding)
-    return [_hour(verdict, each, windows[each], findings[each]) for each in hours]
+    return [
+        _hour(verdict, each, windows[each], findings[each], totals(begun[each])) for each in hours
+    ]
 
 
 def open_findings(verdict: TopicVerdict) -> Iterator[Finding]:
@@ -52,11 +57,16 @@ def open_findings(verdict: TopicVerdict) -> Iterator[Finding]:
     return (each for each in verdict.findings if not each.accepted and each.from_time >= 0)
 
 
-def _hours_of(finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]]) -> Sequence[int]:
+def _hours_of(
+    finding: Finding, windows: Mapping[int, Sequence[WindowVerdict]], verdict: TopicVerdict
+) -> Sequence[int]:
     """Those with a faulty window that it may be about. Where there is none, such as with a file
     that should not be there, or a hole while nothing happened, the one that it begins in."""
     end = max(finding.to_time, finding.from_time + 1)
     hours = range(hour_of(finding.from_time), end, HOUR)
+    if finding.kind is Kind.UNKNOWN:  # with events or without
+        first = max(finding.from_time, verdict.from_time)
+        return range(hour_of(first), min(end, verdict.to_time), HOUR)
     faulty = [
         hour
         for hour in hours
@@ -75,6 +85,7 @@ def _hour(
     hour: int,
     windows: Sequence[WindowVerdict],
     findings: Sequence[Finding],
+    counted: Totals,
 ) -> HourVerdict:
     pending = [each for each in windows if each.state is State.PENDING]
     waited = {on for each in pending for on in each.waits}
@@ -84,10 +95,8 @@ def _hour(
         hour=hour,
         state=worst(states).value,
         events=sum(max((sums.events for sums in each.sums), default=0) for each in windows),
-        missing=sum(each.missing for each in windows if not each.accepted)
-        + rows_of_files(findings, Kind.MISSING),
-        excess=sum(each.excess for each in windows if not each.accepted)
-        + rows_of_files(findings, Kind.DUPLICATED),
+        missing=counted.missing + counted.lost,
+        excess=counted.duplicated,
         pending_windows=len(pending),
         findings=len(findings),
         waits=_joined(list(dict.fromkeys(e.words for e in verdict.waits if e.on in waited))),
@@ -98,16 +107,6 @@ def _hour(
         for number, tier in enumerate(verdict.tiers)
     }
     return HourVerdict(judged, _faults(windows, findings), events, since)
-
-
-def rows_of_files(findings: Iterable[Finding], kind: Kind) -> int:
-    """Of landed files that are not as they were committed, as far as their rows are known: no sum
-    of a window has these, as they are of what was committed."""
-    return sum(
-        max(0, each.events)
-        for each in findings
-        if each.kind is kind and each.path and not each.source and not each.accepted
-    )
 
 
 def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:

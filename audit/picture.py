@@ -67,10 +67,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Which offsets each tier has spoken of."""
+    """Which offsets each tier has spoken of. Where a log lost its end, what was said of that end is
+    as if it were a partition of its own, with a number of its own: it is cut off, and nothing comes
+    after it. `partition` is the one that it was."""
 
     number: int
     claimed: Mapping[Tier, Intervals]
+    is_cut_off: bool = False
+    partition: int = -1  # -1: the number
+    reason: str = ""  # why it was cut off
 
 
 class Span(NamedTuple):
@@ -98,6 +103,7 @@ class Stretch(NamedTuple):
     end_position: int
     from_time: int  # windows that these events may be in
     to_time: int
+    partly: int = 0  # 1: these bytes are of more events than these
 
 
 class Lost(NamedTuple):
@@ -114,10 +120,49 @@ class Lost(NamedTuple):
 
 
 class Twice(NamedTuple):
-    """Seqs that the agent has shipped more than once, and the windows of those shipped again."""
+    """Seqs that the agent has shipped, or a loader committed, more than once, and the windows of
+    those that came again."""
 
     seq: int
     end_seq: int
+    from_time: int
+    to_time: int
+
+
+class Copied(NamedTuple):
+    """A run of a file that was shipped before as another source: as much of it as that one has."""
+
+    original: str
+    agent: str  # who shipped the original
+    original_events: int  # all that it has
+    seq: int
+    end_seq: int
+    position: int
+    end_position: int
+    from_time: int
+    to_time: int
+    since: int  # when the copy was first spoken of; -1: not known
+
+
+class Unwatched(NamedTuple):
+    """A time in which nobody looked at a folder, or at the end of a file (with a source), although
+    something happened there. `position`: up to which byte of the file all is known."""
+
+    host: str
+    agent: str
+    path: str
+    source: str
+    position: int
+    from_time: int
+    to_time: int
+    traces: str
+    reason: str
+
+
+class Inexact(NamedTuple):
+    """Windows of which a tier has not said exactly as many events as it has spoken of offsets."""
+
+    tier: Tier
     from_time: int
     to_time: int
 
@@ -137,6 +182,8 @@ class Source:
     lost: Sequence[Lost] = ()
     finished_events: int = -1  # how many it had in all, once that is known
     twice: Sequence[Twice] = ()
+    landed_twice: Mapping[Tier, Sequence[Twice]] = field(default_factory=dict)
+    copied: Sequence[Copied] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +279,8 @@ class TopicPicture:
     holes: Sequence[Hole] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[Damage] = ()
+    unwatched: Sequence[Unwatched] = ()  # of these times
+    inexact: Sequence[Inexact] = ()
     placed: Sequence[Placed] = ()  # of partitions in which offsets are lacking, or damaged
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be under way

@@ -74,7 +74,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     offsets: int = -1  # how many
     from_time: int = -1  # windows that it may be about
     to_time: int = -1
-    accepted: str = ""  # why, if somebody has accepted it
+    accepted: str = ""  # why, if somebody has accepted it, or it did no harm
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Events by what is wrong with them, as findings that nobody has accepted say. `missing` has
+    those that are not proven, or have no name, as well. `uncounted` are findings of nobody knows
+    how many events; `unknown` are times, and ends of files, that nobody watched."""
+
+    missing: int = 0
+    lost: int = 0
+    lost_bytes: int = 0
+    duplicated: int = 0
+    changed: int = 0
+    uncounted: int = 0
+    unknown: int = 0
+    state: State = State.COMPLETE
+
+
+class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's part of them."""
+
+    host: str
+    totals: Totals
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +111,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the
-    earlier one has, less missing and pending, plus excess and unclaimed, is what the later one
-    accounts for.
+    earlier one has, less missing and pending, plus excess, unclaimed and elsewhere, is what the
+    later one accounts for.
     With several steps these are their totals (audit/reconciling/steps.py has each)."""
 
     start: int
@@ -101,6 +123,7 @@ class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     excess: int = 0  # events that a later tier has more often than an earlier one
     pending: int = 0  # events of an earlier tier that a later one may still speak of
     unclaimed: int = 0  # events of which no earlier tier has spoken: other producers
+    elsewhere: int = 0  # more in this window than earlier, as they are fewer in another; or fewer
     changed: bool = False
     late: int = 0
     duplicates: int = 0  # that the loader dropped
@@ -122,6 +145,8 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
     windows: list[WindowVerdict]
     findings: list[Finding]
     waits: list[Wait]
+    totals: Totals = Totals()
+    hosts: list[HostTotals] = []  # that have a part in the totals; empty: nobody knows whose
 
 
 def worst(states: Sequence[State]) -> State:

@@ -19,6 +19,7 @@ MOST: Final = 1 << 40  # of anything that is counted, in one statement
 MOST_TIME: Final = 1 << 46  # milliseconds: the year 4199
 MOST_TEXT: Final = 4096  # letters
 MOST_PARTITION: Final = 1 << 20
+MOST_EPOCH: Final = (1 << 31) - 1
 _MOST_SUM: Final = 1 << 53
 _HOUR: Final = 3_600_000
 
@@ -113,6 +114,7 @@ class Passages:
     topic: Texts
     topic_id: Texts
     partition: Numbers
+    epoch: Numbers  # of the leader; -1: not known
     struct: pa.StructArray
 
     @classmethod
@@ -124,6 +126,7 @@ class Passages:
             texts(flat.field("topic")),
             texts(flat.field("topic_id")),
             np.clip(numbers(flat.field("partition")), -1, MOST_PARTITION),
+            np.clip(numbers(flat.field("leader_epoch")), -1, MOST_EPOCH),
             flat,
         )
 

@@ -24,6 +24,7 @@ STRETCH: Final = np.dtype(
         ("end_position", "<i8"),
         ("from_time", "<i8"),
         ("to_time", "<i8"),
+        ("epoch", "<i4"),  # of the leader; -1: not known
     ]
 )
 Stretches = NDArray[np.void]
@@ -37,6 +38,7 @@ def laid(
     chosen: NDArray[np.bool_],
     source: Numbers,
     partition: Numbers,
+    epoch: Numbers,
     from_time: Numbers,
     to_time: Numbers,
 ) -> tuple[Stretches, Numbers]:
@@ -81,4 +83,5 @@ def laid(
     found["end_position"] = runs.end_position[run]
     found["from_time"] = from_time[passage]
     found["to_time"] = to_time[passage]
+    found["epoch"] = epoch[passage]
     return found, passage

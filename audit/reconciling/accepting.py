@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from audit.picture import Acceptance, Intervals
 from audit.reconciling.faults import Fault
-from audit.reconciling.intervals import covers
-from audit.verdicts import Finding
+from audit.reconciling.intervals import covers, has
+from audit.verdicts import Finding, Kind
 
 
 def cut(faults: Iterable[Fault], accepted: Sequence[Acceptance]) -> list[Fault]:
@@ -59,13 +59,24 @@ def _by_seqs(given: Acceptance, fault: Fault) -> bool:
 
 
 def _by_bytes(given: Acceptance, one: Finding) -> bool:
+    if one.kind is Kind.UNKNOWN and one.position >= 0:  # nobody knows where it ends
+        return has(given.bytes.get(one.source, ()), one.position)
     known = 0 <= one.position < one.end_position
     return known and covers(given.bytes.get(one.source, ()), ((one.position, one.end_position),))
 
 
+def _is_time(one: Finding) -> bool:
+    """In which nobody looked at a folder."""
+    return one.kind is Kind.UNKNOWN and one.position < 0
+
+
 def _points(given: Acceptance, fault: Fault) -> list[int]:
-    """How many entries or offsets of the fault lie before each place where it is to be cut."""
+    """How many entries or offsets of the fault lie before each place where it is to be cut; or the
+    times at which it is."""
     one = fault.finding
+    if _is_time(one):
+        times = (given.from_time, given.to_time)
+        return [each for each in times if each is not None and one.from_time < each < one.to_time]
     if fault.named:
         return _within(given.seqs.get(one.source, ()), one.seq, fault.named)
     if one.offset < 0 or not fault.count:
@@ -84,6 +95,11 @@ def _within(given: Intervals, first: int, count: int) -> list[int]:
 
 
 def _pieces(fault: Fault, points: Sequence[int]) -> list[Fault]:
+    one = fault.finding
+    if _is_time(one):
+        times = zip((one.from_time, *points), (*points, one.to_time), strict=True)
+        pieces = (replace(one, from_time=first, to_time=after) for first, after in times)
+        return [Fault(piece, reason=fault.reason, traces=fault.traces) for piece in pieces]
     size = fault.named or fault.count
     return [
         _piece(fault, first, after - first)

@@ -103,7 +103,7 @@ def _faults(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Iterat
             from_time=stretch.from_time,
             to_time=stretch.to_time,
         )
-        exact = count == stretch.events
+        exact = count == stretch.events and not stretch.partly
         yield Fault(finding, exact=exact, count=count, reason=damage.reason)
     for first, end in minus((offsets,), merged(known)):
         finding = replace(whole, offset=first, offsets=end - first)

@@ -19,6 +19,8 @@ class Fault:
     count: int = 0  # events, as many as there can be
     named: int = 0  # entries of a journal, with their first seq in the finding
     reason: str = ""
+    harmless: str = ""  # why it needs nobody to accept it
+    traces: str = ""  # of a time in which nobody watched
     windows: list[int] = field(default_factory=list)
 
     def doubt(self, kind: Kind, reason: str) -> None:

@@ -105,15 +105,16 @@ def _fault(passing: Passing, source: Source, stretch: Stretch, offsets: Interval
             events=count,
             position=stretch.position,
             end_position=stretch.end_position,
-            partition=stretch.partition,
+            partition=passing.partition_of(stretch.partition),
             offset=offsets[0],
             offsets=count,
             from_time=stretch.from_time,
             to_time=stretch.to_time,
         ),
         pair=passing.pair,
-        exact=count == stretch.events,
+        exact=count == stretch.events and not stretch.partly,
         count=count,
+        reason=passing.why_gone(stretch.partition),
     )
 
 
@@ -126,7 +127,7 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
             words="",
             tier=tier.kind.value,
             destination=tier.destination,
-            partition=number,
+            partition=passing.partition_of(number),
             offset=offsets[0],
             offsets=offsets[1] - offsets[0],
             from_time=from_time,
@@ -134,4 +135,5 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
         ),
         pair=passing.pair,
         count=offsets[1] - offsets[0],
+        reason=passing.why_gone(number),
     )

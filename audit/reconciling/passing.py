@@ -2,18 +2,32 @@
 what it speaks of although the earlier one has not.
 
 An offset above all that the later tier has spoken of in a partition is one that it may still speak
-of; one below is lacking. Spans tell which windows are concerned.
+of; one below is lacking. Spans tell which windows are concerned. Of what was cut off from a log
+nobody will speak any more: all that is absent there is lacking. There, an earlier tier need not
+have spoken of what a later one has read in time.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
-from audit.picture import Interval, Intervals, Partition, Placed, Span, Tier, TopicPicture
+from audit.picture import (
+    Interval,
+    Intervals,
+    Partition,
+    Placed,
+    Span,
+    Tier,
+    TierKind,
+    TopicPicture,
+)
 from audit.reconciling.axis import Axis
-from audit.reconciling.intervals import intersection, minus, size, upto
+from audit.reconciling.intervals import intersection, minus, size, union, upto
 from audit.reconciling.steps import Pair
+
+_FOR_EVER: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +44,29 @@ class Passing:
     ahead: bool  # the later tier has claimed more than the earlier one, at the end
     pending: frozenset[int]  # windows
     since: int  # from when on it is waited for; -1: not known
+    cut_off: Mapping[int, Partition]  # that are not in the log any more
 
-    def up_to(self, partition: int) -> int:
-        return upto(self.claimed.get(partition, ()))
+    def up_to(self, number: int) -> int:
+        return _FOR_EVER if number in self.cut_off else upto(self.claimed.get(number, ()))
+
+    def partition_of(self, number: int) -> int:
+        """The partition as everybody else knows it."""
+        cut = self.cut_off.get(number)
+        return cut.partition if cut else number
+
+    def why_gone(self, number: int) -> str:
+        """Empty for what lies in the log."""
+        cut = self.cut_off.get(number)
+        return f"the log has lost them: {cut.reason}" if cut else ""
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
-    claimed = {each.number: _claimed(each, pair.later) for each in picture.partitions}
+    beyond = picture.tiers[picture.tiers.index(pair.later) :]
+    cut_off = {each.number: each for each in picture.partitions if each.is_cut_off}
+    claimed = {
+        each.number: union(*(_claimed(each, tier) for tier in _speaking(each, pair, beyond)))
+        for each in picture.partitions
+    }
     lacking: dict[int, Intervals] = {}
     waiting: dict[int, Intervals] = {}
     unspoken = before = 0
@@ -45,7 +75,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         mine, theirs = _claimed(each, pair.earlier), claimed[each.number]
         if mine == theirs:
             continue
-        end = upto(theirs)
+        end = _FOR_EVER if each.is_cut_off else upto(theirs)
         absent = minus(mine, theirs)
         if below := intersection(absent, ((0, end),)):
             lacking[each.number] = below
@@ -56,11 +86,20 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         early = size(intersection(extra, ((0, first),)))
         before += early
         unspoken += size(extra) - early
-        ahead = ahead or end > upto(mine)
-    pending, since = _open(picture.open, pair.earlier, claimed, axis) if waiting else (set(), -1)
+        ahead = ahead or (not each.is_cut_off and end > upto(mine))
+    pending, since = set[int](), -1
+    if waiting:
+        spans = [each for each in picture.open if each.partition not in cut_off]
+        pending, since = _open(spans, pair.earlier, claimed, axis)
     return Passing(
-        pair, claimed, lacking, waiting, unspoken, before, ahead, frozenset(pending), since
+        pair, claimed, lacking, waiting, unspoken, before, ahead, frozenset(pending), since, cut_off
     )
+
+
+def _speaking(partition: Partition, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
+    if partition.is_cut_off and pair.later.kind is TierKind.BROKER:
+        return beyond
+    return (pair.later,)
 
 
 class Told:

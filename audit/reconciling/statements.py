@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from audit.picture import Hole, Intervals, Source, TierKind, TopicPicture
+from audit.picture import Hole, Intervals, Source, Tier, TierKind, TopicPicture
 from audit.reconciling import words
+from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
-from audit.reconciling.intervals import gaps, has, intersection, union, upto
+from audit.reconciling.intervals import gaps, has, intersection, merged, size, union, upto
 from audit.verdicts import Finding, Kind
 
 _HOUR = 3_600_000
@@ -33,10 +34,86 @@ def lost(picture: TopicPicture) -> Iterator[Fault]:
             yield Fault(finding, reason=each.reason)
 
 
-def twice(picture: TopicPicture) -> Iterator[Fault]:
-    """Events that their agent says it has shipped more than once."""
+def unknown(picture: TopicPicture) -> Iterator[Fault]:
+    """Times in which nobody watched, and something happened."""
+    for each in picture.unwatched:
+        finding = Finding(
+            kind=Kind.UNKNOWN,
+            words="",
+            tier=TierKind.AGENT.value,
+            host=each.host,
+            agent=each.agent,
+            path=each.path,
+            source=each.source,
+            position=each.position,
+            from_time=each.from_time,
+            to_time=each.to_time,
+        )
+        yield Fault(finding, reason=each.reason, traces=each.traces)
+
+
+def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
+    """Files that had been shipped before, as another source."""
     for source in picture.sources:
+        for original in dict.fromkeys(each.original for each in source.copied):
+            runs = [each for each in source.copied if each.original == original]
+            for first, end in merged((each.position, each.end_position) for each in runs):
+                mine = [each for each in runs if first <= each.position < end]
+                finding = Finding(
+                    kind=Kind.DUPLICATED,
+                    words="",
+                    tier=TierKind.AGENT.value,
+                    host=source.host,
+                    agent=source.agent,
+                    path=source.path,
+                    source=source.source,
+                    seq=min(each.seq for each in mine),
+                    events=min(
+                        size(merged((each.seq, each.end_seq) for each in mine)),
+                        mine[0].original_events,
+                    ),
+                    position=first,
+                    end_position=end,
+                    from_time=min(each.from_time for each in mine),
+                    to_time=max(each.to_time for each in mine),
+                )
+                fault = Fault(finding, reason=words.copy_of(mine[0]))
+                touched = (axis.touched(each.from_time, each.to_time) for each in mine)
+                fault.windows = sorted({number for some in touched for number in some})
+                yield fault
+
+
+def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
+    """Events of which files have more than one row."""
+    for source in picture.sources:
+        for each in source.landed_twice.get(tier, ()):
+            finding = Finding(
+                kind=Kind.DUPLICATED,
+                words="",
+                tier=tier.kind.value,
+                destination=tier.destination,
+                host=source.host,
+                agent=source.agent,
+                path=source.path,
+                source=source.source,
+                seq=each.seq,
+                events=each.end_seq - each.seq,
+                from_time=each.from_time,
+                to_time=each.to_time,
+            )
+            yield Fault(finding, count=finding.events)
+
+
+def twice(picture: TopicPicture) -> Iterator[Fault]:
+    """Events that their agent says it has shipped more than once. Of which there are more rows than
+    one is said of these rows."""
+    for source in picture.sources:
+        rows = merged(
+            (each.seq, each.end_seq) for some in source.landed_twice.values() for each in some
+        )
         for each in source.twice:
+            if intersection(((each.seq, each.end_seq),), rows):
+                continue
             finding = Finding(
                 kind=Kind.DUPLICATED,
                 words="",
@@ -50,7 +127,7 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
                 from_time=each.from_time,
                 to_time=each.to_time,
             )
-            yield Fault(finding)
+            yield Fault(finding, count=finding.events)
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:

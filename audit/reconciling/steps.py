@@ -2,7 +2,8 @@
 
 Brokers are held against agents; mirrors and files against brokers, or against agents where no
 broker counts. A step's parts always add up: what the earlier tier has, less missing and pending,
-plus excess and unclaimed, is what the later tier accounts for.
+plus excess and unclaimed, is what the later tier accounts for; with those that are elsewhere: in
+another window there, which offsets prove.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ class Step(NamedTuple):
     pending: int = 0
     excess: int = 0
     unclaimed: int = 0
+    elsewhere: int = 0  # more here than at the earlier tier; below zero: fewer
 
 
 def pairs(tiers: Sequence[Tier]) -> list[Pair]:

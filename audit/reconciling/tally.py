@@ -1,10 +1,16 @@
 """Each window's events on the way between two tiers: how many are missing, pending, too many, or
-unclaimed, and which faults that makes."""
+unclaimed, and which faults that makes.
+
+Sums are compared window by window. Where they differ, offsets have been looked at before: if both
+tiers have said of all their offsets exactly what became of each, then what has no lacking offset to
+explain it is neither missing nor doubled. It is in another window at the later tier, as with events
+whose producer gave them another time than their records.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from audit.picture import TierKind, TopicPicture, Window
+from audit.picture import Tier, TierKind, TopicPicture, Window
 from audit.reconciling import accepting, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
@@ -40,6 +46,10 @@ class Tally:
         for hole in picture.holes:
             key = hole.tier, is_young(hole, picture)
             self._hole_times.setdefault(key, []).append(hole.to_time)
+        self._inexact: dict[Tier, set[int]] = {}
+        for each in picture.inexact:
+            touched = axis.touched(each.from_time, each.to_time)
+            self._inexact.setdefault(each.tier, set()).update(touched)
         done = until(picture.agents)
         with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
         self.agents_awaited = {
@@ -48,8 +58,15 @@ class Tally:
             if with_agents and waits_for_agents(window, done)
         }
 
-    def of(self, passing: Passing, named: Named, damaged: Sequence[Fault]) -> Tallied:
-        """`damaged` are those of the faults of batches that the later tier lacks."""
+    def of(
+        self,
+        passing: Passing,
+        named: Named,
+        damaged: Sequence[Fault],
+        doubled: Sequence[Fault] = (),
+    ) -> Tallied:
+        """`damaged` are those of the faults of batches that the later tier lacks, `doubled` those
+        of events that it has twice."""
         tallied = Tallied()
         lack: dict[int, int] = {}
         over: dict[int, int] = {}
@@ -64,9 +81,11 @@ class Tally:
                 changed.append(number)
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)
-        self._lacking(passing, whole, lack, tallied)
+        self._lacking(passing, named, whole, lack, tallied)
+        unnamed = dict(over)
+        lay(doubled, unnamed, self._axis, ())
         for number, events in over.items():
-            self._too_many(passing, number, events, tallied)
+            self._too_many(passing, number, events, unnamed[number], tallied)
         self._changed(passing, changed, tallied)
         return tallied
 
@@ -87,20 +106,35 @@ class Tally:
         attach(faults, self._axis)
         return faults
 
+    def _unsettled(self, passing: Passing, named: Named) -> set[int]:
+        """Windows of offsets that are lacking, about which something may still be said."""
+        settled = {id(each) for each in self._open_to_nothing(named.certain, passing)}
+        others = [each for each in named.certain if id(each) not in settled]
+        if not all(each.has_time for each in others):
+            return set(range(len(self._windows)))
+        return {
+            number
+            for each in others
+            for number in self._axis.touched(each.finding.from_time, each.finding.to_time)
+        }
+
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         """Without those about which something may still be said."""
         kind = passing.pair.later.kind
-        young = max(self._holes(kind, young=True), default=-1)
         old = max(self._holes(kind, young=False), default=-1)
-        found = [
-            each
-            for each in faults
-            if not self._is_fresh(each.finding.to_time) and each.finding.from_time > young
-        ]
+        found = self._open_to_nothing(faults, passing)
         for fault in found:
             if fault.finding.from_time <= old:
                 fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
         return accepting.cut(found, self._picture.accepted)
+
+    def _open_to_nothing(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
+        young = max(self._holes(passing.pair.later.kind, young=True), default=-1)
+        return [
+            each
+            for each in faults
+            if not self._is_fresh(each.finding.to_time) and each.finding.from_time > young
+        ]
 
     def _may_be_dead(self, fault: Fault, pair: Pair) -> bool:
         """Whether anything that may be this became a dead letter at the later tier."""
@@ -108,18 +142,28 @@ class Tally:
         return any(sums_at(self._windows[each], pair.later).dead for each in touched)
 
     def _lacking(
-        self, passing: Passing, whole: dict[int, int], rest: dict[int, int], tallied: Tallied
+        self,
+        passing: Passing,
+        named: Named,
+        whole: dict[int, int],
+        rest: dict[int, int],
+        tallied: Tallied,
     ) -> None:
         pair = passing.pair
         old = max(self._holes(pair.later.kind, young=False), default=-1)
+        unsettled = self._unsettled(passing, named) if any(rest.values()) else set()
         for number, events in whole.items():
             window = self._windows[number]
             awaited = self._awaits(passing, number) if rest[number] else set()
             pending = rest[number] if awaited else 0
-            tallied.steps[number] = Step(pair, missing=events - pending, pending=pending)
+            exact = self._is_exact(passing, number) and number not in unsettled
+            moved = rest[number] if exact and not awaited else 0
+            tallied.steps[number] = Step(
+                pair, missing=events - pending - moved, pending=pending, elsewhere=-moved
+            )
             if awaited:
                 tallied.waits[number] = awaited
-            elif rest[number]:
+            elif rest[number] and not moved:
                 unproven = window.start <= old
                 kind = Kind.UNPROVEN if unproven else Kind.UNNAMED
                 reason = self._hole_reason(pair.later.kind) if unproven else ""
@@ -135,7 +179,14 @@ class Tally:
             awaited.add(_LEDGER)
         return awaited
 
-    def _too_many(self, passing: Passing, number: int, events: int, tallied: Tallied) -> None:
+    def _is_exact(self, passing: Passing, number: int) -> bool:
+        """Whether offsets prove what became of all that may be in this window."""
+        return not any(number in self._inexact.get(tier, ()) for tier in passing.pair)
+
+    def _too_many(
+        self, passing: Passing, number: int, events: int, unnamed: int, tallied: Tallied
+    ) -> None:
+        """Of which so many have no name."""
         pair = passing.pair
         window = self._windows[number]
         unclaimed = min(events, self._unspoken(passing, number))
@@ -144,9 +195,12 @@ class Tally:
         if pair.earlier.kind is TierKind.AGENT and number in self.agents_awaited:
             unclaimed = events
         excess = events - unclaimed
-        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed)
-        if excess:
-            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, excess))
+        nameless = min(excess, unnamed)
+        moved = nameless if self._is_exact(passing, number) else 0
+        excess -= moved
+        tallied.steps[number] = Step(pair, excess=excess, unclaimed=unclaimed, elsewhere=moved)
+        if nameless > moved:
+            tallied.faults.append(self._of_window(number, pair, Kind.DUPLICATED, nameless - moved))
         elif passing.ahead and pair.earlier.kind is TierKind.BROKER:
             tallied.waits[number] = {TierKind.BROKER.value}
 

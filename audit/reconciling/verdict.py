@@ -9,7 +9,11 @@ did; it is a fault of the first tier that lacks it.
 Rule 3. What no earlier tier has spoken of is unclaimed, and no fault. What was spoken of, and is
 there more than once, is duplicated; as many events with another sum of CRCs are changed.
 Rule 4. Where an entry of a tier's journal never came, what is missing at that tier is not proven.
-Rule 5. A window's state is the worst of its faults that nobody has accepted, and of its waits.
+Rule 5. Where windows' sums differ, and offsets prove what became of each event, nothing is wrong:
+the events are in other windows there.
+Rule 6. A time in which nobody watched and something happened is unknown, whatever else is there;
+the windows it touches are, even if nothing is known to have happened in them.
+Rule 7. A window's state is the worst of its faults that nobody has accepted, and of its waits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,34 +25,42 @@ from audit.picture import TierKind, TopicPicture, Window
 from audit.reconciling import accepting, damages, statements, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
-from audit.reconciling.intervals import gaps, intersection, size
+from audit.reconciling.intervals import gaps, intersection, merged, minus, size
 from audit.reconciling.joining import joined
 from audit.reconciling.naming import missing
 from audit.reconciling.passing import Passing, Told, passed
-from audit.reconciling.steps import aligned, pairs
+from audit.reconciling.steps import aligned, pairs, sums_at
 from audit.reconciling.tally import Tallied, Tally
+from audit.reconciling.totals import by_host, totals
 from audit.reconciling.waiting import behind, for_agent
 from audit.reconciling.weighing import attach
 from audit.reconciling.window_verdicts import window_verdicts
 from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, worst
 
 MOST_FINDINGS: Final = 2_000
+_WINDOW: Final = 60_000  # where there is none to tell how long they are
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
     """What holds of a topic between two times, and of each of its windows."""
-    windows = aligned(picture.windows)
+    windows = _with_unwatched(aligned(picture.windows), picture)
     axis = Axis(windows)
     tally = Tally(picture, windows, axis)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
     damaged = accepting.cut(damages.damaged(picture), picture.accepted)
     told = Told(picture.open, picture.placed)
     named = missing(passages, picture.sources, picture.damaged, told)
-    tallied = [
-        tally.of(each, names, [one for one in damaged if _lacks(each, one)])
-        for each, names in zip(passages, named, strict=True)
+    doubled = [
+        accepting.cut(statements.landed_twice(picture, each.pair.later), picture.accepted)
+        for each in passages
     ]
+    tallied = [
+        tally.of(each, names, [one for one in damaged if _lacks(each, one)], again)
+        for each, names, again in zip(passages, named, doubled, strict=True)
+    ]
+    attach((fault for again in doubled for fault in again), axis)
     faults = [*damaged, *(fault for each in tallied for fault in each.faults)]
+    faults += (fault for again in doubled for fault in again)
     faults += _stated(picture, windows, axis, passages, tallied)
     attach(damaged, axis)
     judged = _judged(picture, faults)
@@ -67,7 +79,28 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         windows=verdicts,
         findings=_findings(picture, judged),
         waits=waits,
+        totals=totals(fault.finding for fault in judged),
+        hosts=by_host(fault.finding for fault in judged),
     )
+
+
+def _with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
+    """Windows in which nothing is known to have happened are there as well, where nobody knows."""
+    blind = merged(
+        (max(each.from_time, picture.from_time), min(each.to_time, picture.to_time))
+        for each in picture.unwatched
+    )
+    if not blind:
+        return windows
+    length = min((each.length for each in windows), default=_WINDOW)
+    blind = merged((first - first % length, end + -end % length) for first, end in blind)
+    known = merged((each.start, each.start + each.length) for each in windows)
+    empty = [
+        Window(start, min(length, end - start), {})
+        for first, end in minus(blind, known)
+        for start in range(first, end, length)
+    ]
+    return sorted([*windows, *empty], key=lambda each: each.start)
 
 
 def _lacks(passing: Passing, damage: Fault) -> bool:
@@ -103,10 +136,49 @@ def _stated(
         if _concerns(fault.finding.tier, picture, passages, tallied)
     ]
     unproven = list(statements.unproven(picture))
-    twice = list(statements.twice(picture))
-    said = accepting.cut([*holes, *unproven, *twice], picture.accepted)
+    twice = _twice(picture, windows, axis, tallied)
+    unknown = list(statements.unknown(picture))
+    said = accepting.cut([*holes, *unproven, *twice, *unknown], picture.accepted)
+    said += statements.copied(picture, axis)
     attach(said, axis)
     return [*lost, *files, *said]
+
+
+def _twice(
+    picture: TopicPicture, windows: Sequence[Window], axis: Axis, tallied: Sequence[Tallied]
+) -> list[Fault]:
+    """What loaders have dropped does no harm; as long as they have not come to it, nobody knows."""
+    found = list(statements.twice(picture))
+    loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
+    if not found or not loaders:
+        return found
+    awaited = {
+        number
+        for each in tallied
+        for number, waits in each.waits.items()
+        if TierKind.HDFS.value in waits
+    }
+    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in found]
+    settled = [
+        (fault, touched)
+        for fault, touched in zip(found, times, strict=True)
+        if awaited.isdisjoint(touched)
+    ]
+    doubled: set[int] = set()
+    for tier in loaders:
+        dropped = [sums_at(each, tier).duplicates for each in windows]
+        for fault, touched in settled:
+            left = fault.count
+            for number in touched:
+                taken = min(left, dropped[number])
+                dropped[number] -= taken
+                left -= taken
+            if left:
+                doubled.add(id(fault))
+    for fault, _ in settled:
+        if id(fault) not in doubled:
+            fault.harmless = words.landed_once()
+    return [fault for fault, _ in settled]
 
 
 def _lost(picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> list[Fault]:
@@ -168,7 +240,7 @@ def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
             one.from_time < picture.to_time
             and picture.from_time < max(one.to_time, one.from_time + 1)
         ):
-            accepted = accepting.reason(fault, picture.accepted)
+            accepted = accepting.reason(fault, picture.accepted) or fault.harmless
             fault.finding = replace(one, accepted=accepted)
             found.append(fault)
     return joined(found)

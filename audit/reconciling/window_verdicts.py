@@ -36,13 +36,14 @@ def window_verdicts(
             dead += landed.dead
         some = faults_of.get(number, ())
         awaited = waits_of.get(number, set())
-        missing = pending = excess = unclaimed = 0
+        missing = pending = excess = unclaimed = elsewhere = 0
         for each in tallied:
             if (step := each.steps.get(number)) is not None:
                 missing += step.missing
                 pending += step.pending
                 excess += step.excess
                 unclaimed += step.unclaimed
+                elsewhere += step.elsewhere
         found.append(
             WindowVerdict(
                 start=window.start,
@@ -53,6 +54,7 @@ def window_verdicts(
                 pending=pending,
                 excess=excess,
                 unclaimed=unclaimed,
+                elsewhere=elsewhere,
                 changed=any(each.kind is Kind.CHANGED for each in some) if some else False,
                 late=late,
                 duplicates=duplicates,

@@ -6,7 +6,7 @@ to the one after the last, as positions in a file are.
 
 from datetime import UTC, datetime
 
-from audit.picture import Agent, Hole, Tier, TierKind
+from audit.picture import Agent, Copied, Hole, Tier, TierKind
 from audit.reconciling.faults import Fault
 from audit.verdicts import Finding, Kind
 
@@ -92,6 +92,8 @@ def of(topic: str, fault: Fault) -> str:
     one = fault.finding
     if one.kind is Kind.LOST:
         return _lost(fault)
+    if one.kind is Kind.UNKNOWN:
+        return _unknown(fault)
     if fault.named:
         return _hole(fault)
     if one.path and not one.source:
@@ -101,6 +103,42 @@ def of(topic: str, fault: Fault) -> str:
     if one.partition >= 0:
         return _of_partition(topic, fault)
     return _of_windows(fault)
+
+
+def _unknown(fault: Fault) -> str:
+    one = fault.finding
+    when = f"from {moment(one.from_time)} to {moment(one.to_time)}"
+    why = f": {fault.reason}" if fault.reason else ""
+    if not one.source:
+        names = {"changed": "and names changed there"}.get(
+            fault.traces, "and nobody knows what happened there"
+        )
+        return f"{_file(one)} was not watched {when}, {names}{why}"
+    if fault.traces == "truncated":
+        return (
+            f"{_file(one)} was truncated while nobody watched, {when}; what was in it beyond byte"
+            f" {number(one.position)} is unknown{why}"
+        )
+    what = "vanished" if fault.traces == "vanished" else "was not seen to its end"
+    return (
+        f"{_file(one)} {what} while nobody watched, {when}; unknown beyond byte"
+        f" {number(one.position)}{why}"
+    )
+
+
+def copy_of(run: Copied) -> str:
+    """Whose copy a file is."""
+    since = f" since {moment(run.since)}" if run.since >= 0 else ""
+    who = f"agent {run.agent}" if run.agent else "another agent"
+    return (
+        f"had been shipped before by {who} as source {run.original}: the agent's data directory is"
+        f" another one{since}"
+    )
+
+
+def landed_once() -> str:
+    """Why it is no fault that something was sent twice."""
+    return "sent twice, landed once"
 
 
 def _lost(fault: Fault) -> str:
@@ -113,6 +151,10 @@ def _lost(fault: Fault) -> str:
 
 def _of_file(topic: str, fault: Fault) -> str:
     one = fault.finding
+    if one.kind is Kind.DUPLICATED and one.position >= 0:
+        return f"{_file(one)}, {_bytes(one)} ({count(one.events, 'event')}) {fault.reason}"
+    if one.kind is Kind.DUPLICATED and one.tier == TierKind.HDFS:
+        return f"{_file(one)}, {_events(one)} are {place(one.tier, one.destination)} twice"
     if one.kind is Kind.DUPLICATED:
         return f"{_file(one)}, {_events(one)} were shipped more than once"
     if one.partition < 0:
@@ -135,7 +177,7 @@ def _verdict(one: Finding, fault: Fault) -> str:
         return f"not as they were written: {fault.reason}"
     if one.kind is Kind.UNPROVEN:
         return f"not proven to be {place(one.tier, one.destination)}: {fault.reason}"
-    return f"not {place(one.tier, one.destination)}"
+    return f"not {place(one.tier, one.destination)}" + (f": {fault.reason}" if fault.reason else "")
 
 
 def _of_partition(topic: str, fault: Fault) -> str:

@@ -39,6 +39,7 @@ class Chunk:
     windows: Windows
     runs: Runs
     touched: set[tuple[int, int]] = field(default_factory=set)  # topics and hours
+    cut_topics: set[int] = field(default_factory=set)  # of which a log was found to be cut
 
     @classmethod
     def of(

@@ -22,6 +22,7 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
+from audit.store.generations import Generations, placed_in
 from audit.store.offsets import Places, broker_gaps, counted_by
 
 OPEN: Final = 0
@@ -45,6 +46,7 @@ def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
         chosen=agents[runs.passage],
         source=source,
         partition=passages.partition,
+        epoch=passages.epoch,
         from_time=places.from_time,
         to_time=places.to_time,
     )
@@ -55,7 +57,7 @@ def keep(chunk: Chunk, places: Places, source: Numbers) -> None:
 def look_again(chunk: Chunk) -> None:
     """Where loaders have gone on, or an agent speaks of what they have read."""
     connection = chunk.connection
-    read = np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()
+    read = sorted({*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist(), *chunk.cut_topics})
     for topic in read:
         _sort(connection, topic, "kind >= 0")
     for topic in _behind(chunk):
@@ -87,31 +89,44 @@ def drop(connection: sqlite3.Connection, cluster: str, newest: int) -> None:
 
 def _drop_alone(connection: sqlite3.Connection, topic: int, before: int) -> None:
     """All that brokers have spoken of as well."""
-    gaps = broker_gaps(connection, topic)
+    generations = Generations.of(connection, topic)
+    gaps = broker_gaps(connection, topic, generations)
     if len(gaps.key):
         rows = connection.execute(
             "SELECT said, stretches FROM details WHERE topic = ? AND kind = ? AND said < ?",
             (topic, OPEN, before),
         )
-        found = [(said, within(gaps, stretches_of([(packed,)]))) for said, packed in rows]
+        found = [
+            (said, some[inside(gaps, some, generations)])
+            for said, packed in rows
+            for some in (stretches_of([(packed,)]),)
+        ]
         connection.executemany(
             "INSERT INTO details (topic, kind, said, stretches) VALUES (?, ?, ?, ?)",
-            [(topic, UNCOUNTED, said, inside.tobytes()) for said, inside in found if len(inside)],
+            [(topic, UNCOUNTED, said, some.tobytes()) for said, some in found if len(some)],
         )
     connection.execute(
         "DELETE FROM details WHERE topic = ? AND kind = ? AND said < ?", (topic, OPEN, before)
     )
 
 
-def within(offsets: Keyed, stretches: Stretches) -> Stretches:
-    """Those of which something lies at these offsets, by partition and united."""
-    return stretches[_inside(offsets, stretches)]
-
-
-def _inside(offsets: Keyed, stretches: Stretches) -> Mask:
-    first = stretches["first"]
+def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Mask:
+    """Of which of them something lies at these offsets, by generation and united."""
+    found = np.zeros(len(stretches), np.bool_)
+    if not len(offsets.key):
+        return found
+    first = stretches["first"].astype(np.int64)
     partition = stretches["partition"].astype(np.int64)
-    return offsets.overlap(Keyed(partition, first, first + stretches["events"]))
+    epoch = stretches["epoch"].astype(np.int64)
+    row, number, there = placed_in(
+        {0: generations},
+        np.zeros(len(stretches), np.int64),
+        partition,
+        epoch,
+        Keyed(partition, first, first + stretches["events"]),
+    )
+    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
+    return found
 
 
 def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
@@ -203,22 +218,39 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
     wanted = Keyed(source, stretches["seq"], stretches["seq"] + stretches["events"])
     ids = str(np.unique(source).tolist())
     partitions = stretches["partition"]
+    generations = Generations.of(connection, topic)
+    gone = _gone(generations, stretches)
     for tier in tiers:
         upto = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
         for partition, end in connection.execute(
-            "SELECT partition, upto FROM claimed WHERE topic = ? AND tier = ?", (topic, tier)
+            "SELECT partition, max(upto) FROM claimed WHERE topic = ? AND tier = ?"
+            " GROUP BY partition",
+            (topic, tier),
         ):
             if partition < len(upto):
                 upto[partition] = end
-        read = np.clip(upto[partitions] - stretches["first"], 0, stretches["events"])
+        read = np.clip(upto[partitions] - stretches["first"], 0, stretches["events"] - gone)
         landed = landed_rows(connection, tier, ids)
         missing |= (read > 0) & ~landed.cover(Keyed(source, wanted.first, wanted.first + read))
+        missing |= (gone > 0) & ~landed.cover(Keyed(source, wanted.end - gone, wanted.end))
         open_ |= ~landed.cover(wanted)
     if not tiers:
         open_[:] = True
-    uncounted = _inside(broker_gaps(connection, topic), stretches)
+    uncounted = inside(broker_gaps(connection, topic, generations), stretches, generations)
     kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, LANDED))
     return np.where(missing, MISSING, kinds).astype(np.int64)
+
+
+def _gone(generations: Generations, stretches: Stretches) -> Numbers:
+    """How many events of each, the last ones, are in the log no more."""
+    found = np.zeros(len(stretches), np.int64)
+    if generations:
+        odd = np.isin(stretches["partition"], np.array(sorted(generations.partitions), np.int64))
+        for at in np.flatnonzero(odd).tolist():
+            row = stretches[at]
+            limit = generations.limit(int(row["partition"]), int(row["epoch"]))
+            found[at] = min(max(int(row["first"] + row["events"]) - limit, 0), int(row["events"]))
+    return found
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:

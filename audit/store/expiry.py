@@ -25,6 +25,7 @@ _BY_TIME: Final = (
     "DELETE FROM placed WHERE said < ?1 AND topic = ?2",
     "DELETE FROM spans WHERE said < ?1 AND topic = ?2",
     "DELETE FROM details WHERE said < ?1 AND topic = ?2",
+    "DELETE FROM inexact WHERE said < ?1 AND topic = ?2",
 )
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
@@ -32,6 +33,10 @@ _OLD: Final = (
     "DELETE FROM damaged WHERE time < ?",
     "DELETE FROM loads_tried WHERE time < ?",
     "DELETE FROM finished WHERE time < ?",
+    "DELETE FROM unwatched WHERE to_time < ?",
+    "DELETE FROM files WHERE time < ?1 AND NOT EXISTS (SELECT 1 FROM sources"
+    " JOIN topics ON topics.id = sources.topic WHERE topics.name = files.name"
+    " AND sources.source = files.source)",
     "DELETE FROM alerts WHERE resolved >= 0 AND resolved < ?",
 )
 _SOURCES: Final = """
@@ -73,7 +78,7 @@ _BY_TOPIC: Final = (
     "sources",
     "loads",
 )
-_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried")
+_BY_NAME: Final = ("agent_topics", "accepted", "checked", "damaged", "loads_tried", "unwatched")
 _UNSPOKEN: Final = " ".join(
     (
         "DELETE FROM topics WHERE last < ?",
@@ -86,6 +91,9 @@ _UNSPOKEN: Final = " ".join(
 )
 _OF_TOPICS: Final = (
     "DELETE FROM claimed WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM cuts WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM counted_under WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM files WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
@@ -95,6 +103,7 @@ DELETE FROM names WHERE id > ?1 AND id <= ?1 + ?2
 AND NOT EXISTS (SELECT 1 FROM sources WHERE path = names.id)
 AND NOT EXISTS (SELECT 1 FROM topic_hosts WHERE host = names.id)
 AND id NOT IN (SELECT host FROM agents)
+AND id NOT IN (SELECT host FROM files)
 AND id NOT IN (SELECT host FROM journals WHERE host IS NOT NULL)
 """
 
@@ -128,6 +137,8 @@ def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
     connection.execute("DELETE FROM landed WHERE source IN gone")
     connection.execute("DELETE FROM lost WHERE source IN gone")
     connection.execute("DELETE FROM twice WHERE source IN gone")
+    connection.execute("DELETE FROM landed_twice WHERE source IN gone")
+    connection.execute("DELETE FROM copies WHERE source IN gone OR original IN gone")
     connection.execute("DELETE FROM sources WHERE id IN gone")
     connection.execute(
         "DELETE FROM topic_hosts WHERE NOT EXISTS (SELECT 1 FROM sources"

@@ -10,7 +10,19 @@ import pyarrow as pa
 from audit.folding.columns import Entries, Numbers, numbers
 from audit.folding.grouping import grouped
 from audit.picture import TopicKey
-from audit.store import agents, details, journals, offsets, placed, sources, statements, sums
+from audit.store import (
+    agents,
+    copies,
+    details,
+    exactness,
+    generations,
+    journals,
+    offsets,
+    placed,
+    sources,
+    statements,
+    sums,
+)
 from audit.store.chunks import Chunk
 from audit.store.numbers import AllNumbers
 from audit.store.rows import Touched
@@ -52,17 +64,21 @@ def fold(
 
 def _fold(chunk: Chunk) -> None:
     agents.keep(chunk)
+    statements.keep_withdrawn(chunk)
     if len(chunk.passages):
         places = offsets.Places.of(chunk)
+        generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)
         offsets.keep_spans(chunk, places, claimed)
         placed.keep(chunk, places)
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)
+        exactness.keep(chunk, places, claimed.counted, claimed.over)
         _keep_writers(chunk)
     source = sources.keep(chunk)
     if len(chunk.passages):
         details.keep(chunk, places, source)
+    copies.keep(chunk, source)
     statements.keep(chunk)
     details.look_again(chunk)
 

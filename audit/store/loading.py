@@ -36,7 +36,9 @@ SELECT cluster, destination, topic_names.topic, count(*), sum(max(0, coalesce(
     coalesce((SELECT max(time) FROM loads
         WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier), -1),
     sum(upto)
-FROM claimed JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
+FROM (SELECT topic, partition, tier, max(upto) AS upto FROM claimed
+        GROUP BY topic, partition, tier) AS claimed
+    JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
     JOIN topic_names ON topic_names.id = name WHERE kind = 'hdfs' AND (?1 = '' OR cluster = ?1)
     GROUP BY claimed.topic, claimed.tier ORDER BY cluster, topic_names.topic, destination
 """

@@ -5,11 +5,15 @@ Rule 1: a broker's passage whose offsets are all spoken of by brokers already is
         Of one that speaks of such offsets and of others, nobody knows which of its events are new:
         its offsets count, its events do not, and its windows are not compared by their sums.
 Rule 2: passages of a run that has rebuilt hours speak of these hours only, and of no offsets.
-Rule 3: what an agent said of a partition that others write to as well has gaps without end; the
+Rule 3: offsets that brokers have spoken of under another leader epoch, of which nobody knows that
+        they were cut off in between (generations.py), may be the same events counted by the next
+        leader, or others: they are not counted, and nothing is compared by their sums.
+Rule 4: what an agent said of a partition that others write to as well has gaps without end; the
         oldest of them are forgotten.
 """
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,21 +25,30 @@ from audit.folding.grouping import grouped, in_order
 from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
+from audit.store.generations import Generations, all_generations, placed_in
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
 KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
 
 _CLAIM: Final = """
-INSERT INTO claimed VALUES (?, ?, ?, ?, ?)
+INSERT INTO claimed VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET upto = excluded.upto, intervals = excluded.intervals
 """
 _SPAN: Final = """
-INSERT INTO spans (topic, tier, partition, from_time, to_time, first, next_offset, said, events)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO spans (topic, tier, partition, from_time, epoch, to_time, first, next_offset, said,
+    events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
     first = min(first, excluded.first), next_offset = max(next_offset, excluded.next_offset),
     said = max(said, excluded.said), events = events + excluded.events
 """
+_STILL_THERE: Final = """
+UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topic = claimed.topic
+        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch))
+    WHERE topic IN (SELECT value FROM json_each(?)) AND epoch >= 0 AND EXISTS (
+        SELECT 1 FROM cuts WHERE cuts.topic = claimed.topic
+        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch)
+"""
+_FOR_EVER: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,7 @@ class Claimed:
 
     counted: Mask
     partly: Mask
+    over: Mask  # a loader has spoken of some of these offsets before
 
 
 def claim(chunk: Chunk, places: Places) -> Claimed:
@@ -86,15 +100,22 @@ def claim(chunk: Chunk, places: Places) -> Claimed:
     claiming = (tier > 0) & ~rebuilt[passages.entry]
     at = np.flatnonzero(claiming[offsets.passage])
     passage = offsets.passage[at]
-    together = grouped(chunk.topic[passage], passages.partition[passage], tier[passage])
+    columns = (chunk.topic[passage], passages.partition[passage], tier[passage])
+    together = grouped(*columns, passages.epoch[passage])
     said = Keyed(together.numbered(), offsets.first[at], offsets.first[at] + offsets.count[at])
     names = list(zip(*(each.tolist() for each in together.keys), strict=True))
+    spoken = len(names)
     before = _before(chunk, names)
-    counted = (tier > 0) & ~_again(chunk, places, said, passage, before)
+    here = _in_generations(chunk, names, before, said, passage)
+    again = _again(chunk, places, here)
+    counted = (tier > 0) & ~again
     counters = counted & chunk.passages_of("broker", "mirror") & (places.count > 0)
-    partly = _partly(counters, said, passage, before)
-    _keep(chunk, names, before.and_(said).united())
-    return Claimed(counted & ~partly, partly)
+    partly = _partly(counters, here)
+    if here.several and again.any():
+        partly |= _under_others(again & chunk.passages_of("broker", "mirror"), here)
+    _keep(chunk, names, before.where(before.key < spoken).and_(said).united())
+    over = _over(chunk.passages_of("hdfs"), said, passage, before)
+    return Claimed(counted & ~partly, partly, over)
 
 
 def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
@@ -107,7 +128,11 @@ def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
     at = np.flatnonzero(mine)
     entry = chunk.passages.entry[at]
     together = grouped(
-        chunk.topic[at], chunk.tier[entry], chunk.passages.partition[at], places.from_time[at]
+        chunk.topic[at],
+        chunk.tier[entry],
+        chunk.passages.partition[at],
+        places.from_time[at],
+        chunk.passages.epoch[at],
     )
     chunk.connection.executemany(
         _SPAN,
@@ -145,7 +170,8 @@ def limits_of(connection: sqlite3.Connection, topic: int) -> dict[int, dict[int,
     tiers = tiers_of(connection, topic)
     uptos: dict[int, dict[int, int]] = {}
     for tier, partition, upto in connection.execute(
-        "SELECT tier, partition, upto FROM claimed WHERE topic = ?", (topic,)
+        "SELECT tier, partition, max(upto) FROM claimed WHERE topic = ? GROUP BY tier, partition",
+        (topic,),
     ):
         uptos.setdefault(tier, {})[partition] = upto
     brokers = [tier for tier, kind in tiers.items() if kind == TierKind.BROKER]
@@ -172,16 +198,40 @@ def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
     return {tier: TierKind(kind) for tier, kind in rows}
 
 
-def broker_gaps(connection: sqlite3.Connection, topic: int) -> Keyed:
-    """By partition, united: offsets between those that brokers have spoken of: none, as usual."""
+def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    """By generation, united: offsets between those that brokers have spoken of: none, as usual; and
+    what they have not spoken of where the log was cut."""
     rows = connection.execute(
-        "SELECT partition, intervals FROM claimed JOIN tiers ON tiers.id = tier"
-        " WHERE topic = ? AND kind = ? AND length(intervals) > 16 ORDER BY partition",
+        "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
+        "  OR partition IN (SELECT partition FROM cuts WHERE topic = ?1)"
+        "  OR partition IN (SELECT others.partition FROM claimed AS others WHERE topic = ?1"
+        "   AND others.tier = claimed.tier AND others.epoch <> claimed.epoch))",
         (topic, TierKind.BROKER),
     ).fetchall()
-    there = Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
+    there = in_generations(generations, rows)
     same = there.key[1:] == there.key[:-1]
-    return Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+    gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+    if not generations:
+        return gaps
+    for number, cut in generations.cut_off():
+        mine = there.where(there.key == number)
+        first = int(mine.first.min(initial=_FOR_EVER))
+        rest = [(cut.first, first), (int(mine.end.max(initial=first)), _FOR_EVER)]
+        edges = np.array([(number, *each) for each in rest], np.int64)
+        gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
+    return gaps.united()
+
+
+def in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
+    """Packed offsets of partitions and epochs, by generation and united."""
+    keys = np.arange(len(rows))
+    there = Keyed.of_packed(keys, [row[2] for row in rows])
+    partition = np.array([row[0] for row in rows], np.int64)[there.key]
+    epoch = np.array([row[1] for row in rows], np.int64)[there.key]
+    topic = np.zeros(len(there.key), np.int64)
+    _, number, offsets = placed_in({0: generations}, topic, partition, epoch, there)
+    return Keyed(number, offsets.first, offsets.end).united()
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
@@ -189,7 +239,9 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
     that agents have."""
     ((first,),) = connection.execute(
         "SELECT min(from_time) FROM spans JOIN tiers ON tiers.id = spans.tier"
-        " JOIN claimed ON claimed.topic = spans.topic AND claimed.partition = spans.partition"
+        " JOIN (SELECT topic, partition, tier, max(upto) AS upto FROM claimed"
+        "  GROUP BY topic, partition, tier) AS claimed"
+        " ON claimed.topic = spans.topic AND claimed.partition = spans.partition"
         " JOIN tiers AS counting ON counting.id = claimed.tier WHERE spans.topic = ?"
         " AND tiers.kind = ? AND counting.kind = ? AND next_offset > upto",
         (topic, TierKind.AGENT, TierKind.BROKER),
@@ -197,17 +249,37 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
     return most if first is None else min(most, int(first))
 
 
-def _before(chunk: Chunk, names: list[tuple[int, int, int]]) -> Keyed:
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What the chunk says, and what was said before, by generation and tier. `passage` is of what
+    is said; of both, `epoch`. `several`: not all of a key are of one epoch."""
+
+    said: Keyed
+    passage: Numbers
+    said_epoch: Numbers
+    before: Keyed
+    before_epoch: Numbers
+    several: bool
+
+
+def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
+    """Of all epochs of these partitions and tiers; those that the chunk does not speak of follow
+    upon the names."""
     place = {name: at for at, name in enumerate(names)}
-    topics = sorted({topic for topic, _, _ in names})
+    wanted = {name[:3] for name in names}
+    topics = sorted({name[0] for name in names})
     keys, packed = [], []
-    for topic, partition, tier, intervals in chunk.connection.execute(
-        "SELECT topic, partition, tier, intervals FROM claimed"
+    for topic, partition, tier, epoch, intervals in chunk.connection.execute(
+        "SELECT topic, partition, tier, epoch, intervals FROM claimed"
         " WHERE topic IN (SELECT value FROM json_each(?))",
         (str(topics),),
     ):
-        at = place.get((topic, partition, tier))
-        if at is not None:
+        if (topic, partition, tier) in wanted:
+            name = (topic, partition, tier, epoch)
+            at = place.get(name)
+            if at is None:
+                at = place[name] = len(place)
+                names.append(name)
             keys.append(at)
             packed.append(intervals)
     found = Keyed.of_packed(np.array(keys, np.int64), packed)
@@ -215,39 +287,95 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int]]) -> Keyed:
     return Keyed(found.key[order], found.first[order], found.end[order])
 
 
-def _again(chunk: Chunk, places: Places, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+def _in_generations(
+    chunk: Chunk,
+    names: list[tuple[int, int, int, int]],
+    before: Keyed,
+    said: Keyed,
+    passage: Numbers,
+) -> _Here:
+    columns = np.array(names, np.int64).reshape(-1, 4)
+    generations = all_generations(chunk.connection, sorted({name[0] for name in names}))
+    if len({name[:3] for name in names}) == len(names) and not any(generations.values()):
+        epoch = columns[:, 3]
+        return _Here(said, passage, epoch[said.key], before, epoch[before.key], several=False)
+
+    def placed(offsets: Keyed) -> tuple[Numbers, Numbers, Keyed]:
+        topic, partition, _, epoch = columns[offsets.key].T
+        return placed_in(generations, topic, partition, epoch, offsets)
+
+    rows, numbers_, theirs = placed(said)
+    _, old_numbers, old = placed(before)
+    key = np.concatenate((theirs.key, old.key))
+    together = grouped(columns[key, 0], columns[key, 2], np.concatenate((numbers_, old_numbers)))
+    number = together.numbered()
+    epoch = columns[key, 3]
+    several = bool((together.least(epoch) != together.most(epoch)).any())
+    size = len(theirs.key)
+    return _Here(
+        Keyed(number[:size], theirs.first, theirs.end),
+        passage[rows],
+        epoch[:size],
+        Keyed(number[size:], old.first, old.end),
+        epoch[size:],
+        several=several,
+    )
+
+
+def _again(chunk: Chunk, places: Places, here: _Here) -> Mask:
     """Brokers' passages whose offsets were all spoken of, or that are in the chunk twice."""
     counters = chunk.passages_of("broker", "mirror") & (places.count > 0)
     found = np.zeros(len(chunk.passages), np.bool_)
-    mine = counters[passage]
+    mine = counters[here.passage]
     if not mine.any():
         return found
     new = np.zeros(len(chunk.passages), np.bool_)
-    new[passage[mine][~before.cover(said.where(mine))]] = True
+    said, passage = here.said.where(mine), here.passage[mine]
+    new[passage[~here.before.united().cover(said)]] = True
     found |= counters & ~new
+    generation = np.zeros(len(found), np.int64)
+    generation[passage] = said.key
     at = np.flatnonzero(counters & new)
-    together = grouped(
-        chunk.topic[at],
-        chunk.passages.partition[at],
-        chunk.tier[chunk.passages.entry[at]],
-        places.first[at],
-        places.next_offset[at],
-    )
+    together = grouped(generation[at], places.first[at], places.next_offset[at])
     once = np.zeros(len(found), np.bool_)
     once[at[together.order[together.begins]]] = True
     found[at] |= ~once[at]
     return found
 
 
-def _partly(counters: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+def _under_others(again: Mask, here: _Here) -> Mask:
+    """Of these, those that were not spoken of under the very same epoch."""
+    found = np.zeros(len(again), np.bool_)
+    mine = again[here.passage]
+    epochs = np.unique(np.concatenate((here.said_epoch, here.before_epoch)))
+    for epoch in epochs.tolist():
+        said = mine & (here.said_epoch == epoch)
+        same = here.before.where(here.before_epoch == epoch)
+        first = ~again[here.passage] & (here.said_epoch == epoch)
+        same = same.and_(here.said.where(first)).united()
+        found[here.passage[said][~same.cover(here.said.where(said))]] = True
+    return found
+
+
+def _partly(counters: Mask, here: _Here) -> Mask:
     """Of these, those that have offsets in common with what was said before, or with another of the
     chunk: one of the two is counted."""
-    found = np.zeros(len(counters), np.bool_)
-    mine = counters[passage]
+    return _meeting(counters, here.said, here.passage, here.before)
+
+
+def _over(loaders: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """A loader's passages of offsets that it has spoken of before, under the same epoch."""
+    return _meeting(loaders, said, passage, before)
+
+
+def _meeting(chosen: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
+    """Which of the chosen have something in common with what was said, or with another of them."""
+    found = np.zeros(len(chosen), np.bool_)
+    mine = chosen[passage]
     said, passage = said.where(mine), passage[mine]
     if not len(passage):
         return found
-    found[passage[before.overlap(said)]] = True
+    found[passage[before.united().overlap(said)]] = True
     order = in_order(said.key, said.first)
     key, first, end = said.key[order], said.first[order], said.end[order]
     again = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
@@ -255,7 +383,7 @@ def _partly(counters: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mas
     return found
 
 
-def _keep(chunk: Chunk, names: list[tuple[int, int, int]], claimed: Keyed) -> None:
+def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) -> None:
     keys, packed = claimed.packed()
     _, _, ends = claimed.groups()
     upto = claimed.end[ends - 1] if len(ends) else ends
@@ -266,6 +394,9 @@ def _keep(chunk: Chunk, names: list[tuple[int, int, int]], claimed: Keyed) -> No
             for key, most, intervals in zip(keys.tolist(), upto.tolist(), packed, strict=True)
         ),
     )
+    if chunk.connection.execute("SELECT 1 FROM cuts LIMIT 1").fetchall():
+        topics = str(sorted({name[0] for name in names}))
+        chunk.connection.execute(_STILL_THERE, (topics,))
 
 
 def _fewer(intervals: bytes) -> bytes:

@@ -24,16 +24,20 @@ from audit.picture import (
     Interval,
     Intervals,
     Partition,
+    Source,
     Span,
     Sums,
     Tier,
     TierKind,
     TopicKey,
     TopicPicture,
+    Unwatched,
     Window,
 )
-from audit.store import placed
+from audit.reconciling.intervals import merged
+from audit.store import exactness, placed
 from audit.store.expected import expected_agents
+from audit.store.generations import STRIDE, Generations
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
 from audit.store.statements import HOUR
@@ -134,9 +138,11 @@ def picture(
     tiers = topic.expected()
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
-    partitions, spoilt = _partitions(topic), _damaged(topic)
+    generations = Generations.of(connection, topic.id)
+    partitions, spoilt = _partitions(topic, generations), _damaged(topic)
     odd = placed.lacking(partitions) | {each.partition for each in spoilt}
-    hours = placed.of(connection, topic.id, odd)
+    doubtful = exactness.partitions(connection, topic.id)
+    hours = placed.of(connection, topic.id, odd | doubtful, generations)
     return TopicPicture(
         key=key,
         from_time=first,
@@ -145,15 +151,27 @@ def picture(
         tiers=tiers,
         windows=_windows(topic, first, to_time),
         partitions=partitions,
-        open=_open(topic),
-        sources=suspects(connection, topic.id, topic.name, topic.tiers, begin) if names else (),
+        open=_open(topic, generations),
+        sources=suspects(
+            connection, topic.id, topic.name, topic.tiers, begin, generations=generations
+        )
+        if names
+        else (),
         agents=expected_agents(connection, key, topic.name, now, expected_millis),
         holes=_holes(topic, begin),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
-        placed=hours,
+        unwatched=_unwatched(topic, first, to_time),
+        inexact=exactness.of(connection, topic.id, topic.tiers, hours),
+        placed=[each for each in hours if each.partition in odd],
         accepted=_accepted(topic),
         grace_millis=grace_millis,
+    )
+
+
+def _suspects(topic: Topic, begin: int, generations: Generations) -> list[Source]:
+    return suspects(
+        topic.connection, topic.id, topic.name, topic.tiers, begin, generations=generations
     )
 
 
@@ -213,37 +231,89 @@ def _windows(topic: Topic, from_time: int, to_time: int) -> list[Window]:
     ]
 
 
-def _partitions(topic: Topic) -> list[Partition]:
+def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
+    """What lies in the log, and what was cut off from it."""
     claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
-    for partition, tier, intervals in topic.connection.execute(
-        "SELECT partition, tier, intervals FROM claimed WHERE topic = ? ORDER BY partition",
+    several: dict[tuple[int, Tier], list[Interval]] = {}
+    for partition, tier, epoch, intervals in topic.connection.execute(
+        "SELECT partition, tier, epoch, intervals FROM claimed WHERE topic = ? ORDER BY partition",
         (topic.id,),
     ):
-        claimed[partition][topic.tiers[tier]] = pairs_of(intervals)
-    return [Partition(number, by_tier) for number, by_tier in claimed.items()]
+        name, pairs = topic.tiers[tier], pairs_of(intervals)
+        if partition not in generations.partitions and name not in claimed[partition]:
+            claimed[partition][name] = pairs
+            continue
+        for first, end in pairs:
+            for part in generations.parts(partition, epoch, first, end):
+                known = claimed[part.number].setdefault(name, ())
+                several.setdefault((part.number, name), list(known)).append(part[1:])
+    for (number, name), pairs_ in several.items():
+        claimed[number][name] = merged(pairs_)
+    found = []
+    for number, by_tier in claimed.items():
+        cut = generations.cut_of(number)
+        reason = cut.reason or "it was written anew from there on" if cut else ""
+        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason))
+    return found
 
 
-def _open(topic: Topic) -> list[Span]:
+def _open(topic: Topic, generations: Generations) -> list[Span]:
     found = []
     for tier, limits in limits_of(topic.connection, topic.id).items():
         rows = topic.connection.execute(
-            "SELECT partition, first, next_offset, from_time, to_time, events FROM spans"
+            "SELECT partition, epoch, first, next_offset, from_time, to_time, events FROM spans"
             " WHERE topic = ? AND tier = ?",
             (topic.id, tier),
         )
         name = topic.tiers[tier]
-        found += [Span(name, *row) for row in rows if row[2] > limits.get(row[0], 0)]
+        for partition, epoch, first, after, *rest in rows:
+            limit = limits.get(partition, 0)
+            if not generations:
+                if after > limit:
+                    found.append(Span(name, partition, first, after, *rest))
+                continue
+            found += [
+                Span(name, *part, *rest)
+                for part in generations.parts(partition, epoch, first, after)
+                if part.number >= STRIDE or part.end > limit
+            ]
     return sorted(found)
 
 
+def _unwatched(topic: Topic, from_time: int, to_time: int) -> list[Unwatched]:
+    """Less what was filled in since: a file that was found again, and read to its end."""
+    if not _is_newest(topic):
+        return []
+    rows = topic.connection.execute(
+        "SELECT host, journal, path, unwatched.source, position, from_time, to_time, traces,"
+        " reason, (SELECT size FROM finished WHERE finished.source = unwatched.source"
+        "  AND finished.name = unwatched.name), (SELECT max(sources.position) FROM sources"
+        "  WHERE sources.source = unwatched.source AND topic = ?)"
+        " FROM unwatched WHERE name = ? AND from_time < ? AND to_time > ?"
+        " ORDER BY from_time, host, path, unwatched.source, seq, number",
+        (topic.id, topic.name, to_time, from_time),
+    )
+    found = []
+    for *said, size, reached in rows:
+        each = Unwatched(*said)
+        if each.source and each.traces == "vanished":
+            if size is not None and size > each.position:
+                continue
+            each = each._replace(position=max(each.position, reached or 0))
+        found.append(each)
+    return found
+
+
 def hole_hours(topic: Topic) -> set[int]:
-    """All that a missing entry may be about: other agents' events may lie between its ends. Of a
-    hole that is very long, those at its beginning."""
-    holes = _holes(topic, ledger_begin(topic.connection, topic.key.cluster))
+    """All that a missing entry may be about, or that nobody watched: other agents' events may lie
+    between its ends. Of a hole that is very long, those at its beginning."""
+    begin = ledger_begin(topic.connection, topic.key.cluster)
+    times = [(each.from_time, each.to_time + 1) for each in _holes(topic, begin)]
+    times += [(each.from_time, each.to_time) for each in _unwatched(topic, begin, _MOST_SEQ)]
     found: set[int] = set()
-    for each in holes:
-        first = each.from_time - each.from_time % HOUR
-        found.update(range(first, min(each.to_time + 1, first + _MOST_HOLE_HOURS * HOUR), HOUR))
+    for from_time, to_time in times:
+        first = from_time - from_time % HOUR
+        found.update(range(first, min(to_time, first + _MOST_HOLE_HOURS * HOUR), HOUR))
     return found
 
 

@@ -17,10 +17,12 @@ from audit.folding.grouping import grouped
 from audit.picture import Damage, Partition, Placed
 from audit.reconciling.intervals import intersection, minus, upto
 from audit.store.chunks import Chunk
+from audit.store.generations import STRIDE, Generations
 from audit.store.offsets import Places
 
+_FOR_EVER: Final = 1 << 60
 _KEEP: Final = """
-INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
     next_offset = max(next_offset, excluded.next_offset), to_time = max(to_time, excluded.to_time)
 """
@@ -34,6 +36,7 @@ def keep(chunk: Chunk, places: Places) -> None:
         chunk.passages.partition[at],
         hours_of(places.from_time[at]),
         hours_of(chunk.entries.time[chunk.passages.entry[at]]),
+        chunk.passages.epoch[at],
     )
     chunk.connection.executemany(
         _KEEP,
@@ -47,16 +50,25 @@ def keep(chunk: Chunk, places: Places) -> None:
     )
 
 
-def of(connection: sqlite3.Connection, topic: int, partitions: Iterable[int]) -> list[Placed]:
-    return [
-        Placed(*row)
-        for partition in sorted(partitions)
-        for row in connection.execute(
-            "SELECT partition, first, next_offset, hour, to_time FROM placed"
-            " WHERE topic = ? AND partition = ? ORDER BY first",
+def of(
+    connection: sqlite3.Connection,
+    topic: int,
+    numbers: Iterable[int],
+    generations: Generations,
+) -> list[Placed]:
+    """Of these generations of partitions."""
+    wanted = set(numbers)
+    return sorted(
+        Placed(*part, hour, to_time)
+        for partition in {number % STRIDE for number in wanted}
+        for epoch, first, after, hour, to_time in connection.execute(
+            "SELECT epoch, first, next_offset, hour, to_time FROM placed"
+            " WHERE topic = ? AND partition = ?",
             (topic, partition),
         )
-    ]
+        for part in generations.parts(partition, epoch, first, after)
+        if part.number in wanted
+    )
 
 
 def lacking(partitions: Iterable[Partition]) -> set[int]:
@@ -65,7 +77,7 @@ def lacking(partitions: Iterable[Partition]) -> set[int]:
     for each in partitions:
         claimed = [each.claimed[tier] for tier in sorted(each.claimed)]
         for number, theirs in enumerate(claimed):
-            whole = ((0, upto(theirs)),)
+            whole = ((0, _FOR_EVER if each.is_cut_off else upto(theirs)),)
             before = (mine for mine in claimed[:number] if mine != theirs)
             if any(intersection(minus(mine, theirs), whole) for mine in before):
                 found.add(each.number)

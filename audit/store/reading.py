@@ -99,7 +99,8 @@ class Reading:
             return overview.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
-        """About which entries are missing, whether anything else is known of them or not."""
+        """About which entries are missing, or which nobody watched, whether anything else is known
+        of them or not."""
         with self._moment() as connection:
             return pictures.hole_hours(pictures.Topic(connection, key))
 

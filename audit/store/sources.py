@@ -2,8 +2,9 @@
 there were in all.
 
 A source is suspect if, below what is known at both ends of its way, something is shipped and has
-not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost, or
-shipped twice. It is found out whenever one of the two changes, so that nobody must search for it.
+not landed, or has landed and nobody has spoken of shipping it; or if some of it was lost, shipped
+or landed twice, or had been shipped as another source. It is found out whenever one of these
+changes, so that nobody must search for it.
 """
 
 from typing import Final
@@ -234,8 +235,27 @@ def _keep_landed(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
                 strict=True,
             ),
         )
+        again = _sizes(ids, new) + _sizes(ids, before) > _events(ids, landed)
+        if again.any():
+            _keep_landed_twice(chunk, ids[again], mine, source, before, tier=each)
         touched.append(ids)
     return np.concatenate(touched) if touched else at[:0]
+
+
+def _sizes(ids: Numbers, some: Keyed) -> Numbers:
+    """Of all intervals of each, those that overlap counted twice."""
+    found = np.zeros(len(ids), np.int64)
+    np.add.at(found, np.searchsorted(ids, some.key), some.end - some.first)
+    return found
+
+
+def _keep_landed_twice(
+    chunk: Chunk, ids: Numbers, at: Numbers, source: Numbers, before: Keyed, *, tier: int
+) -> None:
+    """A run that has rebuilt hours speaks of rows that take the place of others."""
+    rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
+    at = at[~rebuilt[chunk.passages.entry[chunk.runs.passage[at]]]]
+    twice.keep_landed(chunk, ids, source, at, before, tier=tier)
 
 
 def landed_of(chunk: Chunk, ids: Numbers, tier: int) -> Keyed:
@@ -255,7 +275,9 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
     rows = chunk.connection.execute(
         "SELECT id, shipped, suspect,"
         " EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
-        " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id) FROM sources"
+        " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id)"
+        " OR EXISTS (SELECT 1 FROM landed_twice WHERE source = sources.id)"
+        " OR EXISTS (SELECT 1 FROM copies WHERE source = sources.id) FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         asked,
     ).fetchall()

@@ -1,7 +1,9 @@
 """What is said seldom, one by one: hours that were rebuilt, hosts that were retired, faults that
-were accepted, files that were compared, batches that are damaged, loads that fail.
+were accepted, files that were compared, batches that are damaged, loads that fail, logs that have
+lost what they had, times in which nobody watched.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -9,14 +11,23 @@ import msgspec
 import numpy as np
 import pyarrow.compute as pc
 
-from audit.folding.columns import MOST_TIME, cut, numbers
-from audit.store import loads_tried
+from audit.folding.columns import MOST_EPOCH, MOST_TIME, cut, numbers
+from audit.store import generations, loads_tried
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
 _MOST_HOURS: Final = 10_000  # that one comparison can be about
 _MOST_OFFSET: Final = 1 << 53
 
+_MOST_UNWATCHED: Final = 10_000  # of one agent and topic, one by one
+_NO_REASON: Final = "the broker says that they are gone"
+
+_UNWATCHED: Final = "INSERT OR IGNORE INTO unwatched VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MORE_UNWATCHED: Final = """
+INSERT INTO unwatched VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    time = max(time, excluded.time), from_time = min(from_time, excluded.from_time),
+    to_time = max(to_time, excluded.to_time)
+"""
 _CHECKED: Final = """
 INSERT INTO checked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET time = excluded.time, journal = excluded.journal, seq = excluded.seq,
@@ -27,7 +38,30 @@ WHERE (excluded.time, excluded.journal, excluded.seq) >= (time, journal, seq)
 Json = dict[str, Any]
 
 
+def keep_withdrawn(chunk: Chunk) -> None:
+    """Before anything is said of offsets."""
+    for row, said in _said(chunk, "withdrawn", "broker"):
+        (name,) = chunk.topic_names([said["topic"]])
+        (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
+        epoch, first = said["leader_epoch"], said["first"]
+        if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
+            made = generations.Cut(epoch, first, said["reason"] or _NO_REASON)
+            time = int(chunk.entries.time[row])
+            generations.cut(chunk, topic, said["partition"], made, time=time)
+
+
 def keep(chunk: Chunk) -> None:
+    for topic in chunk.cut_topics:
+        rows = chunk.connection.execute(
+            "SELECT DISTINCT topic, hour FROM placed WHERE topic = ?"
+            " UNION SELECT topic, hour FROM hours WHERE topic = ?",
+            (topic, topic),
+        )
+        chunk.touched.update(rows.fetchall())
+    in_entry: Counter[int] = Counter()
+    for row, each in _said(chunk, "unwatched", "agent"):
+        _keep_unwatched(chunk, row, in_entry[row], each)
+        in_entry[row] += 1
     for row, each in _said(chunk, "rebuilt", "hdfs"):
         _keep_rebuilt(chunk, row, each)
     for row, each in _said(chunk, "retired", "operator"):
@@ -151,6 +185,42 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
     )
     _touch_all(chunk, name)
     chunk.touched.update((topic, time - time % HOUR) for (topic,) in _topics(chunk, name))
+
+
+def _keep_unwatched(chunk: Chunk, row: int, number: int, said: Json) -> None:
+    """What has left no traces is as if it had been watched."""
+    from_time, to_time = _times(said["from_time"], said["to_time"])
+    to_time = max(to_time, from_time + 1)
+    if said["traces"] == "unchanged":
+        return
+    (name,) = chunk.topic_names([said["topic"]])
+    entries = chunk.entries
+    at = np.array([row])
+    (journal,), (host,) = entries.journal.take(at), entries.host.take(at)
+    values = (
+        int(entries.time[row]),
+        host,
+        said["path"],
+        said["source"],
+        max(-1, said["position"]) if said["source"] else -1,
+        from_time,
+        to_time,
+        said["traces"],
+        said["reason"],
+    )
+    ((count,),) = chunk.connection.execute(
+        "SELECT count(*) FROM unwatched WHERE name = ? AND journal = ?", (name, journal)
+    ).fetchall()
+    if count < _MOST_UNWATCHED:
+        key = (name, journal, int(entries.seq[row]), number)
+        chunk.connection.execute(_UNWATCHED, (*key, *values))
+    else:
+        rest = (values[0], host, "several folders", "", -1, from_time, to_time, "changed", "")
+        chunk.connection.execute(_MORE_UNWATCHED, (name, journal, -1, 0, *rest))
+    first = from_time - from_time % HOUR
+    hours = range(first, min(to_time, first + _MOST_HOURS * HOUR), HOUR)
+    for (topic,) in _topics(chunk, name):
+        chunk.touched.update((topic, hour) for hour in hours)
 
 
 def _times(first: int, after: int) -> tuple[int, int]:

@@ -11,7 +11,9 @@ import numpy as np
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
 from audit.picture import Intervals, Lost, Source, Stretch, Tier, Twice
-from audit.store.details import MISSING, stretches_of, within
+from audit.store import copies
+from audit.store.details import MISSING, inside, stretches_of
+from audit.store.generations import Generations
 from audit.store.offsets import broker_gaps
 
 MOST_SOURCES: Final = 2_000  # of one picture
@@ -28,10 +30,16 @@ SELECT sources.id, source, journal, hosts.text, paths.text, shipped, (
 
 
 def suspects(
-    connection: sqlite3.Connection, topic: int, name: int, tiers: dict[int, Tier], begin: int
+    connection: sqlite3.Connection,
+    topic: int,
+    name: int,
+    tiers: dict[int, Tier],
+    begin: int,
+    *,
+    generations: Generations,
 ) -> list[Source]:
     """`begin` is from when on the ledger is known; 0 from the beginning."""
-    stretches = _missing(connection, topic)
+    stretches = _missing(connection, topic, generations)
     ids = set(np.unique(stretches["source"]).tolist())
     ids.update(
         number
@@ -58,6 +66,8 @@ def suspects(
         "SELECT * FROM twice WHERE source IN (SELECT value FROM json_each(?))", (asked,)
     ):
         twice[number].append(Twice(*again))
+    doubled = _landed_twice(connection, asked, tiers)
+    copied = copies.of(connection, asked)
     for number, source, agent, host, path, shipped, events in rows:
         mine = pairs_of(shipped)
         there = _spoken_of(landed[number], mine, begin)
@@ -75,6 +85,8 @@ def suspects(
                 tuple(lost.get(number, ())),
                 -1 if events is None else events,
                 tuple(twice.get(number, ())),
+                doubled.get(number, {}),
+                tuple(copied.get(number, ())),
             )
         )
     return found
@@ -99,6 +111,19 @@ def _landed(
     return found
 
 
+def _landed_twice(
+    connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
+) -> dict[int, dict[Tier, list[Twice]]]:
+    found: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
+    for number, tier, *again in connection.execute(
+        "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"
+        " WHERE source IN (SELECT value FROM json_each(?))",
+        (asked,),
+    ):
+        found[number][tiers[tier]].append(Twice(*again))
+    return found
+
+
 def _spoken_of(
     landed: dict[Tier, tuple[Intervals, int]], shipped: Intervals, begin: int
 ) -> dict[Tier, Intervals] | None:
@@ -114,20 +139,22 @@ def _spoken_of(
     }
 
 
-def _missing(connection: sqlite3.Connection, topic: int) -> Stretches:
+def _missing(connection: sqlite3.Connection, topic: int, generations: Generations) -> Stretches:
     """That loaders or brokers have passed over, and those of damaged batches."""
     rows = connection.execute(
         "SELECT stretches FROM details WHERE topic = ? AND kind = ?", (topic, MISSING)
     ).fetchall()
     found = stretches_of(rows)
-    odd = broker_gaps(connection, topic).and_(_damaged(connection, topic)).united()
+    gaps = broker_gaps(connection, topic, generations)
+    odd = gaps.and_(_damaged(connection, topic)).united()
     if len(odd.key):
         others = stretches_of(
             connection.execute(
                 "SELECT stretches FROM details WHERE topic = ? AND kind <> ?", (topic, MISSING)
             )
         )
-        found = np.concatenate((found, within(odd, others)))
+        found = np.concatenate((found, others[inside(odd, others, generations)]))
+    found = generations.of_stretches(found)
     return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
 
 

@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 7
+VERSION: Final = 8
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -54,7 +54,7 @@ CREATE TABLE uncounted (topic INT, start INT, length INT, tier INT,
     PRIMARY KEY (topic, start, length, tier)) WITHOUT ROWID;
 CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
--- What became of lines, by the first window of what went with them, or when agents said so.
+-- What became of lines, by the window of most of what went with them, or when agents said so.
 CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, filtered INT,
     dead INT, lost INT, lost_unknown INT, lost_bytes INT,
     PRIMARY KEY (topic, start, length)) WITHOUT ROWID;
@@ -69,15 +69,27 @@ CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT,
     PRIMARY KEY (topic, tier, run)) WITHOUT ROWID;
 CREATE INDEX loads_by_time ON loads (time);
 
-CREATE TABLE claimed (topic INT, partition INT, tier INT, upto INT, intervals BLOB,
-    PRIMARY KEY (topic, partition, tier)) WITHOUT ROWID;
+-- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
+CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
+    PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
+-- From which offset on a partition was written anew when a leader epoch began (generations.py).
+CREATE TABLE cuts (topic INT, partition INT, epoch INT, first INT, reason TEXT, time INT,
+    PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
+-- How far one journal has counted a partition under each leader epoch.
+CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
+    next_offset INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
+-- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
+CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
+    next_offset INT, from_time INT, to_time INT,
+    PRIMARY KEY (topic, tier, partition, epoch, said)) WITHOUT ROWID;
 -- Offsets that were spoken of, by the window in which their events begin.
-CREATE TABLE spans (topic INT, tier INT, partition INT, from_time INT, to_time INT, first INT,
-    next_offset INT, events INT, said INT,
-    PRIMARY KEY (topic, tier, partition, from_time)) WITHOUT ROWID;
+CREATE TABLE spans (topic INT, tier INT, partition INT, epoch INT, from_time INT, to_time INT,
+    first INT, next_offset INT, events INT, said INT,
+    PRIMARY KEY (topic, tier, partition, from_time, epoch)) WITHOUT ROWID;
 -- Offsets by the hour in which events there happened, and that in which it was said.
-CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, first INT, next_offset INT,
-    to_time INT, PRIMARY KEY (topic, partition, hour, said)) WITHOUT ROWID;
+CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, first INT,
+    next_offset INT, to_time INT,
+    PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
 -- offsets that brokers have spoken of.
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
@@ -111,6 +123,23 @@ CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count I
 -- Of each topic and destination the latest that was said of how its loads end.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, failed INT,
     since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+
+-- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
+CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
+    source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
+    PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
+-- Which file a source is; and, of one that is a file which was shipped before as another source,
+-- which events and bytes those were (copies.py).
+CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
+    head_size INT, head TEXT, first INT, time INT, PRIMARY KEY (name, source)) WITHOUT ROWID;
+CREATE INDEX files_by_identity ON files (identity, host) WHERE identity <> '';
+CREATE INDEX files_by_head ON files (head, host) WHERE head <> '';
+CREATE TABLE copies (source INT, original INT, seq INT, end_seq INT, position INT,
+    end_position INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, original, seq, end_seq, position)) WITHOUT ROWID;
+-- Seqs that became rows more than once, at one destination.
+CREATE TABLE landed_twice (source INT, tier INT, seq INT, end_seq INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, tier, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
 
 CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
     pending_windows INT, findings INT, waits TEXT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;

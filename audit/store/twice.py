@@ -1,6 +1,7 @@
-"""Events that agents have shipped more than once, as they say themselves: the same seqs of a file
-in two passages. An entry that comes again was left out before; so this never happens where all is
-well, and what is done here need not be fast. The hours are those of the passage that came later.
+"""Events that agents have shipped more than once, as they say themselves, or that loaders have
+committed more than once: the same seqs of a file in two passages. An entry that comes again was
+left out before; so this never happens where all is well, and what is done here need not be fast.
+The hours are those of the passage that came later.
 """
 
 from bisect import bisect_right
@@ -20,6 +21,25 @@ _Said = tuple[int, int, int, int]  # seqs, and windows: first, end, from, to
 
 def keep(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed) -> None:
     """Of these files; `before` are the seqs of files that were shipped before."""
+    chunk.connection.executemany(
+        "INSERT OR IGNORE INTO twice VALUES (?, ?, ?, ?, ?)",
+        _more_than_once(chunk, ids, source, at, before),
+    )
+
+
+def keep_landed(
+    chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed, *, tier: int
+) -> None:
+    """Likewise, of rows at one destination."""
+    chunk.connection.executemany(
+        "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
+        ((one[0], tier, *one[1:]) for one in _more_than_once(chunk, ids, source, at, before)),
+    )
+
+
+def _more_than_once(
+    chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
+) -> Iterator[tuple[int, int, int, int, int]]:
     runs, places = chunk.runs, Places.of(chunk)
     for each in ids.tolist():
         mine = at[source[at] == each]
@@ -32,10 +52,8 @@ def keep(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
         )
         there = before.where(before.key == each)
         said = zip(*(column.tolist() for column in columns), strict=True)
-        chunk.connection.executemany(
-            "INSERT OR IGNORE INTO twice VALUES (?, ?, ?, ?, ?)",
-            ((each, *one) for one in islice(_again(there, said), MOST)),
-        )
+        for one in islice(_again(there, said), MOST):
+            yield (each, *one)
 
 
 def _again(there: Keyed, said: Iterable[_Said]) -> Iterator[_Said]:

@@ -49,7 +49,12 @@ def verdict(windows: list[WindowVerdict], findings: list[Finding] | None = None)
 
 def finding(kind: Kind, from_time: int, to_time: int, accepted: str = "") -> Finding:
     return Finding(
-        kind=kind, words=f"{kind} here", from_time=from_time, to_time=to_time, accepted=accepted
+        kind=kind,
+        words=f"{kind} here",
+        events=2,
+        from_time=from_time,
+        to_time=to_time,
+        accepted=accepted,
     )
 
 
@@ -106,6 +111,23 @@ def test_a_fault_without_a_faulty_window_is_where_it_begins() -> None:
     assert second.faults == {State.MISSING: "unproven here"}
 
 
+def test_a_time_that_nobody_watched_is_unknown_in_all_of_its_hours() -> None:
+    """With events or without; and as a number it counts once."""
+    blind = replace(finding(Kind.UNKNOWN, HOUR - 1, 2 * HOUR + 1), events=-1)
+    found = by_hour(verdict([window(0)], [blind]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.state for each in found] == ["unknown"] * 3
+    assert [each.judged.findings for each in found] == [1, 1, 1]
+    assert all(each.is_open and each.faults == {State.UNKNOWN: "unknown here"} for each in found)
+
+
+def test_what_two_hours_lack_together_counts_once() -> None:
+    windows = [window(HOUR, State.MISSING), window(2 * HOUR, State.MISSING)]
+    both = finding(Kind.MISSING, HOUR, 2 * HOUR + 60_000)
+    found = by_hour(verdict(windows, [both]), [0, HOUR, 2 * HOUR])
+    assert [each.judged.missing for each in found] == [0, 2, 0]
+    assert [each.judged.findings for each in found] == [0, 1, 1]
+
+
 def test_a_sum_that_nobody_names_is_a_fault() -> None:
     (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
     assert found.faults == {State.CHANGED: "the tiers do not agree"}
@@ -113,7 +135,8 @@ def test_a_sum_that_nobody_names_is_a_fault() -> None:
 
 def test_figures_add_hours_up() -> None:
     windows = [window(0, State.MISSING, missing=2), window(HOUR), window(2 * HOUR, State.PENDING)]
-    hours = by_hour(verdict(windows), [0, HOUR, 2 * HOUR])
+    lacking = finding(Kind.UNNAMED, 0, 60_000)
+    hours = by_hour(verdict(windows, [lacking]), [0, HOUR, 2 * HOUR])
     (figures,) = figures_of(hours, since=HOUR, is_deleted=lambda key: False)
     assert figures.events == {TIERS[0]: 10, TIERS[1]: 10}
     assert (figures.missing, figures.pending_windows) == (2, 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 from audit.picture import (
     Agent,
+    Inexact,
     Intervals,
     Partition,
     Source,
@@ -70,7 +71,7 @@ def claimed(**tiers: Intervals) -> Partition:
 
 
 def picture(**spoilt: Any) -> TopicPicture:
-    """An hour, an hour ago."""
+    """An hour, an hour ago. Offsets prove nothing of it: windows are compared by their sums."""
     whole = TopicPicture(
         key=TopicKey("local", "clicks", "id"),
         from_time=START,
@@ -82,6 +83,7 @@ def picture(**spoilt: Any) -> TopicPicture:
         open=[],
         sources=[],
         agents=[agent()],
+        inexact=[Inexact(each, START, START + HOUR) for each in (AGENT, BROKER, HDFS)],
     )
     return replace(whole, **spoilt)
 

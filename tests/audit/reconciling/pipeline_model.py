@@ -10,6 +10,7 @@ from typing import NamedTuple
 from audit.picture import (
     Agent,
     Hole,
+    Inexact,
     Interval,
     Intervals,
     Partition,
@@ -181,7 +182,17 @@ class Pipeline:
             sources=[self._source(host) for host in range(HOSTS)],
             agents=[self._agent(host) for host in range(HOSTS)],
             holes=list(self._holes()),
+            inexact=list(self._inexact()),
         )
+
+    def _inexact(self) -> Iterator[Inexact]:
+        """Loaders' passages that do not say of each offset what became of it, just once."""
+        for laid in self.laid:
+            uneven = {Row.ABSENT, Row.DOUBLED} & set(laid.batch.rows)
+            if laid.in_files and uneven:
+                yield Inexact(HDFS, *laid.times)
+            if self.over_gaps and laid.batch.fate is Fate.DROPPED:
+                yield Inexact(HDFS, *laid.times)
 
     def _windows(self) -> list[Window]:
         sums: dict[int, dict[Tier, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0] * 6))

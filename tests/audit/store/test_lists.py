@@ -98,7 +98,7 @@ def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading
     assert source.shipped == ((0, 20),)
     assert source.landed == {HDFS: ((0, 7),)}
     (stretch,) = source.stretches
-    assert stretch == ("file", 0, 0, 0, 10, 0, 1000, BEGIN, BEGIN + MINUTE)
+    assert stretch == ("file", 0, 0, 0, 10, 0, 1000, BEGIN, BEGIN + MINUTE, 0)
     assert [(span.tier, span.first, span.next_offset) for span in seen.open] == [(BROKER, 0, 20)]
     (row,) = reading.sources(KEY).items
     assert row.suspect is False  # what has landed has no hole: only stretches know that it is late

@@ -1,0 +1,158 @@
+"""Files that are shipped once more as another source: an agent whose data directory was deleted
+knows nothing of what it has shipped, and begins anew.
+
+Rule 1: two sources of one host and topic are the same file if different agents spoke of them, the
+        digests of their beginnings are equal, and their identities are as well. Where the identity
+        of one is not known, the beginning must be a whole one. Where both are known and differ,
+        they are different files, however alike. One agent's sources never are the same: it knows
+        what it has cut off, and why it began anew.
+Rule 2: the copy is the one that was spoken of later. Of it those bytes are copies that its original
+        had shipped as well; they are kept with their events and windows, run by run, as long as
+        agents' stretches are kept, so in whichever order the two are folded.
+"""
+
+import sqlite3
+from collections import defaultdict
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+
+from audit.folding.columns import Numbers, cut, hours_of, numbers
+from audit.picture import Copied
+from audit.store.chunks import Chunk
+from audit.store.details import stretches_of
+
+WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files
+_MOST: Final = 20  # other sources that one may be the same as
+
+_KEEP: Final = """
+INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    path = CASE WHEN excluded.time > time THEN excluded.path ELSE path END,
+    identity = max(identity, excluded.identity),
+    head = CASE WHEN excluded.head_size > head_size THEN excluded.head ELSE head END,
+    head_size = max(head_size, excluded.head_size),
+    first = min(first, excluded.first), time = max(time, excluded.time)
+"""
+# The number of the source, and what it may be the same as.
+_SAME: Final = """
+SELECT mine.source, other.source, mine.first, other.first FROM files AS mine
+    JOIN files AS other ON other.name = mine.name AND other.host = mine.host
+        AND other.source <> mine.source AND other.journal <> mine.journal
+        AND other.head_size = mine.head_size AND other.head = mine.head
+    WHERE mine.name = ?1 AND mine.source IN (SELECT value FROM json_each(?2)) AND mine.head <> ''
+    AND ((mine.identity <> '' AND other.identity = mine.identity)
+        OR ((mine.identity = '' OR other.identity = '') AND mine.head_size >= ?3))
+    LIMIT ?4
+"""
+
+
+def keep(chunk: Chunk, source: Numbers) -> None:
+    """Once sources and stretches of the chunk are kept. `source` is by run."""
+    told = _keep_files(chunk)
+    connection = chunk.connection
+    if not connection.execute("SELECT 1 FROM files LIMIT 1").fetchall():
+        return
+    by_name: dict[int, set[str]] = defaultdict(set)
+    for name, text in told:
+        by_name[name].add(text)
+    entry = chunk.passages.entry[chunk.runs.passage] if len(chunk.runs) else source
+    agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry]) if len(source) else source
+    spoken = str(np.unique(source[agents]).tolist())
+    for name, text in connection.execute(
+        "SELECT topics.name, source FROM sources JOIN topics ON topics.id = topic"
+        " WHERE sources.id IN (SELECT value FROM json_each(?))",
+        (spoken,),
+    ):
+        by_name[name].add(text)
+    for name, texts in by_name.items():
+        asked = (name, msgspec.json.encode(sorted(texts)).decode(), WHOLE_HEAD, _MOST * len(texts))
+        pairs = {
+            (copy, original) if (first, copy) > (other, original) else (original, copy)
+            for copy, original, first, other in connection.execute(_SAME, asked)
+        }
+        for copy, original in sorted(pairs):
+            _keep_pair(chunk, name, copy, original)
+
+
+def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
+    entries = chunk.entries
+    lists = entries.body.field("files")
+    some = (numbers(pc.list_value_length(lists)) > 0) & entries.of_tier("agent")
+    found: list[tuple[int, str]] = []
+    rows: list[tuple[Any, ...]] = []
+    for row in np.flatnonzero(some).tolist():
+        for each in lists[row].as_py():
+            (name,) = chunk.topic_names([each["topic"]])
+            time = int(entries.time[row])
+            source = cut(each["source"])
+            found.append((name, source))
+            rows.append(
+                (
+                    name,
+                    source,
+                    int(chunk.host[row]),
+                    int(chunk.journal[row]),
+                    cut(each["path"]),
+                    cut(each["identity"]),
+                    max(0, each["head_size"]),
+                    cut(each["head"]),
+                    time,
+                    time,
+                )
+            )
+    chunk.connection.executemany(_KEEP, rows)
+    return found
+
+
+def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
+    connection = chunk.connection
+    rows = connection.execute(
+        "SELECT one.topic, one.id, other.id, other.position FROM sources AS one"
+        " JOIN sources AS other ON other.topic = one.topic AND other.source = ?3"
+        " JOIN topics ON topics.id = one.topic WHERE topics.name = ?1 AND one.source = ?2",
+        (name, copy, original),
+    ).fetchall()
+    for topic, number, other, upto in rows:
+        stretches = stretches_of(
+            connection.execute("SELECT stretches FROM details WHERE topic = ?", (topic,))
+        )
+        mine = stretches[
+            (stretches["source"] == number)
+            & (stretches["position"] >= 0)
+            & (stretches["position"] < upto)
+        ]
+        columns = [mine["seq"], mine["seq"] + mine["events"], mine["position"]]
+        columns += [np.minimum(mine["end_position"], upto), mine["from_time"], mine["to_time"]]
+        added = connection.executemany(
+            "INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET end_position = max(end_position, excluded.end_position)",
+            (
+                (number, other, *row)
+                for row in zip(*(each.tolist() for each in columns), strict=True)
+            ),
+        ).rowcount
+        if added > 0:
+            connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
+            hours = np.unique(hours_of(mine["from_time"].astype(np.int64)))
+            chunk.touch(np.full(len(hours), topic, np.int64), hours)
+
+
+def of(connection: sqlite3.Connection, asked: str) -> dict[int, list[Copied]]:
+    """Of these sources, with what they are copies of."""
+    found: dict[int, list[Copied]] = defaultdict(list)
+    for number, *row in connection.execute(
+        "SELECT copies.source, original.source, coalesce(journal, ''), original.events,"
+        " copies.seq, copies.end_seq, copies.position, end_position, from_time, to_time,"
+        " coalesce((SELECT first FROM files WHERE files.source = mine.source"
+        "  AND files.name = (SELECT name FROM topics WHERE topics.id = mine.topic)), -1)"
+        " FROM copies JOIN sources AS mine ON mine.id = copies.source"
+        " JOIN sources AS original ON original.id = copies.original"
+        " LEFT JOIN journals ON journals.id = original.agent"
+        " WHERE copies.source IN (SELECT value FROM json_each(?))"
+        " ORDER BY copies.source, copies.position, copies.seq",
+        (asked,),
+    ):
+        found[number].append(Copied(*row))
+    return found

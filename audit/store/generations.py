@@ -1,0 +1,235 @@
+"""Which of a partition's offsets are still what they were said to be.
+
+A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, a leader is
+elected that never had it. Then its offsets are given again, to other events, under a higher leader
+epoch. Where one such epoch begins, the log is cut: from that offset on, whatever was said under
+lower epochs is of a log that is there no more.
+
+Rule 1: what is said is kept with its leader epoch, and cuts beside it. What a cut means is found
+        when they are read, so statements and cuts may come in any order.
+Rule 2: between two cuts lies a generation. What of a partition is in the log has its number; what
+        was cut off by its cut number i is as if it were of a partition of its own, of the number
+        `partition + i * STRIDE`, to which nothing will ever be added. Whoever compares offsets
+        compares them there.
+Rule 3: a cut is what a broker calls withdrawn, or where one and the same journal counts offsets
+        again under a higher epoch: a counter goes back only if the log ends before where it was.
+        Another journal that counts them counts the same log once more. A rise of the epoch alone,
+        as with each change of leader, cuts nothing.
+Rule 4: an epoch that is not known (-1) is that of the log as it is now.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from audit.folding.columns import Numbers
+from audit.folding.grouping import grouped
+from audit.folding.keyed import Keyed
+from audit.folding.stretches import STRETCH, Stretches
+from audit.store.chunks import Chunk
+
+STRIDE: Final = 1 << 21  # more than there are partitions
+MOST_CUTS: Final = 1_000  # of a partition: the newest
+_FOR_EVER: Final = 1 << 60
+
+_COUNTED: Final = """
+INSERT INTO counted_under VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
+    next_offset = max(next_offset, excluded.next_offset)
+"""
+_WENT_BACK: Final = """
+SELECT later.topic, later.partition, later.epoch, later.first FROM counted_under AS later
+    WHERE later.topic IN (SELECT value FROM json_each(?)) AND EXISTS (
+        SELECT 1 FROM counted_under AS before WHERE before.topic = later.topic
+        AND before.partition = later.partition AND before.journal = later.journal
+        AND before.epoch < later.epoch AND before.next_offset > later.first)
+"""
+_CUT: Final = """
+INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    first = min(first, excluded.first), time = max(time, excluded.time),
+    reason = CASE WHEN reason = '' OR (excluded.reason <> '' AND excluded.reason < reason)
+        THEN excluded.reason ELSE reason END
+"""
+
+
+class Cut(NamedTuple):
+    """Where the log was cut when this epoch began."""
+
+    epoch: int
+    first: int
+    reason: str
+
+
+class Part(NamedTuple):
+    """Offsets in their generation."""
+
+    number: int
+    first: int
+    end: int
+
+
+class Generations:
+    """Of one topic. Almost always there is but one, and nothing costs anything."""
+
+    def __init__(self, cuts: Mapping[int, Sequence[Cut]]) -> None:
+        """Of each partition in the order of their epochs."""
+        self._cuts = cuts
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, topic: int) -> "Generations":
+        return all_generations(connection, [topic])[topic]
+
+    def __bool__(self) -> bool:
+        """Whether anything was ever cut off."""
+        return bool(self._cuts)
+
+    @property
+    def partitions(self) -> Collection[int]:
+        """Those that were cut."""
+        return self._cuts.keys()
+
+    def cut_off(self) -> Iterator[tuple[int, Cut]]:
+        """The numbers of all generations that are in the log no more, and what cut them off."""
+        for partition, cuts in self._cuts.items():
+            for number, each in enumerate(cuts, 1):
+                yield partition + number * STRIDE, each
+
+    def parts(self, partition: int, epoch: int, first: int, end: int) -> list[Part]:
+        """Where offsets of which somebody spoke under this epoch are now."""
+        found: list[Part] = []
+        for number, cut in enumerate(self._cuts.get(partition, ()), 1):
+            if 0 <= epoch < cut.epoch and cut.first < end:
+                if (begin := max(first, cut.first)) < end:
+                    found.append(Part(partition + number * STRIDE, begin, end))
+                end = cut.first
+        if first < end:
+            found.append(Part(partition, first, end))
+        return found
+
+    def limit(self, partition: int, epoch: int) -> int:
+        """Before which offset what was said under this epoch is still in the log."""
+        cuts = self._cuts.get(partition, ())
+        return min((cut.first for cut in cuts if 0 <= epoch < cut.epoch), default=_FOR_EVER)
+
+    def cut_of(self, number: int) -> Cut | None:
+        """What cut off a generation; None of the one that is in the log."""
+        return self._cuts[number % STRIDE][number // STRIDE - 1] if number >= STRIDE else None
+
+    def of_stretches(self, stretches: Stretches) -> Stretches:
+        """With the numbers of generations in the place of partitions. In the place of the epoch is
+        1 with those of which a part lies elsewhere: their bytes are of more events than these."""
+        found = stretches.copy()
+        found["epoch"] = 0
+        if not self or not len(stretches):
+            return found
+        odd = np.isin(stretches["partition"], np.array(sorted(self._cuts), np.int64))
+        split = [part for row in stretches[odd] for part in self._of_stretch(row)]
+        return np.concatenate((found[~odd], np.array(split, STRETCH)))
+
+    def _of_stretch(self, row: np.void) -> Iterator[tuple[int, ...]]:
+        source, partition, first, seq, events, *rest, epoch = row.tolist()
+        parts = self.parts(partition, epoch, first, first + events)
+        for part in parts:
+            here = seq + part.first - first
+            size = part.end - part.first
+            yield (source, part.number, part.first, here, size, *rest, int(len(parts) > 1))
+
+
+def all_generations(
+    connection: sqlite3.Connection, topics: Sequence[int]
+) -> Mapping[int, Generations]:
+    cuts: dict[int, dict[int, list[Cut]]] = defaultdict(lambda: defaultdict(list))
+    for topic, partition, *cut in connection.execute(
+        "SELECT topic, partition, epoch, first, reason FROM cuts"
+        " WHERE topic IN (SELECT value FROM json_each(?)) ORDER BY topic, partition, epoch",
+        (str(list(topics)),),
+    ):
+        cuts[topic][partition].append(Cut(*cut))
+    return {
+        topic: Generations(
+            {partition: some[-MOST_CUTS:] for partition, some in cuts[topic].items()}
+            if topic in cuts
+            else {}
+        )
+        for topic in topics
+    }
+
+
+def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> None:
+    """Cuts that the chunk tells of. Before its offsets are. By passage; `count` is 0 without."""
+    at = np.flatnonzero((count > 0) & chunk.passages_of("broker") & (chunk.passages.epoch >= 0))
+    if not len(at):
+        return
+    passages = chunk.passages
+    together = grouped(
+        chunk.topic[at],
+        passages.partition[at],
+        chunk.journal[passages.entry[at]],
+        passages.epoch[at],
+    )
+    chunk.connection.executemany(
+        _COUNTED,
+        zip(
+            *(key.tolist() for key in together.keys),
+            together.least(first[at]).tolist(),
+            together.most(next_offset[at]).tolist(),
+            strict=True,
+        ),
+    )
+    topics = str(np.unique(together.keys[0]).tolist())
+    for topic, partition, epoch, offset in chunk.connection.execute(
+        _WENT_BACK, (topics,)
+    ).fetchall():
+        cut(chunk, topic, partition, Cut(epoch, offset, ""), time=-1)
+
+
+def cut(chunk: Chunk, topic: int, partition: int, made: Cut, *, time: int) -> None:
+    """This is known now, if it was not before."""
+    connection = chunk.connection
+    known = connection.execute(
+        "SELECT first, reason FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?",
+        (topic, partition, made.epoch),
+    ).fetchall()
+    if known and known[0][0] <= made.first and made.reason in {"", known[0][1]}:
+        return
+    connection.execute(_CUT, (topic, partition, *made, time))
+    connection.execute(
+        "UPDATE claimed SET upto = min(upto, ?) WHERE topic = ? AND partition = ?"
+        " AND epoch >= 0 AND epoch < ?",
+        (made.first, topic, partition, made.epoch),
+    )
+    chunk.cut_topics.add(topic)
+
+
+def placed_in(
+    generations: Mapping[int, Generations],
+    topic: Numbers,
+    partition: Numbers,
+    epoch: Numbers,
+    offsets: Keyed,
+) -> tuple[Numbers, Numbers, Keyed]:
+    """Offsets by row as parts: the row of each, its generation's number, and its offsets, with the
+    key that they had."""
+    rows = np.arange(len(topic))
+    cut_topics = [each for each, some in generations.items() if some]
+    if not cut_topics:
+        return rows, partition, offsets
+    odd = np.isin(topic, np.array(cut_topics, np.int64))
+    split = [
+        (row, *part)
+        for row in np.flatnonzero(odd).tolist()
+        for part in generations[int(topic[row])].parts(
+            int(partition[row]), int(epoch[row]), int(offsets.first[row]), int(offsets.end[row])
+        )
+    ]
+    more = np.array(split, np.int64).reshape(-1, 4)
+    row = np.concatenate((rows[~odd], more[:, 0]))
+    number = np.concatenate((partition[~odd], more[:, 1]))
+    first = np.concatenate((offsets.first[~odd], more[:, 2]))
+    end = np.concatenate((offsets.end[~odd], more[:, 3]))
+    order = np.argsort(row, kind="stable")
+    row = row[order]
+    return row, number[order], Keyed(offsets.key[row], first[order], end[order])

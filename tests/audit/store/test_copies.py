@@ -1,0 +1,168 @@
+"""Files that are shipped once more, by an agent that knows nothing of the first time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.verdicts import Finding, Kind, State, TopicVerdict
+from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.store.said import (
+    MINUTE,
+    ROOT,
+    TOPIC,
+    Json,
+    entry,
+    passage,
+    run,
+    window,
+)
+
+TIME = FIRST + MINUTE
+AGAIN = TIME + 3 * MINUTE
+MORE = TIME + 6 * MINUTE
+HOST = "web-1"
+FILE = {"identity": "8:1-77-1700000000", "head_size": 1_024, "head": "ab"}
+
+
+def said(at: int, agent: str, source: str, first: int, *runs: Json, **more: Any) -> list[Json]:
+    """Of all tiers, the events of these runs at offsets from `first` on; `at` counts these."""
+    journal, seq = agent, at if agent == "A" else at - 1
+    time = (TIME, AGAIN, AGAIN, MORE)[at]
+    events = sum(each["events"] for each in runs)
+    whole = passage(0, first, events, [window(time, events)])
+    beat = {"until": NOW, "topics": [TOPIC]}
+    mine = [whole | {"runs": list(runs)}]
+    told = entry("agent", journal, seq, time, passages=mine, heartbeats=[beat], **more)
+    told["header"]["host"] = HOST
+    landed = [run(source, each["seq"], each["events"]) for each in runs]
+    return [
+        told,
+        entry("broker", "broker", at, time, passages=[whole]),
+        entry(
+            "hdfs",
+            "loader",
+            at,
+            time,
+            destination=ROOT,
+            run=at,
+            passages=[whole | {"runs": landed}],
+        ),
+    ]
+
+
+def lines(source: str, seq: int, events: int) -> Json:
+    """Of fifty bytes each."""
+    where = {"position": seq * 50, "end_position": (seq + events) * 50}
+    return run(source, seq, events, path="/var/log/app.log", **where)
+
+
+def file(source: str, **more: Any) -> Json:
+    return {"topic": TOPIC, "source": source, "path": "/var/log/app.log"} | FILE | more
+
+
+def shipped_twice(
+    first: Json | None = None, second: Json | None = None, *, agent: str = "B"
+) -> list[Json]:
+    """A hundred lines, then these again, and thirty more, much later."""
+    files = [first or file("S"), second or file("T")]
+    return [
+        *said(0, "A", "S", 0, lines("S", 0, 100), files=files[:1]),
+        *said(1, agent, "T", 100, lines("T", 0, 60), files=files[1:]),
+        *said(2, agent, "T", 160, lines("T", 60, 40)),
+        *said(3, agent, "T", 200, lines("T", 100, 30)),
+    ]
+
+
+def duplicated(verdict: TopicVerdict) -> list[Finding]:
+    return [each for each in verdict.findings if each.kind is Kind.DUPLICATED]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("backwards", [True, False])
+def test_only_what_was_there_before_is_a_copy(
+    tmp_path: Path, together: bool, backwards: bool
+) -> None:
+    entries = shipped_twice()
+    if backwards:
+        entries.reverse()
+    verdict = judged(tmp_path, [entries] if together else [[each] for each in entries])
+    (finding,) = duplicated(verdict)
+    assert finding.words == (
+        "web-1: /var/log/app.log, bytes 0 to 5,000 (100 events) had been shipped before by agent A"
+        " as source S: the agent's data directory is another one since 2025-10-09 09:04:00"
+    )
+    assert (finding.agent, finding.source, finding.events) == ("B", "T", 100)
+    assert [(each.start, each.state) for each in verdict.windows] == [
+        (TIME, State.COMPLETE),
+        (AGAIN, State.DUPLICATED),
+        (MORE, State.COMPLETE),
+    ]
+    assert verdict.totals.duplicated == 100
+    assert [(each.host, each.totals.duplicated) for each in verdict.hosts] == [(HOST, 100)]
+
+
+def test_a_copy_of_a_part_of_a_run(tmp_path: Path) -> None:
+    entries = [
+        *said(0, "A", "S", 0, lines("S", 0, 100), files=[file("S")]),
+        *said(1, "B", "T", 100, lines("T", 0, 130), files=[file("T")]),
+    ]
+    (finding,) = duplicated(judged(tmp_path, [entries]))
+    assert (finding.position, finding.end_position, finding.events) == (0, 5_000, 100)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"identity": ""}, {}),
+        ({"identity": ""}, {"identity": ""}),
+        ({"head_size": 300}, {"head_size": 300}),
+    ],
+)
+def test_what_is_known_of_a_file_is_enough(tmp_path: Path, first: Json, second: Json) -> None:
+    entries = shipped_twice(file("S", **first), file("T", **second))
+    assert len(duplicated(judged(tmp_path, [entries]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"identity": "8:1-78-1700000001"}),  # two files that begin alike
+        ({}, {"head": "cd"}),  # the same inode, written anew
+        ({"identity": "", "head_size": 300}, {"identity": "", "head_size": 300}),
+        ({"identity": "", "head": ""}, {"identity": "", "head": ""}),
+    ],
+)
+def test_what_is_not_known_to_be_the_same_is_not(tmp_path: Path, first: Json, second: Json) -> None:
+    entries = shipped_twice(file("S", **first), file("T", **second))
+    verdict = judged(tmp_path, [entries])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_an_agent_knows_what_it_begins_anew(tmp_path: Path) -> None:
+    """A file that it has truncated itself keeps its inode, and may begin with the same lines."""
+    verdict = judged(tmp_path, [shipped_twice(agent="A")])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_another_host_may_have_the_same_file(tmp_path: Path) -> None:
+    entries = shipped_twice()
+    for each in entries[:3]:
+        each["header"]["host"] = "web-2"
+    verdict = judged(tmp_path, [entries])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_it_is_accepted_by_its_bytes(tmp_path: Path) -> None:
+    known = {
+        "topic": TOPIC,
+        "partition": -1,
+        "runs": [{"source": "T", "position": 0, "end_position": 5_000}],
+        "from_time": None,
+        "to_time": None,
+        "reason": "we know",
+    }
+    operator = entry("operator", "operator", 0, NOW, accepted=[known])
+    verdict = judged(tmp_path, [[*shipped_twice(), operator]])
+    assert verdict.state is State.COMPLETE
+    assert [each.accepted for each in verdict.findings] == ["we know"]

@@ -1,0 +1,242 @@
+"""Logs that lost what they had acknowledged, and gave the same offsets to other events."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.verdicts import Kind, State
+from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.store.said import (
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    TOPIC_ID,
+    Json,
+    entry,
+    passage,
+    run,
+    window,
+)
+
+TIME = FIRST + MINUTE
+LATER = FIRST + HOUR + MINUTE
+
+
+def shipped(
+    seq: int, first: int, events: int, *, time: int = TIME, epoch: int = 0, file: str = "file"
+) -> Json:
+    """By one agent, of lines of ten bytes."""
+    runs = [
+        run(
+            file,
+            seq,
+            events,
+            path=f"/log/{file}",
+            position=seq * 10,
+            end_position=(seq + events) * 10,
+        )
+    ]
+    return passage(0, first, events, [window(time, events)], runs=runs, leader_epoch=epoch)
+
+
+def agent(number: int, *passages: Json, time: int = TIME) -> Json:
+    beat = {"until": NOW, "topics": [TOPIC]}
+    return entry("agent", "agent", number, time, passages=list(passages), heartbeats=[beat])
+
+
+def broker(
+    number: int, *stretches: tuple[int, int, int, int], journal: str = "broker", **more: Any
+) -> Json:
+    """Counted: first, count, window, epoch."""
+    passages = [
+        passage(0, first, count, [window(time, count)], leader_epoch=epoch)
+        for first, count, time, epoch in stretches
+    ]
+    return entry("broker", journal, number, TIME + number, passages=passages, **more)
+
+
+def loader(number: int, first: int, count: int, time: int, *runs: Json, epoch: int = 0) -> Json:
+    said = passage(0, first, count, [window(time, count)], runs=list(runs), leader_epoch=epoch)
+    return entry("hdfs", "loader", number, time, destination=ROOT, run=number, passages=[said])
+
+
+def withdrawn(first: int, count: int, epoch: int) -> Json:
+    return {
+        "topic": TOPIC,
+        "topic_id": TOPIC_ID,
+        "partition": 0,
+        "leader_epoch": epoch,
+        "first": first,
+        "count": count,
+        "reason": "its tail could not be recovered",
+    }
+
+
+def lost_tail(*, told: bool) -> list[Json]:
+    """Of six hundred events the last two hundred were lost before they were loaded; then four
+    hundred others were written from there on."""
+    gone = [withdrawn(400, 200, 3)] if told else []
+    return [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        agent(1, shipped(600, 400, 400, time=LATER, epoch=3), time=LATER),
+        broker(1, (400, 400, LATER, 3), withdrawn=gone),
+        loader(1, 400, 400, LATER, run("file", 600, 400), epoch=3),
+    ]
+
+
+def in_orders(said: Sequence[Json]) -> list[list[list[Json]]]:
+    """Together, one by one, backwards, and by tiers."""
+    by_tier = sorted(said, key=lambda each: each["tier"])
+    return [
+        [list(said)],
+        [[each] for each in said],
+        [[each] for each in reversed(said)],
+        [[each] for each in by_tier],
+        [[each] for each in reversed(by_tier)],
+        [list(said), list(said)],
+    ]
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("told", [True, False])
+def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) -> None:
+    """Exactly the lost ones are missing, by name; the others are their own."""
+    verdict = judged(tmp_path, in_orders(lost_tail(told=told))[order])
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.tier, finding.host) == (Kind.MISSING, "hdfs", "host-of-agent")
+    assert (finding.seq, finding.events) == (400, 200)
+    assert (finding.partition, finding.offset, finding.offsets) == (0, 400, 200)
+    why = "its tail could not be recovered" if told else "it was written anew from there on"
+    assert finding.words.endswith(
+        f"are not in hdfs://logs: the log has lost them: {why} (clicks-0, offsets 400 to 599)"
+    )
+    assert [each.state for each in verdict.windows] == [State.MISSING, State.COMPLETE]
+    assert verdict.totals.missing == 200
+    assert not verdict.waits
+
+
+def test_what_was_loaded_before_it_was_lost_is_fine(tmp_path: Path) -> None:
+    said = lost_tail(told=True)
+    said.insert(3, loader(2, 400, 200, TIME, run("file", 400, 200)))
+    for number, chunks in enumerate(in_orders(said)):
+        verdict = judged(tmp_path / str(number), chunks)
+        assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_what_nobody_had_counted_is_missing_at_the_brokers(tmp_path: Path) -> None:
+    """And what had been counted, in the files: each of them once."""
+    said = lost_tail(told=True)
+    said[1] = broker(0, (0, 500, TIME, 0))
+    verdict = judged(tmp_path, [said])
+    assert sorted((each.tier, each.seq, each.events) for each in verdict.findings) == [
+        ("broker", 500, 100),
+        ("hdfs", 400, 100),
+    ]
+    assert verdict.totals.missing == 200
+
+
+def test_what_is_read_before_it_is_counted_and_lost_is_fine(tmp_path: Path) -> None:
+    said = lost_tail(told=True)
+    said[1] = broker(0, (0, 500, TIME, 0))
+    said.insert(3, loader(2, 400, 200, TIME, run("file", 400, 200)))
+    verdict = judged(tmp_path, [said])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_a_log_that_is_lost_whole(tmp_path: Path) -> None:
+    """Its directory was removed; it begins anew with offset 0."""
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 450, TIME, run("file", 0, 450)),
+        agent(1, shipped(600, 0, 700, time=LATER, epoch=1), time=LATER),
+        broker(1, (0, 700, LATER, 1), withdrawn=[withdrawn(0, 600, 1)]),
+        loader(1, 0, 700, LATER, run("file", 600, 700), epoch=1),
+    ]
+    verdict = judged(tmp_path, [said])
+    (finding,) = verdict.findings
+    assert (finding.seq, finding.events, finding.offset) == (450, 150, 450)
+    assert [each.state for each in verdict.windows] == [State.MISSING, State.COMPLETE]
+
+
+def test_a_log_that_is_lost_twice(tmp_path: Path) -> None:
+    said = [
+        *lost_tail(told=True),
+        broker(2, (700, 50, LATER, 5), withdrawn=[withdrawn(700, 100, 5)]),
+        agent(2, shipped(1_000, 700, 50, time=LATER, epoch=5), time=LATER),
+        loader(2, 700, 50, LATER, run("file", 1_000, 50), epoch=5),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        verdict = judged(tmp_path / str(number), chunks)
+        found = [(each.seq, each.events) for each in verdict.findings]
+        assert found == [(400, 200)]
+
+
+def test_a_loader_that_goes_on_beyond_the_new_beginning(tmp_path: Path) -> None:
+    """It had read to 600, and does not see that other events are at 400 to 600 now."""
+    said = lost_tail(told=True)
+    said[2] = loader(0, 0, 600, TIME, run("file", 0, 600))
+    said[5] = loader(1, 600, 200, LATER, run("file", 800, 200), epoch=3)
+    verdict = judged(tmp_path, [said])
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.seq, finding.events) == (Kind.MISSING, 600, 200)
+    assert "the log has lost" not in finding.words
+    assert [each.state for each in verdict.windows] == [State.COMPLETE, State.MISSING]
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_change_of_leader_is_nothing(tmp_path: Path, order: int) -> None:
+    """The epoch rises, agents and brokers say so each in their own time, and nothing overlaps."""
+    said = [
+        agent(0, shipped(0, 0, 300), shipped(300, 300, 300, epoch=2)),
+        broker(0, (0, 400, TIME, 0), (400, 100, TIME, 1)),
+        broker(0, (500, 100, TIME, 2), journal="the next leader"),
+        loader(0, 0, 600, TIME, run("file", 0, 600), epoch=2),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_next_leader_that_counts_once_more(tmp_path: Path, order: int) -> None:
+    """The same events under a higher epoch: neither lost nor doubled."""
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 500, TIME, 0)),
+        broker(0, (0, 600, TIME, 1), journal="the next leader"),
+        loader(0, 0, 600, TIME, run("file", 0, 600), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Path) -> None:
+    """In all orders of the entries that matter most."""
+    first, counted, landed, *rest = lost_tail(told=True)
+    for number, order in enumerate(itertools.permutations(rest)):
+        chunks = [[first, counted, landed], *([each] for each in order)]
+        verdict = judged(tmp_path / str(number), chunks)
+        assert [(each.seq, each.events) for each in verdict.findings] == [(400, 200)]
+        assert verdict.state is State.MISSING
+
+
+def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
+    known = {
+        "topic": TOPIC,
+        "partition": 0,
+        "offsets": [{"first": 400, "count": 200}],
+        "from_time": None,
+        "to_time": None,
+        "reason": "the disk broke",
+    }
+    operator = entry("operator", "operator", 0, LATER, accepted=[known])
+    verdict = judged(tmp_path, [[*lost_tail(told=True), operator]])
+    (finding,) = verdict.findings
+    assert finding.accepted == "the disk broke"
+    assert verdict.state is State.COMPLETE

@@ -1,0 +1,262 @@
+"""Times in which nobody watched: unknown where something happened, nothing where nothing did."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.judged_hours import by_hour
+from audit.judging import Judging
+from audit.picture import TopicPicture
+from audit.reconciling.gate import hour_gate
+from audit.reconciling.verdict import reconcile
+from audit.store.statements import _MOST_UNWATCHED
+from audit.store.store import Store
+from audit.verdicts import Kind, State, TopicVerdict
+from ledger.reading import LedgerPositions
+from tests.audit.judged_ledger import FIRST, KEY, NOW, judged, pictured
+from tests.audit.store.said import (
+    CLUSTER,
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    Json,
+    body,
+    entry,
+    passage,
+    run,
+    window,
+)
+
+TIME = FIRST + 10 * MINUTE
+
+
+def unwatched(from_time: int, to_time: int, traces: str = "changed", **more: Any) -> Json:
+    said = {"topic": TOPIC, "path": "/var/log/shop", "from_time": from_time, "to_time": to_time}
+    return said | {"traces": traces, "position": -1} | more
+
+
+def fine(*, until: int = NOW) -> list[Json]:
+    """A hundred events that arrived."""
+    runs = [run("file", 0, 100, path="/var/log/shop/app.log", position=0, end_position=692)]
+    beat = {"until": until, "topics": [TOPIC]}
+    whole = passage(0, 0, 100, [window(TIME, 100)])
+    return [
+        entry("agent", "agent", 0, TIME, passages=[whole | {"runs": runs}], heartbeats=[beat]),
+        entry("broker", "broker", 0, TIME, passages=[whole]),
+        entry(
+            "hdfs",
+            "loader",
+            0,
+            TIME,
+            destination=ROOT,
+            run=1,
+            passages=[whole | {"runs": [run("file", 0, 100)]}],
+        ),
+    ]
+
+
+def said_later(*lists: Json, seq: int = 1, **more: Any) -> Json:
+    return entry("agent", "agent", seq, TIME + 2 * HOUR, unwatched=list(lists), **more)
+
+
+def operator(**given: Any) -> Json:
+    known = {"topic": TOPIC, "partition": -1, "from_time": None, "to_time": None, "reason": "ok"}
+    return entry("operator", "operator", 0, NOW, accepted=[known | given])
+
+
+def states(verdict: TopicVerdict) -> dict[int, str]:
+    """By minute, those that are not complete."""
+    return {
+        (each.start - FIRST) // MINUTE: each.state.value
+        for each in verdict.windows
+        if each.state is not State.COMPLETE
+    }
+
+
+def test_windows_in_which_names_changed_are_unknown(tmp_path: Path) -> None:
+    """Also those in which nothing is known to have happened."""
+    blind = unwatched(TIME - MINUTE, TIME + MINUTE + 1, reason="app.log.3 came and went")
+    verdict = judged(tmp_path, [[*fine(), said_later(blind)]])
+    (finding,) = verdict.findings
+    assert finding.words == (
+        "host-of-agent: /var/log/shop was not watched from 2025-10-09 09:09:00 to 2025-10-09"
+        " 09:11:00, and names changed there: app.log.3 came and went"
+    )
+    assert (finding.kind, finding.agent, finding.path) == (Kind.UNKNOWN, "agent", "/var/log/shop")
+    assert states(verdict) == {9: "unknown", 10: "unknown", 11: "unknown"}
+    assert verdict.state is State.UNKNOWN
+    assert (verdict.totals.unknown, verdict.totals.state) == (1, State.UNKNOWN)
+    assert [(each.host, each.totals.unknown) for each in verdict.hosts] == [("host-of-agent", 1)]
+
+
+def test_where_nothing_changed_it_is_as_if_somebody_had_watched(tmp_path: Path) -> None:
+    quiet = unwatched(TIME - MINUTE, TIME + MINUTE, "unchanged")
+    verdict = judged(tmp_path, [[*fine(), said_later(quiet)]])
+    assert (verdict.state, verdict.findings, len(verdict.windows)) == (State.COMPLETE, [], 1)
+
+
+def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [[*fine(), said_later(unwatched(TIME, TIME, "other"))]])
+    assert states(verdict) == {10: "unknown"}
+    assert "nobody knows what happened there" in verdict.findings[0].words
+
+
+def test_hours_in_which_nothing_happened_are_there(tmp_path: Path) -> None:
+    """The audit judges them although no event is in them, and again after a start."""
+    blind = unwatched(FIRST + HOUR - 1, FIRST + 2 * HOUR + 1)
+    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+        said = body([*fine(), said_later(blind)])
+        touched = store.fold(CLUSTER, said, LedgerPositions())
+        assert {hour for _, hour in touched.hours} >= {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
+        assert reading.hole_hours(KEY) == {FIRST, FIRST + HOUR, FIRST + 2 * HOUR}
+        verdict = reconcile(
+            reading.picture(KEY, FIRST + HOUR, FIRST + 2 * HOUR, NOW, expected_millis=HOUR * 800)
+        )
+    assert len(verdict.windows) == 60
+    (hour,) = by_hour(verdict, [FIRST + HOUR])
+    assert (hour.judged.state, hour.judged.events, hour.is_open) == ("unknown", 0, True)
+    assert Judging is not None
+
+
+def test_other_times_are_not_touched(tmp_path: Path) -> None:
+    blind = unwatched(FIRST + 2 * HOUR, FIRST + 3 * HOUR)
+    verdict = judged(tmp_path, [[*fine(), said_later(blind)]], hours=(0, 2))
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def vanished(position: int = 692) -> Json:
+    return unwatched(
+        TIME,
+        TIME + MINUTE,
+        "vanished",
+        source="file",
+        path="/var/log/shop/app.log",
+        position=position,
+    )
+
+
+def test_the_end_of_a_file_that_nobody_saw(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [[*fine(), said_later(vanished())]])
+    (finding,) = verdict.findings
+    assert finding.words == (
+        "host-of-agent: /var/log/shop/app.log vanished while nobody watched, from 2025-10-09"
+        " 09:10:00 to 2025-10-09 09:11:00; unknown beyond byte 692"
+    )
+    assert (finding.source, finding.position) == ("file", 692)
+    assert states(verdict) == {10: "unknown"}
+
+
+def rest(first: int, events: int, position: int, end: int) -> Json:
+    """More of the same file, which was found again."""
+    runs = [run("file", first, events, position=position, end_position=end)]
+    return passage(0, first, events, [window(TIME, events)], runs=runs)
+
+
+@pytest.mark.parametrize("backwards", [True, False])
+def test_a_file_that_is_found_again_fills_it_in(tmp_path: Path, backwards: bool) -> None:
+    """Once it is finished; before that, what is unknown begins further on."""
+    more = rest(100, 50, 692, 1_042)
+    whole = passage(0, 100, 50, [window(TIME, 50)])
+    tiers = [
+        entry("broker", "broker", 1, TIME, passages=[whole]),
+        entry(
+            "hdfs",
+            "loader",
+            1,
+            TIME,
+            destination=ROOT,
+            run=2,
+            passages=[whole | {"runs": [run("file", 100, 50)]}],
+        ),
+    ]
+    chunks = [fine(), [said_later(vanished())], [said_later(seq=2, passages=[more])], tiers]
+    verdict = judged(tmp_path / "some", chunks[::-1] if backwards else chunks)
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.position) == (Kind.UNKNOWN, 1_042)
+    done = {"topic": TOPIC, "source": "file", "events": 150, "size": 1_042}
+    chunks.append([said_later(seq=3, finished=[done])])
+    verdict = judged(tmp_path / "all", chunks[::-1] if backwards else chunks)
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_what_was_said_to_be_finished_before_fills_in_nothing(tmp_path: Path) -> None:
+    done = {"topic": TOPIC, "source": "file", "events": 100, "size": 692}
+    verdict = judged(tmp_path, [[*fine(), said_later(vanished(), finished=[done])]])
+    assert verdict.state is State.UNKNOWN
+
+
+def test_a_file_that_was_truncated_is_never_filled_in(tmp_path: Path) -> None:
+    cut = vanished() | {"traces": "truncated"}
+    done = {"topic": TOPIC, "source": "file", "events": 100, "size": 10_000}
+    verdict = judged(tmp_path, [[*fine(), said_later(cut, finished=[done])]])
+    (finding,) = verdict.findings
+    assert "was truncated while nobody watched" in finding.words
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"host": "host-of-agent"},
+        {"runs": [{"source": "file", "position": 692, "end_position": 700}]},
+        {"from_time": TIME, "to_time": TIME + MINUTE},
+    ],
+)
+def test_who_knows_better_accepts_it(tmp_path: Path, given: Json) -> None:
+    verdict = judged(tmp_path, [[*fine(), said_later(vanished()), operator(**given)]])
+    (finding,) = verdict.findings
+    assert finding.accepted == "ok"
+    assert verdict.state is State.COMPLETE
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"host": "another"},
+        {"runs": [{"source": "file", "position": 0, "end_position": 692}]},
+        {"partition": 0},
+    ],
+)
+def test_what_is_accepted_elsewhere_does_not_cover_it(tmp_path: Path, given: Json) -> None:
+    verdict = judged(tmp_path, [[*fine(), said_later(vanished()), operator(**given)]])
+    assert verdict.state is State.UNKNOWN
+
+
+def test_a_part_of_the_time_is_accepted(tmp_path: Path) -> None:
+    blind = unwatched(TIME, TIME + 4 * MINUTE)
+    known = operator(host="host-of-agent", from_time=TIME + MINUTE, to_time=TIME + 3 * MINUTE)
+    verdict = judged(tmp_path, [[*fine(), said_later(blind), known]])
+    assert states(verdict) == {10: "unknown", 13: "unknown"}
+    assert sum(bool(each.accepted) for each in verdict.findings) == 1
+
+
+def gate_of(picture: TopicPicture) -> bool:
+    return hour_gate(picture).complete
+
+
+def test_a_loader_is_not_told_that_the_hour_is_complete(tmp_path: Path) -> None:
+    blind = said_later(unwatched(TIME, TIME + MINUTE))
+    assert gate_of(pictured(tmp_path / "1", [fine()], hours=(0, 1)))
+    assert not gate_of(pictured(tmp_path / "2", [[*fine(), blind]], hours=(0, 1)))
+    assert gate_of(pictured(tmp_path / "3", [[*fine(), blind]], hours=(1, 2)))
+    known = operator(host="host-of-agent")
+    assert gate_of(pictured(tmp_path / "4", [[*fine(), blind, known]], hours=(0, 1)))
+
+
+def test_of_very_many_the_rest_is_one_that_covers_them(tmp_path: Path) -> None:
+    """Nothing is forgotten: it only becomes less exact."""
+    many = [unwatched(TIME, TIME + 1) for _ in range(_MOST_UNWATCHED)]
+    late = [unwatched(TIME + HOUR, TIME + HOUR + 1), unwatched(TIME + MINUTE, TIME + MINUTE + 1)]
+    verdict = judged(tmp_path, [[*fine(), said_later(*many, *late)]])
+    assert states(verdict).keys() == set(range(10, 71))
+
+
+def test_what_is_too_old_goes(tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path)) as store, closing(store.reading()) as reading:
+        said = body([*fine(), said_later(unwatched(TIME, TIME + MINUTE))])
+        store.fold(CLUSTER, said, LedgerPositions())
+        assert reading.hole_hours(KEY)
+        store.expire(TIME + 8 * 24 * HOUR)
+        assert not reading.hole_hours(KEY)
