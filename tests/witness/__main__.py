@@ -1,0 +1,127 @@
+"""`python -m tests.witness --runs 10 --seed 1`: is the verdict ever wrong?
+
+A line for each run, then figures; exit code 0 if each verdict was right, 1 if one was wrong, 2 if
+a run could not be made.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from tests.witness.batch import Outcome, run
+from tests.witness.choosing import KINDS, script_of
+from tests.witness.pipeline import Pipeline
+from tests.witness.script import Script, parse
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+SIDE_BY_SIDE: Final = 20
+
+
+def main() -> int:
+    options = _options()
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    with ExitStack() as ends:
+        if options.keep is None:
+            made = tempfile.TemporaryDirectory(prefix="witness-", ignore_cleanup_errors=True)
+            directory = Path(ends.enter_context(made))
+        else:
+            directory = options.keep.resolve()
+        pipeline = ends.enter_context(
+            Pipeline(directory, options.penstock.resolve(), kafka=options.kafka)
+        )
+        for scripts in _batches(_scripts(options), options.side_by_side):
+            found = run(pipeline, scripts, _say)
+            for each in found:
+                _show(each, options.kept)
+            outcomes += found
+            if options.seconds and time.monotonic() - began > options.seconds:
+                break
+    _summary(outcomes, time.monotonic() - began)
+    if any(each.error for each in outcomes):
+        return 2
+    return int(not all(each.right for each in outcomes))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.witness", description=__doc__)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--penstock", type=Path, default=REPOSITORY, help="another checkout")
+    parser.add_argument("--kafka", action="store_true", help="Apache Kafka for the broker")
+    parser.add_argument("--seconds", type=float, default=0, help="begins no batch after so long")
+    parser.add_argument("--only", action="append", choices=KINDS, default=[])
+    parser.add_argument("--script", type=Path, action="append", default=[])
+    parser.add_argument(
+        "--kept", type=Path, default=REPOSITORY / ".cache/witness", help="scripts of wrong runs"
+    )
+    parser.add_argument("--keep", type=Path, help="works in this directory, and leaves it there")
+    parser.add_argument("--side-by-side", type=int, default=SIDE_BY_SIDE)
+    parser.add_argument("--shrink", type=float, default=0, help="seconds for each wrong run")
+    return parser.parse_args()
+
+
+def _scripts(options: argparse.Namespace) -> list[Script]:
+    if options.script:
+        return [parse(each.read_text()) for each in options.script]
+    seeds = range(options.seed, options.seed + options.runs)
+    return [script_of(seed, options.only) for seed in seeds]
+
+
+def _batches(scripts: Sequence[Script], most: int) -> Iterator[list[Script]]:
+    """Those that have their shared events in common, in their order."""
+    waiting: list[Script] = []
+    for script in scripts:
+        if waiting and (script.shared != waiting[0].shared or len(waiting) == most):
+            yield waiting
+            waiting = []
+        waiting.append(script)
+    if waiting:
+        yield waiting
+
+
+def _show(outcome: Outcome, kept: Path) -> None:
+    script = outcome.script
+    right = "right" if outcome.right else ", ".join(outcome.kinds) or "no run"
+    _say(
+        f"seed {script.seed}: {right}; said {outcome.state or 'nothing'} ({outcome.exit_code});"
+        f" of {outcome.lines} lines {outcome.lost} lost, {outcome.double} double;"
+        f" {len(script.actions)} actions"
+    )
+    if outcome.error:
+        _say(f"    {outcome.error}")
+    if not outcome.right:
+        kept.mkdir(parents=True, exist_ok=True)
+        said = [f"# {each}" for each in outcome.objections]
+        called = [f"# found: {each.kind}: {each.words}" for each in outcome.findings]
+        text = str(script) + "\n".join([*said, *called]) + "\n"
+        (kept / f"{script.seed}.script").write_text(text)
+        for each in outcome.objections:
+            _say(f"    {each}")
+
+
+def _summary(outcomes: Sequence[Outcome], seconds: float) -> None:
+    wrong = [each for each in outcomes if each.objections]
+    kinds = Counter(kind for each in wrong for kind in each.kinds)
+    by = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    _say(f"{len(outcomes)} runs in {seconds:.0f} s: {len(wrong)} wrong{f' ({by})' if by else ''}")
+    actions = Counter(action.verb for each in outcomes for action in each.script.actions)
+    in_wrong = Counter(
+        verb for each in wrong for verb in {action.verb for action in each.script.actions}
+    )
+    for verb, count in sorted(actions.items()):
+        _say(f"    {verb:<17} {count:>6} times, in {in_wrong[verb]} wrong runs")
+
+
+def _say(words: str) -> None:
+    print(words, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

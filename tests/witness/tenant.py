@@ -1,0 +1,441 @@
+"""One script being run: an application, an agent and a topic of its own on a pipeline of all.
+
+What the actions do is carried out here, and told to the truth: when the agent did not look, what
+was spoilt, and what stood in the log before it was.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from tests.server_process import free_ports
+from tests.witness.application import LABELS, Application, now
+from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline, Program, ask
+from tests.witness.reading import Record, Schemas, landed_files, messages, records, rows_of
+from tests.witness.script import Action, Script
+from tests.witness.truth import NEVER, Blind, Truth
+
+SETTLE: Final = 8.0
+READY: Final = 60.0
+DISK: Final = "8m"
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+
+
+class Tenant:
+    def __init__(self, pipeline: Pipeline, script: Script, name: str, schemas: Schemas) -> None:
+        self.script = script
+        self.topic = name
+        self.records: dict[tuple[int, str, int, str], Record] = {}
+        self._pipeline = pipeline
+        self._schemas = schemas
+        self._directory = pipeline.directory / name
+        self._data = self._directory / "agent" / "data"
+        self._mounted = False
+        self.truth = Truth(host=name, topic=name, since=now())
+        self._application = Application(self._directory / "logs", self.truth)
+        (port,) = free_ports(1)
+        self._random = random.Random(script.seed)
+        self._clock = 0.0
+        self.agent = Program(
+            pipeline.checkout,
+            "agent",
+            self._directory,
+            {
+                "cluster": CLUSTER,
+                "brokers": [pipeline.bootstrap],
+                "registry": pipeline.registry_url,
+                "data_dir": str(self._data),
+                "host": name,
+                "http_port": port,
+                "window": WINDOW,
+                "ledger_interval": 0.5,
+                "scan_interval": 0.5,
+                "drain": 3,
+                "batches": {"linger": 0.05, "bytes": 4096},
+                "inputs": [{"paths": self._application.patterns(script.patterns), "topic": name}],
+            },
+            http_port=port,
+        )
+
+    def do(self, action: Action) -> None:
+        """Carries it out, if it is possible now; else nothing is done."""
+        if self._does(action):
+            self.truth.done.add(action.verb)
+
+    def _does(self, action: Action) -> bool:
+        words = action.words
+        simple: Mapping[str, Callable[[], object]] = {
+            "switch": self._application.switch,
+            "unlink-old": self._application.unlink_old,
+            "kill-agent": self._kill_agent,
+            "stop-agent": self._stop_agent,
+            "start-agent": self.start_agent,
+            "freeze-agent": self._freeze_agent,
+            "thaw-agent": self.thaw_agent,
+            "settle": self.settle,
+            "wipe-agent": self._wipe_agent,
+            "flip-journal": self._flip_journal,
+            "fill-disk": self._fill_disk,
+            "free-disk": self.free_disk,
+            "remove-partition": self._remove_partition,
+            "flip-segment": self._flip_segment,
+            "remove-landed": self._remove_landed,
+            "flip-landed": self._flip_landed,
+            "copy-landed": self._copy_landed,
+        }
+        rotations: Mapping[str, Callable[[str], object]] = {
+            name: getattr(self._application, name)
+            for name in (
+                *("rename", "create", "copytruncate", "compress", "date", "remake", "delete"),
+                "truncate",
+            )
+        }
+        if action.verb in rotations:
+            if words[0] not in LABELS:
+                return False
+            rotations[action.verb](words[0])
+        elif action.verb == "write":
+            self._application.write(words[0], int(words[1]))
+        elif action.verb == "remove-folder":
+            self._application.remove_folder(words[0])
+        elif action.verb == "pause":
+            time.sleep(float(words[0]))
+        elif action.verb == "move-clock":
+            self._clock = float(words[0])
+        elif action.verb == "tear-journal":
+            return self._tear_journal(int(words[0]))
+        elif action.verb == "cut-tail":
+            return self._cut_tail(int(words[0]))
+        elif action.verb == "foreign":
+            self._foreign(words[0], int(words[1]))
+        elif action.verb == "replay":
+            return self._replay(int(words[0]))
+        else:
+            return simple[action.verb]() is not False
+        return True
+
+    # The agent
+
+    def start_agent(self) -> bool:
+        if self.agent.alive:
+            return False
+        environment = self.agent.process.environment
+        environment.clear()
+        if self._clock:
+            environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{self._clock:+g}"}
+            environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+            self.truth.clock = max(self.truth.clock, abs(self._clock))
+        self.agent.spawn()
+        deadline = time.monotonic() + READY
+        # Where the broker is away it is never ready; it looks at its files all the same.
+        while time.monotonic() < deadline and self.agent.alive and not self._looks():
+            time.sleep(0.1)
+        self._sees("dead")
+        self.truth.first_look = self.truth.first_look or now()
+        return True
+
+    def status(self) -> Any:
+        code, body = ask(self.agent.http_port, "/status", timeout=5)
+        return json.loads(body) if code == 200 else None
+
+    def _looks(self) -> bool:
+        status = self.status()
+        return status is not None and status["phase"] == "running"
+
+    def _blind(self, why: str) -> None:
+        self.truth.blind.append(Blind(now(), NEVER, why))
+
+    def _sees(self, why: str) -> None:
+        for each in self.truth.blind:
+            if each.until == NEVER and each.why == why:
+                each.until = now()
+
+    def _kill_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self.thaw_agent()
+        self._blind("dead")
+        self.agent.kill()
+        return True
+
+    def _stop_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self.thaw_agent()
+        self._blind("dead")
+        self.agent.stop()
+        return True
+
+    def _freeze_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self._blind("frozen")
+        os.kill(self.agent.process.pid, signal.SIGSTOP)
+        return True
+
+    def thaw_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        os.kill(self.agent.process.pid, signal.SIGCONT)
+        self._sees("frozen")
+        return True
+
+    def settled(self) -> bool:
+        """Whether the agent has shipped all that there is in its files."""
+        status = self.status()
+        if status is None:
+            return False
+        known = {each["path"]: each["acknowledged"] for each in status["files"]}
+        return (
+            all(known.get(path, -1) >= size for path, size in self._application.sizes().items())
+            and all(each["lag_bytes"] == 0 for each in status["inputs"])
+            and all(each["position"] == each["size"] for each in status["files"])
+            and all(each["in_flight_batches"] == 0 for each in status["topics"])
+            and status["journal"]["open_batches"] == 0
+        )
+
+    def settle(self, within: float = SETTLE) -> bool:
+        frozen = any(each.until == NEVER for each in self.truth.blind)
+        if not self.agent.alive or frozen:
+            return False
+        time.sleep(0.6)  # more than a scan_interval: what was just written is known of
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            if self.settled():
+                return True
+            time.sleep(0.1)
+        return False
+
+    def agents(self) -> list[dict[str, Any]]:
+        """The agents of this host, as the audit knows them."""
+        found = self._pipeline.api("agents", search=self.topic, size=50).get("items", [])
+        return [each for each in found if each["host"] == self.topic]
+
+    # Its data
+
+    def _wipe_agent(self) -> bool:
+        if self.agent.alive or not self._data.exists():
+            return False
+        for each in self._data.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        return True
+
+    def _journal(self) -> list[Path]:
+        """Files of the data directory, the one that was written last at the end."""
+        if self.agent.alive or not self._data.exists():
+            return []
+        files = [each for each in self._data.rglob("*") if each.is_file() and each.stat().st_size]
+        return sorted(files, key=lambda each: each.stat().st_mtime_ns)
+
+    def _tear_journal(self, count: int) -> bool:
+        files = self._journal()
+        if not files:
+            return False
+        os.truncate(files[-1], max(0, files[-1].stat().st_size - count))
+        return True
+
+    def _flip_journal(self) -> bool:
+        files = self._journal()
+        if not files:
+            return False
+        _flip(files[-1], self._random.random())
+        return True
+
+    def _fill_disk(self) -> bool:
+        """Full means: a file system of its own, and a file that takes all of it."""
+        if os.geteuid() != 0:
+            return False
+        if not self._mounted:
+            if self.agent.alive:
+                return False
+            self._mount()
+        with suppress(OSError), (self._data / "filler").open("ab", buffering=0) as filler:
+            while True:
+                filler.write(b"x" * 4096)
+        return True
+
+    def _mount(self) -> None:
+        kept = self._data.with_name("kept")
+        self._data.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(self._data, kept)
+        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=700", "tmpfs", str(self._data)]
+        subprocess.run(command, check=True)
+        self._mounted = True
+        shutil.copytree(kept, self._data, dirs_exist_ok=True)
+        shutil.rmtree(kept)
+
+    def free_disk(self) -> bool:
+        if self._mounted:
+            (self._data / "filler").unlink(missing_ok=True)
+        return self._mounted
+
+    # The log
+
+    def remember_log(self) -> None:
+        """What is in the topic now: afterwards it may be there no more."""
+        for each in records(self._pipeline.bootstrap, self.topic, self._schemas):
+            self.records[each.offset, each.source, each.seq, each.text] = each
+
+    def _segment(self) -> Path | None:
+        """The newest segment that has something, while the broker is dead."""
+        if self._pipeline.broker_process.alive:
+            return None
+        logs = sorted(self._pipeline.partition_dir(self.topic).glob("*.log"))
+        there = [each for each in logs if each.stat().st_size]
+        return there[-1] if there else None
+
+    def _remove_partition(self) -> bool:
+        directory = self._pipeline.partition_dir(self.topic)
+        if self._pipeline.broker_process.alive or not directory.exists():
+            return False
+        shutil.rmtree(directory)
+        return True
+
+    def _cut_tail(self, count: int) -> bool:
+        segment = self._segment()
+        if segment is None:
+            return False
+        os.truncate(segment, max(0, segment.stat().st_size - count))
+        return True
+
+    def _flip_segment(self) -> bool:
+        segment = self._segment()
+        if segment is None:
+            return False
+        _flip(segment, self._random.random())
+        return True
+
+    # What has landed
+
+    def _landed(self) -> Path | None:
+        files = landed_files(self._pipeline.root, self.topic)
+        if not files:
+            return None
+        file = self._random.choice(files)
+        relative = str(file.relative_to(self._pipeline.root))
+        self.truth.landed[relative] = [row.text for row in rows_of(file)]
+        return file
+
+    def _remove_landed(self) -> bool:
+        file = self._landed()
+        if file is not None:
+            file.unlink()
+        return file is not None
+
+    def _flip_landed(self) -> bool:
+        """In the middle of a file: it cannot be read, or not as it was."""
+        file = self._landed()
+        if file is not None:
+            content = bytearray(file.read_bytes())
+            for place in range(len(content) - 60, len(content) - 40):
+                content[place] ^= 0xFF
+            file.write_bytes(content)
+        return file is not None
+
+    def _copy_landed(self) -> bool:
+        file = self._landed()
+        if file is not None:
+            copy = file.with_name(f"copy-{file.name}")
+            shutil.copy(file, copy)
+            relative = str(copy.relative_to(self._pipeline.root))
+            self.truth.landed[relative] = [row.text for row in rows_of(copy)]
+        return file is not None
+
+    # Others
+
+    def _producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._pipeline.bootstrap,
+                "message.timeout.ms": 10_000,
+                "log_level": 0,
+                "linger.ms": 5,
+            }
+        )
+
+    def _foreign(self, kind: str, count: int) -> None:
+        if not self._pipeline.broker_process.alive:
+            return
+        producer = self._producer()
+        moment = now()
+        prefix = b""
+        if kind == "events":
+            template = next(iter(messages(self._pipeline.bootstrap, self.topic)), None)
+            if template is None:
+                return
+            prefix = template[1][:5]
+        for number in range(count):
+            text = f"foreign {kind} {moment} {number}"
+            if kind == "events":
+                # Its event's time is not the record's: a producer that knows nothing of headers.
+                value = prefix + _log_line(moment - 3_600_000, text)
+                self.truth.foreign.add(text)
+            elif kind == "plain":
+                value = text.encode()
+            else:
+                value = self._random.randbytes(40)
+            producer.produce(self.topic, value, partition=0, timestamp=moment)
+        producer.flush(10)
+
+    def _replay(self, count: int) -> bool:
+        if not self._pipeline.broker_process.alive:
+            return False
+        found = [value for _, value in messages(self._pipeline.bootstrap, self.topic)][:count]
+        producer = self._producer()
+        for value in found:
+            producer.produce(self.topic, value, partition=0, timestamp=now())
+        producer.flush(10)
+        return bool(found)
+
+    # The end
+
+    def bring_back(self) -> None:
+        self.free_disk()
+        self.thaw_agent()
+        self._clock = 0.0
+        self.start_agent()
+        self.settle(within=30)
+        time.sleep(2.2)  # files that only begin alike are told apart within 2 seconds
+        self.settle(within=30)
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            self.thaw_agent()
+        self.agent.stop()
+        if self._mounted:
+            subprocess.run(["umount", "--lazy", str(self._data)], check=False)
+
+
+def _flip(file: Path, where: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * where)] ^= 0x10
+    file.write_bytes(content)
+
+
+def _log_line(moment: int, text: str) -> bytes:
+    """A penstock.LogLine without source, as docs/events.md describes it, in Avro's encoding."""
+    header = [_long(moment), _text("elsewhere"), _text("other"), _text(""), _long(0), _long(0)]
+    return b"".join([*header, _text("/elsewhere"), _text(text)])
+
+
+def _long(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _text(text: str) -> bytes:
+    return _long(len(text.encode())) + text.encode()
