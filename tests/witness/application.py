@@ -44,8 +44,10 @@ class Application:
         return self._folder / FOLDERS[label] / f"{label}.log"
 
     def sizes(self) -> dict[str, int]:
-        """Of the files that are written to, by path."""
-        return {str(self.path(label)): file.size for label, file in self._current.items()}
+        """Of the files that are written to and have something, by path."""
+        return {
+            str(self.path(label)): file.size for label, file in self._current.items() if file.size
+        }
 
     # Writing
 

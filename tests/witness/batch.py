@@ -16,14 +16,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.server_process import ServerFailed
 from tests.witness.application import now
-from tests.witness.judging import Called, Cell, Objection, Seen, Verdict, judge
+from tests.witness.judging import Objection, judge
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
 from tests.witness.reading import Schemas, rows
 from tests.witness.script import Action, Script
 from tests.witness.tenant import Tenant
+from tests.witness.verdict import Called, Cell, Seen, Verdict
 
-HEARD: Final = 40.0  # for agents to say that they are past the end
-JUDGED: Final = 40.0  # for a verdict that waits for nobody
+HEARD: Final = 120.0  # for agents to say that they are past the end
+JUDGED: Final = 120.0  # for a verdict that waits for nobody
 TAMPERS: Final = {"remove-partition", "cut-tail", "flip-segment"}
 _LOADS: Final = 4
 _topics = threading.Lock()

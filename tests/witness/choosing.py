@@ -10,6 +10,7 @@ from typing import Final
 from tests.witness.script import Action, Script
 
 GROUP: Final = 20
+KEEPS: Final = {"rename", "create", "copytruncate", "date", "switch"}  # what was written
 KINDS: Final = ("agent", "broker", "loader", "audit", "others")
 
 
@@ -19,7 +20,8 @@ def script_of(seed: int, only: Sequence[str] = ()) -> Script:
     score = _score(random.Random(f"group {(seed - 1) // GROUP} {' '.join(kinds)}"), kinds)
     chance = random.Random(f"seed {seed} {' '.join(kinds)}")
     patterns = chance.choice(["all", "live"])
-    return Script(seed, patterns, False, tuple(_Author(chance, kinds, score).actions()))
+    kept = chance.random() < 0.5
+    return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()))
 
 
 def group_of(seed: int) -> int:
@@ -122,14 +124,21 @@ class _Author:
         label = self._label()
         if label == "s":
             verb = self._chance.choice(["switch", "switch", "unlink-old", "delete", "truncate"])
-            self._add(verb, *(() if verb in {"switch", "unlink-old"} else ("s",)))
+            self._destroys(verb, *(() if verb in {"switch", "unlink-old"} else ("s",)))
         elif self._chance.random() < 0.05:
-            self._add("remove-folder", {"a": "one", "b": "one", "c": "two"}[label])
+            self._destroys("remove-folder", {"a": "one", "b": "one", "c": "two"}[label])
         else:
             verbs = ["rename", "create", "copytruncate", "compress", "date", "remake", "delete"]
-            self._add(self._chance.choice([*verbs, "truncate"]), label)
+            self._destroys(self._chance.choice([*verbs, "truncate"]), label)
         if self._chance.random() < 0.7:
             self._write(label)
+
+    def _destroys(self, verb: str, *words: str) -> None:
+        """What an agent cannot read in time is rarely written in front of it."""
+        watched = self._alive and not self._frozen
+        if verb not in KEEPS and watched and self._chance.random() < 0.9:
+            self._add("settle")
+        self._add(verb, *words)
 
     def _agent(self) -> None:
         """Killed or frozen, something happens to a file, and often it comes back."""
@@ -148,7 +157,7 @@ class _Author:
             else:
                 self._add(self._chance.choice(["kill-agent", "kill-agent", "stop-agent"]))
                 self._alive = False
-                if self._chance.random() < 0.12:
+                if self._chance.random() < 0.15:
                     self._spoils_agent()
             for _ in range(self._chance.choice([0, 1, 2, 3])):
                 self._chance.choice([self._writes, self._rotates])()
@@ -158,8 +167,21 @@ class _Author:
                 self._agent()
 
     def _spoils_agent(self) -> None:
-        verb = self._chance.choice(["wipe-agent", "tear-journal", "flip-journal", "fill-disk"])
-        self._add(verb, *(("40",) if verb == "tear-journal" else ()))
+        """While it is dead. What is full is free again in the middle, or at the end."""
+        verb = self._chance.choice(
+            ["wipe-agent", "tear-journal", "flip-journal", "fill-disk", "move-clock"]
+        )
+        if verb == "move-clock":
+            self._add(verb, self._chance.choice(["-600", "-60", "-7", "+7", "+20"]))
+        else:
+            self._add(verb, *(("40",) if verb == "tear-journal" else ()))
+        if verb == "fill-disk" and self._chance.random() < 0.5:
+            self._add("start-agent")
+            self._alive = True
+            for label in self._labels:
+                self._write(label)
+            self._add("pause", "1.0")
+            self._add("free-disk")
 
     def _spoils_log(self) -> None:
         verb = self._chance.choice(["remove-partition", "cut-tail", "flip-segment"])

@@ -23,13 +23,14 @@ exact; the others are a false red.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Final
 
 from tests.witness.reading import Record, Row
 from tests.witness.truth import NEVER, File, Line, Truth
+from tests.witness.verdict import Called, Seen, Verdict
 
 GREEN: Final = "false green"
 RED: Final = "false red"
@@ -52,7 +53,7 @@ CALLED_LOST: Final = {"missing", "lost"}
 VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; when, and where
 # How much longer than it really was an agent may think it was blind: its last look was before its
 # death, and after its start it must look.
-SLACK: Final = 12_000
+SLACK: Final = 15_000
 # Of times that the agent takes for a line's, which is when it read it.
 BRIEF: Final = 100
 SECOND: Final = 1000
@@ -74,65 +75,6 @@ class Objection:
         shown = "; ".join(str(each) for each in self.lines[:3])
         more = f" and {len(self.lines) - 3} more" if len(self.lines) > 3 else ""
         return f"{self.kind} [{self.rule}] {self.words}{': ' if shown else ''}{shown}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A finding, with the names of the audit's API. What is not known is -1 or empty."""
-
-    kind: str
-    words: str
-    tier: str = ""
-    host: str = ""
-    path: str = ""
-    source: str = ""
-    seq: int = -1
-    events: int = -1
-    position: int = -1
-    end_position: int = -1
-    partition: int = -1
-    offset: int = -1
-    offsets: int = -1
-    from_time: int = -1
-    to_time: int = -1
-    accepted: str = ""
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> "Called":
-        return cls(**{name: answer[name] for name in cls.__slots__ if name in answer})
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    start: int
-    length: int
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the report and the API say of one topic."""
-
-    exit_code: int
-    state: str
-    findings: tuple[Called, ...] = ()
-    cells: tuple[Cell, ...] = ()
-    waits: tuple[str, ...] = ()
-    missing: int = 0
-    excess: int = 0
-    hosts_missing: int = 0
-    host_states: tuple[str, ...] = ()
-    landed_events: int = -1  # of the tier hdfs; -1 if it has none
-    flow: Mapping[str, int] = field(default_factory=dict)
-    stderr: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is there: rows, and all records that ever were seen in the log."""
-
-    rows: Sequence[Row]
-    records: Sequence[Record] = ()
 
 
 def judge(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:

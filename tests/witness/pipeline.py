@@ -20,6 +20,7 @@ import yaml
 
 from tests.apache_kafka import QUICK_JVM, ApacheKafka
 from tests.server_process import ServerProcess, free_ports, wait_until
+from tests.witness.keeping import KeptProcess
 
 WINDOW: Final = 5
 GRACE: Final = 3.0
@@ -70,7 +71,7 @@ class Program:
         self.config = directory / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(dict(settings)))
         command = [str(checkout / ".venv/bin/penstock"), name, "--config", str(self.config)]
-        self.process = ServerProcess(
+        self.process = KeptProcess(
             [*command, *options],
             output=directory / f"{name}{''.join(options)}.log",
             environment=environment,
@@ -191,6 +192,7 @@ class Pipeline:
                 http_port=counter,
                 options=["--count"],
             )
+        self._frozen = False
         self._load: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Pipeline":
@@ -235,6 +237,11 @@ class Pipeline:
         assert self.broker is not None
         return self.broker.process
 
+    @property
+    def serving(self) -> bool:
+        """Whether the broker runs, and is not frozen."""
+        return self.broker_process.alive and not self._frozen
+
     def start_broker(self) -> None:
         if self.broker_process.alive:
             return
@@ -261,10 +268,12 @@ class Pipeline:
     def freeze_broker(self) -> None:
         if self.broker_process.alive:
             subprocess.run(["kill", "-STOP", str(self.broker_process.pid)], check=True)
+            self._frozen = True
 
     def thaw_broker(self) -> None:
         if self.broker_process.alive:
             subprocess.run(["kill", "-CONT", str(self.broker_process.pid)], check=True)
+        self._frozen = False
 
     def partition_dir(self, topic: str) -> Path:
         return self.broker_data / f"{topic}-0"

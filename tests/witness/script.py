@@ -28,8 +28,8 @@ PRIVATE: Final = {
     "remake": 1,  # deleted, and made anew at once
     "delete": 1,
     "truncate": 1,  # in place, to nothing
-    "switch": 1,  # of a symbolic link to a new file
-    "unlink-old": 1,  # files that a link has left
+    "switch": 0,  # of a symbolic link to a new file
+    "unlink-old": 0,  # files that a link has left
     "remove-folder": 1,  # FOLDER
     # The agent.
     "kill-agent": 0,

@@ -7,9 +7,7 @@ was spoilt, and what stood in the log before it was.
 import json
 import os
 import random
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,14 +18,15 @@ from confluent_kafka import Producer
 
 from tests.server_process import free_ports
 from tests.witness.application import LABELS, Application, now
+from tests.witness.keeping import Keeper
 from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline, Program, ask
-from tests.witness.reading import Record, Schemas, landed_files, messages, records, rows_of
+from tests.witness.reading import Record, Schemas, messages, records
 from tests.witness.script import Action, Script
+from tests.witness.spoiling import Spoiler
 from tests.witness.truth import NEVER, Blind, Truth
 
-SETTLE: Final = 8.0
+SETTLE: Final = 20.0
 READY: Final = 60.0
-DISK: Final = "8m"
 FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 
@@ -40,7 +39,6 @@ class Tenant:
         self._schemas = schemas
         self._directory = pipeline.directory / name
         self._data = self._directory / "agent" / "data"
-        self._mounted = False
         self.truth = Truth(host=name, topic=name, since=now())
         self._application = Application(self._directory / "logs", self.truth)
         (port,) = free_ports(1)
@@ -67,6 +65,10 @@ class Tenant:
             http_port=port,
         )
 
+        self._spoiler = Spoiler(pipeline, self.agent, self._data, self.truth, script.seed)
+        self._keeper = Keeper(self._directory) if script.kept else None
+        self.agent.process.keeper = self._keeper
+
     def do(self, action: Action) -> None:
         """Carries it out, if it is possible now; else nothing is done."""
         if self._does(action):
@@ -83,15 +85,15 @@ class Tenant:
             "freeze-agent": self._freeze_agent,
             "thaw-agent": self.thaw_agent,
             "settle": self.settle,
-            "wipe-agent": self._wipe_agent,
-            "flip-journal": self._flip_journal,
-            "fill-disk": self._fill_disk,
-            "free-disk": self.free_disk,
-            "remove-partition": self._remove_partition,
-            "flip-segment": self._flip_segment,
-            "remove-landed": self._remove_landed,
-            "flip-landed": self._flip_landed,
-            "copy-landed": self._copy_landed,
+            "wipe-agent": self._spoiler.wipe_agent,
+            "flip-journal": self._spoiler.flip_journal,
+            "fill-disk": self._spoiler.fill_disk,
+            "free-disk": self._spoiler.free_disk,
+            "remove-partition": self._spoiler.remove_partition,
+            "flip-segment": self._spoiler.flip_segment,
+            "remove-landed": self._spoiler.remove_landed,
+            "flip-landed": self._spoiler.flip_landed,
+            "copy-landed": self._spoiler.copy_landed,
         }
         rotations: Mapping[str, Callable[[str], object]] = {
             name: getattr(self._application, name)
@@ -111,11 +113,13 @@ class Tenant:
         elif action.verb == "pause":
             time.sleep(float(words[0]))
         elif action.verb == "move-clock":
+            if not FAKETIME.exists():
+                return False
             self._clock = float(words[0])
         elif action.verb == "tear-journal":
-            return self._tear_journal(int(words[0]))
+            return self._spoiler.tear_journal(int(words[0]))
         elif action.verb == "cut-tail":
-            return self._cut_tail(int(words[0]))
+            return self._spoiler.cut_tail(int(words[0]))
         elif action.verb == "foreign":
             self._foreign(words[0], int(words[1]))
         elif action.verb == "replay":
@@ -133,7 +137,7 @@ class Tenant:
         environment.clear()
         if self._clock:
             environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{self._clock:+g}"}
-            environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+            environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
             self.truth.clock = max(self.truth.clock, abs(self._clock))
         self.agent.spawn()
         deadline = time.monotonic() + READY
@@ -206,7 +210,7 @@ class Tenant:
 
     def settle(self, within: float = SETTLE) -> bool:
         frozen = any(each.until == NEVER for each in self.truth.blind)
-        if not self.agent.alive or frozen:
+        if not self.agent.alive or frozen or self._spoiler.full or not self._pipeline.serving:
             return False
         time.sleep(0.6)  # more than a scan_interval: what was just written is known of
         deadline = time.monotonic() + within
@@ -221,135 +225,12 @@ class Tenant:
         found = self._pipeline.api("agents", search=self.topic, size=50).get("items", [])
         return [each for each in found if each["host"] == self.topic]
 
-    # Its data
-
-    def _wipe_agent(self) -> bool:
-        if self.agent.alive or not self._data.exists():
-            return False
-        for each in self._data.iterdir():
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
-        return True
-
-    def _journal(self) -> list[Path]:
-        """Files of the data directory, the one that was written last at the end."""
-        if self.agent.alive or not self._data.exists():
-            return []
-        files = [each for each in self._data.rglob("*") if each.is_file() and each.stat().st_size]
-        return sorted(files, key=lambda each: each.stat().st_mtime_ns)
-
-    def _tear_journal(self, count: int) -> bool:
-        files = self._journal()
-        if not files:
-            return False
-        os.truncate(files[-1], max(0, files[-1].stat().st_size - count))
-        return True
-
-    def _flip_journal(self) -> bool:
-        files = self._journal()
-        if not files:
-            return False
-        _flip(files[-1], self._random.random())
-        return True
-
-    def _fill_disk(self) -> bool:
-        """Full means: a file system of its own, and a file that takes all of it."""
-        if os.geteuid() != 0:
-            return False
-        if not self._mounted:
-            if self.agent.alive:
-                return False
-            self._mount()
-        with suppress(OSError), (self._data / "filler").open("ab", buffering=0) as filler:
-            while True:
-                filler.write(b"x" * 4096)
-        return True
-
-    def _mount(self) -> None:
-        kept = self._data.with_name("kept")
-        self._data.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(self._data, kept)
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=700", "tmpfs", str(self._data)]
-        subprocess.run(command, check=True)
-        self._mounted = True
-        shutil.copytree(kept, self._data, dirs_exist_ok=True)
-        shutil.rmtree(kept)
-
-    def free_disk(self) -> bool:
-        if self._mounted:
-            (self._data / "filler").unlink(missing_ok=True)
-        return self._mounted
-
     # The log
 
     def remember_log(self) -> None:
         """What is in the topic now: afterwards it may be there no more."""
         for each in records(self._pipeline.bootstrap, self.topic, self._schemas):
             self.records[each.offset, each.source, each.seq, each.text] = each
-
-    def _segment(self) -> Path | None:
-        """The newest segment that has something, while the broker is dead."""
-        if self._pipeline.broker_process.alive:
-            return None
-        logs = sorted(self._pipeline.partition_dir(self.topic).glob("*.log"))
-        there = [each for each in logs if each.stat().st_size]
-        return there[-1] if there else None
-
-    def _remove_partition(self) -> bool:
-        directory = self._pipeline.partition_dir(self.topic)
-        if self._pipeline.broker_process.alive or not directory.exists():
-            return False
-        shutil.rmtree(directory)
-        return True
-
-    def _cut_tail(self, count: int) -> bool:
-        segment = self._segment()
-        if segment is None:
-            return False
-        os.truncate(segment, max(0, segment.stat().st_size - count))
-        return True
-
-    def _flip_segment(self) -> bool:
-        segment = self._segment()
-        if segment is None:
-            return False
-        _flip(segment, self._random.random())
-        return True
-
-    # What has landed
-
-    def _landed(self) -> Path | None:
-        files = landed_files(self._pipeline.root, self.topic)
-        if not files:
-            return None
-        file = self._random.choice(files)
-        relative = str(file.relative_to(self._pipeline.root))
-        self.truth.landed[relative] = [row.text for row in rows_of(file)]
-        return file
-
-    def _remove_landed(self) -> bool:
-        file = self._landed()
-        if file is not None:
-            file.unlink()
-        return file is not None
-
-    def _flip_landed(self) -> bool:
-        """In the middle of a file: it cannot be read, or not as it was."""
-        file = self._landed()
-        if file is not None:
-            content = bytearray(file.read_bytes())
-            for place in range(len(content) - 60, len(content) - 40):
-                content[place] ^= 0xFF
-            file.write_bytes(content)
-        return file is not None
-
-    def _copy_landed(self) -> bool:
-        file = self._landed()
-        if file is not None:
-            copy = file.with_name(f"copy-{file.name}")
-            shutil.copy(file, copy)
-            relative = str(copy.relative_to(self._pipeline.root))
-            self.truth.landed[relative] = [row.text for row in rows_of(copy)]
-        return file is not None
 
     # Others
 
@@ -400,7 +281,7 @@ class Tenant:
     # The end
 
     def bring_back(self) -> None:
-        self.free_disk()
+        self._spoiler.free_disk()
         self.thaw_agent()
         self._clock = 0.0
         self.start_agent()
@@ -412,14 +293,9 @@ class Tenant:
         with suppress(ProcessLookupError):
             self.thaw_agent()
         self.agent.stop()
-        if self._mounted:
-            subprocess.run(["umount", "--lazy", str(self._data)], check=False)
-
-
-def _flip(file: Path, where: float) -> None:
-    content = bytearray(file.read_bytes())
-    content[int(len(content) * where)] ^= 0x10
-    file.write_bytes(content)
+        if self._keeper is not None:
+            self._keeper.close()
+        self._spoiler.close()
 
 
 def _log_line(moment: int, text: str) -> bytes:

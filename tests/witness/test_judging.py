@@ -4,9 +4,10 @@ one that is right, it does not."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.witness.judging import Called, Cell, Objection, Seen, Verdict, judge
+from tests.witness.judging import Objection, judge
 from tests.witness.reading import Record, Row
 from tests.witness.truth import Blind, Change, File, Line, Truth
+from tests.witness.verdict import Called, Cell, Seen, Verdict
 
 PATH = "/logs/one/a.log"
 SIZE = 10  # bytes of a line
@@ -162,8 +163,12 @@ def test_unknown_in_another_folder_covers_nothing() -> None:
 def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
     vanished = Called(
         *("unknown", "vanished while nobody watched"),
-        **{"host": "web-1", "path": PATH, "source": "s1"},
-        **{"position": 20, "from_time": 2500, "to_time": 4500},
+        host="web-1",
+        path=PATH,
+        source="s1",
+        position=20,
+        from_time=2500,
+        to_time=4500,
     )
     truth = written(4)
     assert rules(truth, landed(0, 1), red(vanished, state="unknown")) == ["unexplained"]
