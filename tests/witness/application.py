@@ -119,6 +119,7 @@ class Application:
         old = self._current[label]
         old.names.append(str(copy))
         self._rotated[copy] = old
+        old.copied = now()
         self._changed(path.parent, f"{copy.name} is a copy")
         self._cut(label)
 

@@ -228,7 +228,7 @@ class Batch:
             verdict.state,
             verdict.exit_code,
             len(lines),
-            sum(each.text not in found for each in lines),
+            sum(each.text not in found and truth.must_arrive(each) for each in lines),
             len(texts) - len(found),
             verdict.findings,
         )

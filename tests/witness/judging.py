@@ -4,7 +4,7 @@ A line is *lost* if it was written and is in no landed row, *double* if it is in
 
 - Rule `hole`: each lost line lies in a range that is called missing, lost or unknown; or the
   window in which it was written is still pending. It is a `brief hole` where no agent could have
-  read the line: what it stood in was gone within a second.
+  read the line: what it stood in was gone within a second, before an agent that looked.
 - Rule `double`: each double line lies in a range that is called duplicated.
 - Rule `not lost`: a range that is called missing or lost holds lost lines only.
 - Rule `count`: it is about as many events as lines are lost there.
@@ -87,7 +87,6 @@ class _Judge:
         self._seen = seen
         self._verdict = verdict
         self._lines = {line.text: line for line in truth.lines()}
-        self._written = {line.text: line for file in truth.files for line in file.lines}
         count = Counter(row.text for row in seen.rows)
         self._lost = {text for text in self._lines if not count[text]}
         self._double = {text for text in self._lines if count[text] > 1}
@@ -96,7 +95,7 @@ class _Judge:
         self._by_offset: dict[int, list[Line]] = {}
         everything: list[Record | Row] = [*seen.records, *seen.rows]
         for each in everything:
-            line = self._written.get(each.text)
+            line = self._lines.get(each.text)
             if line is not None:
                 self._file_of.setdefault(each.source, set()).add(id(line.file))
                 self._by_seq[each.source, each.seq] = line
@@ -144,7 +143,7 @@ class _Judge:
 
     def _rows(self) -> Iterable[Objection]:
         for row in self._seen.rows:
-            line = self._written.get(row.text)
+            line = self._lines.get(row.text)
             if line is None:
                 if row.text not in self._truth.foreign:
                     yield Objection("rows", f"a row that nobody wrote: {row.text[:80]!r}")
@@ -156,6 +155,7 @@ class _Judge:
 
     def _holes(self) -> Iterable[Objection]:
         lost = [self._lines[text] for text in self._lost]
+        lost = [each for each in lost if self._truth.must_arrive(each)]
         for called in self._called:
             lost = self._beside(called, lost)
         waits = [cell for cell in self._verdict.cells if cell.state == "pending"]
@@ -167,12 +167,16 @@ class _Judge:
             if not any(each.start <= line.written < each.start + each.length for each in waits)
         ]
         lost.sort(key=lambda each: (each.written, each.start))
-        brief = [each for each in lost if each.file.ended - each.written < SECOND]
-        long = [each for each in lost if each.file.ended - each.written >= SECOND]
+        brief = [each for each in lost if self._was_brief(each)]
+        long = [each for each in lost if not self._was_brief(each)]
         for rule, lines in (("brief hole", brief), ("hole", long)):
             if lines:
                 words = f"{len(lines)} lines are in no row, and nothing is said of them"
                 yield Objection(rule, words, tuple(lines))
+
+    def _was_brief(self, line: Line) -> bool:
+        gone = min(line.file.ended, line.file.copied)
+        return gone - line.written < SECOND and self._truth.watched(gone)
 
     def _doubles(self) -> Iterable[Objection]:
         double = [self._lines[text] for text in self._double]
@@ -320,14 +324,15 @@ class _Judge:
 
     def _state(self) -> Iterable[Objection]:
         verdict = self._verdict
-        wrong = bool(self._lost or self._double)
+        lost = sum(self._truth.must_arrive(self._lines[text]) for text in self._lost)
+        wrong = bool(lost or self._double)
         if verdict.exit_code == 4 or not verdict.state:
             yield Objection("stuck", f"there is no verdict: {verdict.stderr[:200]}")
             return
         if (verdict.exit_code == 0) != (verdict.state == "complete"):
             yield Objection("exit", f"exit code {verdict.exit_code}, state {verdict.state}")
         if verdict.exit_code == 0 and wrong:
-            said = f"exit code 0; {len(self._lost)} lines lost, {len(self._double)} double"
+            said = f"exit code 0; {lost} lines lost, {len(self._double)} double"
             yield Objection("green", said)
         bad = {each.kind for each in self._called}
         if verdict.exit_code == 1 and not bad:

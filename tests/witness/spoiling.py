@@ -62,28 +62,24 @@ class Spoiler:
         return True
 
     def fill_disk(self) -> bool:
-        """Full means: a file system of its own, and a file that takes all of it."""
-        if os.geteuid() != 0:
-            return False
+        """A file takes all that is left of it."""
         if not self._mounted:
-            if self._agent.alive:
-                return False
-            self._mount()
+            return False
         self.full = True
         with suppress(OSError), (self._data / "filler").open("ab", buffering=0) as filler:
             while True:
                 filler.write(b"x" * 4096)
         return True
 
-    def _mount(self) -> None:
-        kept = self._data.with_name("kept")
-        self._data.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(self._data, kept)
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=700", "tmpfs", str(self._data)]
-        subprocess.run(command, check=True)
-        self._mounted = True
-        shutil.copytree(kept, self._data, dirs_exist_ok=True)
-        shutil.rmtree(kept)
+    def mount(self) -> None:
+        """A small disk for the agent's data. Before its first start: it would take a directory
+        that was moved to another disk for a copy."""
+        if os.geteuid() == 0:
+            self._data.mkdir(parents=True, exist_ok=True)
+            options = f"size={DISK},mode=700"
+            command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self._data)]
+            subprocess.run(command, check=True)
+            self._mounted = True
 
     def free_disk(self) -> bool:
         if self._mounted:

@@ -44,6 +44,7 @@ class Tenant:
         (port,) = free_ports(1)
         self._random = random.Random(script.seed)
         self._clock = 0.0
+        self._is_new = False
         self.agent = Program(
             pipeline.checkout,
             "agent",
@@ -66,6 +67,8 @@ class Tenant:
         )
 
         self._spoiler = Spoiler(pipeline, self.agent, self._data, self.truth, script.seed)
+        if any(each.verb == "fill-disk" for each in script.actions):
+            self._spoiler.mount()
         self._keeper = Keeper(self._directory) if script.kept else None
         self.agent.process.keeper = self._keeper
 
@@ -85,7 +88,7 @@ class Tenant:
             "freeze-agent": self._freeze_agent,
             "thaw-agent": self.thaw_agent,
             "settle": self.settle,
-            "wipe-agent": self._spoiler.wipe_agent,
+            "wipe-agent": self._wipe_agent,
             "flip-journal": self._spoiler.flip_journal,
             "fill-disk": self._spoiler.fill_disk,
             "free-disk": self._spoiler.free_disk,
@@ -145,7 +148,9 @@ class Tenant:
         while time.monotonic() < deadline and self.agent.alive and not self._looks():
             time.sleep(0.1)
         self._sees("dead")
-        self.truth.first_look = self.truth.first_look or now()
+        if not self.truth.first_look or self._is_new:
+            self.truth.first_look = now()
+            self._is_new = False
         return True
 
     def status(self) -> Any:
@@ -219,6 +224,11 @@ class Tenant:
                 return True
             time.sleep(0.1)
         return False
+
+    def _wipe_agent(self) -> bool:
+        """What starts next is another agent."""
+        self._is_new = self._spoiler.wipe_agent() or self._is_new
+        return self._is_new
 
     def agents(self) -> list[dict[str, Any]]:
         """The agents of this host, as the audit knows them."""

@@ -36,6 +36,7 @@ class File:
     lines: list[Line] = field(default_factory=list)
     size: int = 0
     ended: int = NEVER  # when it was truncated, compressed or its last name was removed
+    copied: int = NEVER  # when it was truncated, and a copy was left
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,13 @@ class Truth:
     clock: float = 0.0  # the most that the agent's clock was ever wrong, in seconds
 
     def lines(self) -> Iterator[Line]:
-        """Those that must arrive."""
         for file in self.files:
-            if file.ended >= self.first_look:
-                yield from file.lines
+            yield from file.lines
+
+    def watched(self, time: int) -> bool:
+        """Whether the agent looked then."""
+        return not any(each.since <= time <= each.until for each in self.blind)
+
+    def must_arrive(self, line: Line) -> bool:
+        """What was gone before its agent was there, need not."""
+        return line.file.ended >= self.first_look
