@@ -82,6 +82,10 @@ class Batch:
     def topics(self) -> list[str]:
         return [each.topic for each in self._tenants]
 
+    @property
+    def _flipped(self) -> list[str]:
+        return [each.topic for each in self._tenants if "flip-segment" in each.truth.done]
+
     def _create_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.pipeline.bootstrap, "log_level": 0})
         wanted = [NewTopic(each, num_partitions=1, replication_factor=1) for each in self.topics]
@@ -99,6 +103,9 @@ class Batch:
         self.say(f"acted {time.monotonic() - began:.0f} s")
         self.pipeline.kill_load()
         self.pipeline.bring_back()
+        offline = [each for each in self._flipped if self.pipeline.offline(each)]
+        if offline:
+            self.pipeline.repair(offline)
         list(pool.map(lambda each: each.bring_back(), self._tenants))
         self.say(f"brought back {time.monotonic() - began:.0f} s")
         self._wait_heard()
@@ -182,14 +189,19 @@ class Batch:
         options: set[str] = set()
         for _ in range(_LOADS):
             code, tables = self.pipeline.load(self.topics, *sorted(options))
+            failed = {each["table"]: each["error"] for each in tables if each.get("error")}
+            for tenant in self._tenants:
+                tenant.truth.unloaded = failed.get(tenant.topic, "")
             if code in {0, 3, 8}:
                 return
             if code == 4:
                 options.add("--accept-gap")
             elif code == 6:
                 options |= {"--set=duplicate_share=1", "--set=dead_share=1"}
-            errors = [f"{each['table']}: {each['error']}" for each in tables if each.get("error")]
-            self.say(f"load ended with {code}: {'; '.join(errors)[:300]}")
+            elif code == 7 and self._flipped:
+                self.pipeline.repair(self._flipped)
+                options.add("--accept-gap")
+            self.say(f"load ended with {code}: {'; '.join(failed.values())[:300]}")
 
     def _wait_judged(self) -> None:
         loaded = now()

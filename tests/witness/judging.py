@@ -16,7 +16,7 @@ A line is *lost* if it was written and is in no landed row, *double* if it is in
 - Rule `exit`: exit code 0 and the state complete come together, and 1 only where something is
   called wrong.
 - Rule `sums`: what is shown in several places is the same.
-- Rule `stuck`: all has come to rest, and the verdict still waits.
+- Rule `stuck`: all has come to rest, loads came through, and the verdict still waits.
 
 `hole`, `double`, `green` and `rows` broken are a false green; `count`, `sums` and `exit` are not
 exact; the others are a false red.
@@ -231,8 +231,14 @@ class _Judge:
             ]
         if called.offset >= 0 and called.offsets > 0:
             offsets = range(called.offset, called.offset + called.offsets)
-            return [line for each in offsets for line in self._by_offset.get(each, ())]
+            return [line for each in offsets for line in self._at_offset(each)]
         return []
+
+    def _at_offset(self, offset: int) -> list[Line]:
+        """An offset may have been given twice, where a log was cut: one that is lost goes first."""
+        there = self._by_offset.get(offset, [])
+        lost = [each for each in there if each.text in self._lost]
+        return lost or there
 
     # Nothing red where nothing is
 
@@ -339,7 +345,7 @@ class _Judge:
             yield Objection("exit", f"exit code 1, state {verdict.state}, and no finding")
         if verdict.state == "complete" and bad:
             yield Objection("exit", f"complete, with findings: {', '.join(sorted(bad))}")
-        if verdict.state == "pending":
+        if verdict.state == "pending" and not self._truth.unloaded:
             waits = "; ".join(verdict.waits[:3])
             yield Objection("stuck", f"it still waits: {waits}")
 

@@ -5,12 +5,11 @@ serves many scripts, one after the other and side by side, each with a topic of 
 program is told is what docs/ say of its configuration; only times are shorter.
 """
 
-import http.client
 import json
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -20,12 +19,11 @@ import yaml
 
 from tests.apache_kafka import QUICK_JVM, ApacheKafka
 from tests.server_process import ServerProcess, free_ports, wait_until
-from tests.witness.keeping import KeptProcess
+from tests.witness.programs import START, Program, ask
 
 WINDOW: Final = 5
 GRACE: Final = 3.0
 CLUSTER: Final = "test"
-START: Final = 60.0  # seconds that a program may take to be ready, on a busy machine
 LOAD: Final = 300.0
 # As in `penstock up`: loads are small, and over before Java's second compiler is worth its start.
 SPARK: Final = {
@@ -35,72 +33,6 @@ SPARK: Final = {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     },
 }
-
-
-def ask(port: int, path: str, *, timeout: float = 30) -> tuple[int, bytes]:
-    """Status and body; status 0 while nobody answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    except (OSError, http.client.HTTPException):
-        return 0, b""
-    finally:
-        connection.close()
-
-
-class Program:
-    """One long-running program, whose configuration and port stay the same over its starts."""
-
-    def __init__(
-        self,
-        checkout: Path,
-        name: str,
-        directory: Path,
-        settings: Mapping[str, object],
-        *,
-        http_port: int,
-        options: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.name = name
-        self.directory = directory
-        self.http_port = http_port
-        self.config = directory / f"{name}.yaml"
-        self.config.write_text(yaml.safe_dump(dict(settings)))
-        command = [str(checkout / ".venv/bin/penstock"), name, "--config", str(self.config)]
-        self.process = KeptProcess(
-            [*command, *options],
-            output=directory / f"{name}{''.join(options)}.log",
-            environment=environment,
-            directory=directory,
-        )
-
-    @property
-    def alive(self) -> bool:
-        return self.process.alive
-
-    def ready(self) -> bool:
-        return ask(self.http_port, "/readyz", timeout=5)[0] == 200
-
-    def spawn(self) -> None:
-        if not self.process.alive:
-            self.process.spawn()
-
-    def start(self) -> None:
-        self.spawn()
-        self.process.wait_ready(self.ready, within=START)
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def stop(self) -> None:
-        if self.process.alive:
-            with suppress(Exception):
-                self.process.terminate(within=30)
-        self.process.kill()
 
 
 class Pipeline:
@@ -277,6 +209,28 @@ class Pipeline:
 
     def partition_dir(self, topic: str) -> Path:
         return self.broker_data / f"{topic}-0"
+
+    def offline(self, topic: str) -> bool:
+        """Whether the broker says that it cannot serve the topic."""
+        if self.broker is None or not self.serving:
+            return False
+        said = ask(self.broker.http_port, "/metrics")[1].decode()
+        return any(
+            line.startswith("penstock_broker_partition_online{")
+            and f'topic="{topic}"' in line
+            and line.endswith(" 0.0")
+            for line in said.splitlines()
+        )
+
+    def repair(self, topics: Sequence[str]) -> None:
+        """What lies behind the damage is given up, as operators do where there is no replica."""
+        if self.broker is None:
+            return
+        self.broker.stop()
+        for topic in topics:
+            config = ("--config", str(self.broker.config))
+            self.operate("topics", "repair", topic, "0", *config, "--give-up")
+        self.start_broker()
 
     # Loads
 

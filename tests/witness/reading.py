@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from tests.witness.pipeline import ask
+from tests.witness.programs import ask
 
 PATIENCE: Final = 20.0
 

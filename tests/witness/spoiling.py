@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tests.witness.pipeline import Pipeline, Program
+from tests.witness.pipeline import Pipeline
+from tests.witness.programs import Program
 from tests.witness.reading import landed_files, rows_of
 from tests.witness.truth import Truth
 

@@ -19,7 +19,8 @@ from confluent_kafka import Producer
 from tests.server_process import free_ports
 from tests.witness.application import LABELS, Application, now
 from tests.witness.keeping import Keeper
-from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline, Program, ask
+from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline
+from tests.witness.programs import Program, ask
 from tests.witness.reading import Record, Schemas, messages, records
 from tests.witness.script import Action, Script
 from tests.witness.spoiling import Spoiler
@@ -261,10 +262,15 @@ class Tenant:
         moment = now()
         prefix = b""
         if kind == "events":
-            template = next(iter(messages(self._pipeline.bootstrap, self.topic)), None)
-            if template is None:
+            # As the agent's events are written: by the same schema.
+            known = (
+                value[:5]
+                for _, value in messages(self._pipeline.bootstrap, self.topic)
+                if value[:1] == b"\0" and self._schemas.of(int.from_bytes(value[1:5])) is not None
+            )
+            prefix = next(known, b"")
+            if not prefix:
                 return
-            prefix = template[1][:5]
         for number in range(count):
             text = f"foreign {kind} {moment} {number}"
             if kind == "events":

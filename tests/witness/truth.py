@@ -67,6 +67,7 @@ class Truth:
     done: set[str] = field(default_factory=set)  # verbs of the actions that were carried out
     landed: dict[str, list[str]] = field(default_factory=dict)  # spoilt landed files: their texts
     foreign: set[str] = field(default_factory=set)  # messages of other producers
+    unloaded: str = ""  # why no load of it came through in the end
     since: int = 0
     first_look: int = 0  # of the agent: what was gone before is none of its business
     clock: float = 0.0  # the most that the agent's clock was ever wrong, in seconds
