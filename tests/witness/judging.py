@@ -18,8 +18,8 @@ A line is *lost* if it was written and is in no landed row, *double* if it is in
 - Rule `sums`: what is shown in several places is the same.
 - Rule `stuck`: all has come to rest, loads came through, and the verdict still waits.
 
-`hole`, `double`, `green` and `rows` broken are a false green; `count`, `sums` and `exit` are not
-exact; the others are a false red.
+`hole`, `double`, `green` and `rows` broken are a false green, or, where the verdict was red for
+another reason, not exact; `count`, `sums` and `exit` are not exact; the others are a false red.
 """
 
 from collections import Counter
@@ -66,10 +66,12 @@ class Objection:
     rule: str
     words: str
     lines: tuple[Line, ...] = ()
+    beside_red: bool = False  # the verdict was not green, but did not say this
 
     @property
     def kind(self) -> str:
-        return KIND_OF_RULE[self.rule]
+        kind = KIND_OF_RULE[self.rule]
+        return INEXACT if kind == GREEN and self.beside_red else kind
 
     def __str__(self) -> str:
         shown = "; ".join(str(each) for each in self.lines[:3])
@@ -172,7 +174,7 @@ class _Judge:
         for rule, lines in (("brief hole", brief), ("hole", long)):
             if lines:
                 words = f"{len(lines)} lines are in no row, and nothing is said of them"
-                yield Objection(rule, words, tuple(lines))
+                yield Objection(rule, words, tuple(lines), self._is_red)
 
     def _was_brief(self, line: Line) -> bool:
         gone = min(line.file.ended, line.file.copied)
@@ -185,7 +187,11 @@ class _Judge:
                 double = self._beside(called, double)
         if double and self._verdict.state != "pending":
             words = f"{len(double)} lines are in two rows, and nothing is said of them"
-            yield Objection("double", words, tuple(double))
+            yield Objection("double", words, tuple(double), self._is_red)
+
+    @property
+    def _is_red(self) -> bool:
+        return self._verdict.exit_code != 0
 
     def _beside(self, called: Called, lines: list[Line]) -> list[Line]:
         """Those that a finding is not about, and cannot be."""

@@ -96,6 +96,7 @@ def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
     verdict = replace(red(missing(4, 1), missing=1), cells=cells)
     found = _judged(written(5), landed(2), verdict)
     assert [(each.rule, [line.number for line in each.lines]) for each in found] == [("hole", [3])]
+    assert found[0].kind == "not exact"
 
 
 def test_what_landed_is_not_missing() -> None:
