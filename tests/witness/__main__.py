@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -27,29 +27,50 @@ def main() -> int:
     options = _options()
     began = time.monotonic()
     outcomes: list[Outcome] = []
-    with ExitStack() as ends:
-        directory = options.keep.resolve() if options.keep else None
-        if directory is None:
-            made = tempfile.TemporaryDirectory(prefix="witness-", ignore_cleanup_errors=True)
-            directory = Path(ends.enter_context(made))
-        pipeline = ends.enter_context(
-            Pipeline(directory, options.penstock.resolve(), kafka=options.kafka)
-        )
-        for scripts in batches(_scripts(options), options.side_by_side):
-            found = run(pipeline, scripts, _say)
-            outcomes += found
-            for each in found:
-                _show(each, options.kept)
-            if options.shrink:
+    waiting = list(batches(_scripts(options), options.side_by_side))
+    tried_again = False
+    while waiting and not (options.seconds and time.monotonic() - began > options.seconds):
+        with _pipeline(options) as pipeline:
+            while waiting and not (options.seconds and time.monotonic() - began > options.seconds):
+                found = run(pipeline, waiting[0], _say)
+                failed = all(each.error for each in found)
+                if failed and not tried_again:
+                    _say(f"once more, on another pipeline: {found[0].error}")
+                    tried_again = True
+                    break
+                tried_again = False
+                del waiting[0]
+                outcomes += found
                 for each in found:
-                    if each.objections:
+                    _show(each, options.kept)
+                    if options.shrink and each.objections:
                         _shorten(pipeline, each, options)
-            if options.seconds and time.monotonic() - began > options.seconds:
-                break
+                if failed:
+                    break
     _summary(outcomes, time.monotonic() - began)
     if any(each.error for each in outcomes):
         return 2
     return int(not all(each.right for each in outcomes))
+
+
+@contextmanager
+def _pipeline(options: argparse.Namespace) -> Iterator[Pipeline]:
+    with ExitStack() as ends:
+        if options.keep:
+            directory = Path(
+                tempfile.mkdtemp(dir=_made(options.keep.resolve()), prefix="pipeline-")
+            )
+        else:
+            made = tempfile.TemporaryDirectory(prefix="witness-", ignore_cleanup_errors=True)
+            directory = Path(ends.enter_context(made))
+        yield ends.enter_context(
+            Pipeline(directory, options.penstock.resolve(), kafka=options.kafka)
+        )
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _options() -> argparse.Namespace:

@@ -187,13 +187,15 @@ class Batch:
     def _load_all(self) -> None:
         """As an operator does: what a load asks to be decided is decided, and it is tried again."""
         options: set[str] = set()
+        failed: dict[str, str] = {}
         for _ in range(_LOADS):
+            before = failed
             code, tables = self.pipeline.load(self.topics, *sorted(options))
             failed = {each["table"]: each["error"] for each in tables if each.get("error")}
             for tenant in self._tenants:
                 tenant.truth.unloaded = failed.get(tenant.topic, "")
-            if code in {0, 3, 8}:
-                return
+            if code in {0, 3, 8} or (code not in {4, 6, 7} and failed == before):
+                break
             if code == 4:
                 options.add("--accept-gap")
             elif code == 6:
@@ -202,6 +204,9 @@ class Batch:
                 self.pipeline.repair(self._flipped)
                 options.add("--accept-gap")
             self.say(f"load ended with {code}: {'; '.join(failed.values())[:300]}")
+        spoilt = [each.topic for each in self._tenants if each.truth.landed]
+        if spoilt:  # sizes and names are looked at by each load, what is in files only by this
+            self.pipeline.load(spoilt, "--check-files=all")
 
     def _wait_judged(self) -> None:
         loaded = now()
@@ -231,6 +236,7 @@ class Batch:
         with _topics:
             verdict = self._verdict(tenant)
         objections = judge(truth, seen, verdict)
+        error = "" if tenant.agent.alive else tenant.agent.process.last_words(5)
         texts = [each.text for each in seen.rows]
         found = set(texts)
         lines = list(truth.lines())
@@ -243,6 +249,7 @@ class Batch:
             sum(each.text not in found and truth.must_arrive(each) for each in lines),
             len(texts) - len(found),
             verdict.findings,
+            error and f"its agent does not run: {error}",
         )
 
     def _verdict(self, tenant: Tenant) -> Verdict:

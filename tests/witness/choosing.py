@@ -74,7 +74,7 @@ class _Author:
             self._write(label)
         self._add("settle")
         for number in range(len(self._score) + 1):
-            for _ in range(self._chance.choice([0, 1, 2, 3])):
+            for _ in range(self._chance.choice([1, 2, 3])):
                 self._step()
             if number < len(self._score):
                 self._shared(self._score[number])
@@ -100,7 +100,7 @@ class _Author:
         steps: list[Callable[[], None]] = [self._writes] * 3 + [self._rotates] * 3
         steps += [self._pauses]
         if "agent" in self._kinds:
-            steps += [self._agent] * 3
+            steps += [self._agent] * 4
         if "broker" in self._kinds and self._broker_dead:
             steps += [self._spoils_log] * 2
         if "loader" in self._kinds and self._loaded:
@@ -160,8 +160,8 @@ class _Author:
                 self._alive = False
                 if self._chance.random() < 0.15:
                     self._spoils_agent()
-            for _ in range(self._chance.choice([0, 1, 2, 3])):
-                self._chance.choice([self._writes, self._rotates])()
+            for _ in range(self._chance.choice([1, 2, 3, 4])):
+                self._chance.choice([self._writes, self._rotates, self._rotates])()
             if self._chance.random() < 0.5:
                 self._add("pause", f"{self._chance.uniform(0.1, 3):.1f}")
             if self._chance.random() < 0.7:

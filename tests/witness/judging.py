@@ -94,10 +94,13 @@ class _Judge:
         self._double = {text for text in self._lines if count[text] > 1}
         self._file_of: dict[str, set[int]] = {}  # files that a source was seen to be
         self._by_seq: dict[tuple[str, int], Line] = {}
+        self._foreign_lost: set[int] = set()  # offsets of others' events that never landed
         self._by_offset: dict[int, list[Line]] = {}
         everything: list[Record | Row] = [*seen.records, *seen.rows]
         for each in everything:
             line = self._lines.get(each.text)
+            if line is None and not count[each.text]:
+                self._foreign_lost.add(each.offset)
             if line is not None:
                 self._file_of.setdefault(each.source, set()).add(id(line.file))
                 self._by_seq[each.source, each.seq] = line
@@ -276,8 +279,13 @@ class _Judge:
     def _called_lost(self, called: Called) -> Iterable[Objection]:
         named = self._named(called)
         lost = [line for line in named if line.text in self._lost]
+        others = 0
+        if called.offset >= 0 and called.offsets > 0:
+            others = len(
+                self._foreign_lost & set(range(called.offset, called.offset + called.offsets))
+            )
         rough = "within bytes" in called.words
-        if not lost:
+        if not lost and not others:
             words = "nothing that it names is lost" if named else "it names no line"
             yield Objection("not lost", f"{words}: {called.words}", tuple(named))
             return
@@ -285,9 +293,9 @@ class _Judge:
         if there and not rough:
             words = f"{len(there)} of {len(named)} lines have landed: {called.words}"
             yield Objection("not lost", words, tuple(there))
-        if called.events > 0 and (
-            called.events > len(lost) if rough else called.events != len(lost) and not there
-        ):
+            return
+        most, least = len(lost) + others, 0 if rough else len(lost)
+        if called.events > 0 and not least <= called.events <= most:
             yield Objection("count", f"{len(lost)} lines are lost there: {called.words}")
 
     def _called_double(self, called: Called) -> Iterable[Objection]:
@@ -367,10 +375,9 @@ class _Judge:
             named = sum(each.events for each in missing)
             if named != verdict.missing and not any("too" in each.words for each in missing):
                 yield Objection("sums", f"missing {verdict.missing}, findings add up to {named}")
-            if all(each.kind == "missing" for each in missing) and (
-                verdict.hosts_missing != verdict.missing
-            ):
-                said = f"missing {verdict.missing}, its hosts miss {verdict.hosts_missing}"
+            of_hosts = sum(each.events for each in missing if each.host)
+            if of_hosts != verdict.hosts_missing:
+                said = f"findings name {of_hosts} of hosts, the hosts miss {verdict.hosts_missing}"
                 yield Objection("sums", said)
         if not self._truth.landed and verdict.landed_events not in {-1, len(self._seen.rows)}:
             said = f"{verdict.landed_events} events at hdfs, and {len(self._seen.rows)} rows"

@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from tests.server_process import free_ports
 from tests.witness.keeping import KeptProcess
 
 START: Final = 60.0  # seconds that a program may take to be ready, on a busy machine
@@ -45,7 +46,8 @@ class Program:
         self.directory = directory
         self.http_port = http_port
         self.config = directory / f"{name}.yaml"
-        self.config.write_text(yaml.safe_dump(dict(settings)))
+        self._settings = dict(settings)
+        self.config.write_text(yaml.safe_dump(self._settings))
         command = [str(checkout / ".venv/bin/penstock"), name, "--config", str(self.config)]
         self.process = KeptProcess(
             [*command, *options],
@@ -68,6 +70,12 @@ class Program:
     def start(self) -> None:
         self.spawn()
         self.process.wait_ready(self.ready, within=START)
+
+    def move(self) -> None:
+        """To another port: somebody else has taken this one while it did not run."""
+        (self.http_port,) = free_ports(1)
+        self._settings["http_port"] = self.http_port
+        self.config.write_text(yaml.safe_dump(self._settings))
 
     def kill(self) -> None:
         self.process.kill()

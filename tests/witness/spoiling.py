@@ -141,11 +141,11 @@ class Spoiler:
         return file is not None
 
     def flip_landed(self) -> bool:
-        """In the middle of a file: it cannot be read, or not as it was."""
+        """Where its data is, and not its footer: rows are counted as before, and cannot be read."""
         file = self._landed()
         if file is not None:
             content = bytearray(file.read_bytes())
-            for place in range(len(content) - 60, len(content) - 40):
+            for place in range(len(content) // 8, len(content) // 4):
                 content[place] ^= 0xFF
             file.write_bytes(content)
         return file is not None

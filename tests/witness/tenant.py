@@ -148,6 +148,9 @@ class Tenant:
         # Where the broker is away it is never ready; it looks at its files all the same.
         while time.monotonic() < deadline and self.agent.alive and not self._looks():
             time.sleep(0.1)
+        if not self.agent.alive and "cannot listen" in self.agent.process.last_words(1):
+            self.agent.move()
+            return self.start_agent()
         self._sees("dead")
         if not self.truth.first_look or self._is_new:
             self.truth.first_look = now()
