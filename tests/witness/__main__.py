@@ -68,11 +68,6 @@ def _pipeline(options: argparse.Namespace) -> Iterator[Pipeline]:
         )
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.witness", description=__doc__)
     parser.add_argument("--runs", type=int, default=GROUP, help="seeds, one after the other")

@@ -148,7 +148,7 @@ class Tenant:
         # Where the broker is away it is never ready; it looks at its files all the same.
         while time.monotonic() < deadline and self.agent.alive and not self._looks():
             time.sleep(0.1)
-        if not self.agent.alive and "cannot listen" in self.agent.process.last_words(1):
+        if self._found_its_port_taken():
             self.agent.move()
             return self.start_agent()
         self._sees("dead")
@@ -160,6 +160,9 @@ class Tenant:
     def status(self) -> Any:
         code, body = ask(self.agent.http_port, "/status", timeout=5)
         return json.loads(body) if code == 200 else None
+
+    def _found_its_port_taken(self) -> bool:
+        return not self.agent.alive and "cannot listen" in self.agent.process.last_words(1)
 
     def _looks(self) -> bool:
         status = self.status()
