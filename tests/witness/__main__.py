@@ -57,9 +57,8 @@ def main() -> int:
 def _pipeline(options: argparse.Namespace) -> Iterator[Pipeline]:
     with ExitStack() as ends:
         if options.keep:
-            directory = Path(
-                tempfile.mkdtemp(dir=_made(options.keep.resolve()), prefix="pipeline-")
-            )
+            options.keep.mkdir(parents=True, exist_ok=True)
+            directory = Path(tempfile.mkdtemp(dir=options.keep.resolve(), prefix="pipeline-"))
         else:
             made = tempfile.TemporaryDirectory(prefix="witness-", ignore_cleanup_errors=True)
             directory = Path(ends.enter_context(made))
