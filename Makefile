@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-elsewhen check bench fuzz format reference newcomer clean
+.PHONY: help demo test quick test-elsewhen check bench fuzz witness format reference newcomer clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ bench: $(VENV)/.installed-development ## measurements side by side with Apache K
 
 fuzz: $(VENV)/.installed-development ## the long profile: property tests and crashes, for hours
 	HYPOTHESIS_PROFILE=fuzz $(PYTHON) -m pytest --timeout=0 -m "hypothesis or fuzz" $(ARGS)
+
+witness: $(VENV)/.installed-development ## is the verdict ever wrong? Seeds of writing, rotating, killing, spoiling; ARGS="--runs 500", "--help"
+	@$(PYTHON) -m tests.witness $(ARGS)
 
 format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .

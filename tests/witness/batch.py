@@ -1,0 +1,311 @@
+"""Scripts run side by side on one pipeline, brought to rest, loaded, read, and judged.
+
+They have their shared events in common, and wait for each other there; in between each does what
+it does alone. At the end everything is brought back, and nothing is asked before all tiers could
+have spoken: each wait is for a condition, with a bound that a busy machine does not reach.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.server_process import ServerFailed
+from tests.witness.application import now
+from tests.witness.judging import Objection, judge
+from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
+from tests.witness.reading import Schemas, rows
+from tests.witness.script import Action, Script
+from tests.witness.tenant import Tenant
+from tests.witness.verdict import Called, Cell, Seen, Verdict
+
+HEARD: Final = 120.0  # for agents to say that they are past the end
+JUDGED: Final = 120.0  # for a verdict that waits for nobody
+TAMPERS: Final = {"remove-partition", "cut-tail", "flip-segment"}
+_LOADS: Final = 4
+_topics = threading.Lock()
+_made = iter(range(1_000_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one script."""
+
+    script: Script
+    objections: tuple[Objection, ...]
+    state: str
+    exit_code: int
+    lines: int
+    lost: int
+    double: int
+    findings: tuple[Called, ...] = ()
+    error: str = ""  # the run could not be made: nobody knows
+
+    @property
+    def right(self) -> bool:
+        return not self.objections and not self.error
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(sorted({each.kind for each in self.objections}))
+
+
+@dataclass(slots=True)
+class Batch:
+    pipeline: Pipeline
+    scripts: Sequence[Script]
+    say: Callable[[str], None] = lambda _: None
+    _tenants: list[Tenant] = field(default_factory=list)
+
+    def run(self) -> list[Outcome]:
+        shared = {each.shared for each in self.scripts}
+        assert len(shared) == 1, "scripts of a batch have the same shared events"
+        schemas = Schemas(self.pipeline.registry.http_port)
+        for script in self.scripts:
+            name = f"run-{script.seed}-{next(_made)}"
+            self._tenants.append(Tenant(self.pipeline, script, name, schemas))
+        self._create_topics()
+        pool = ThreadPoolExecutor(max_workers=len(self.scripts))
+        try:
+            return self._run(pool, next(iter(shared)))
+        finally:
+            self.pipeline.kill_load()
+            self.pipeline.bring_back()
+            list(pool.map(lambda each: each.close(), self._tenants))
+            pool.shutdown()
+
+    @property
+    def topics(self) -> list[str]:
+        return [each.topic for each in self._tenants]
+
+    @property
+    def _flipped(self) -> list[str]:
+        return [each.topic for each in self._tenants if "flip-segment" in each.truth.done]
+
+    def _create_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.pipeline.bootstrap, "log_level": 0})
+        wanted = [NewTopic(each, num_partitions=1, replication_factor=1) for each in self.topics]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
+
+    def _run(self, pool: ThreadPoolExecutor, shared: Sequence[Action]) -> list[Outcome]:
+        began = time.monotonic()
+        acts = [each.script.acts() for each in self._tenants]
+        for number in range(len(shared) + 1):
+            list(pool.map(_play, self._tenants, [each[number] for each in acts]))
+            if number < len(shared):
+                self._remember(pool, [each[number + 1] for each in acts])
+                self._happens(shared[number])
+        self.say(f"acted {time.monotonic() - began:.0f} s")
+        self.pipeline.kill_load()
+        self.pipeline.bring_back()
+        offline = [each for each in self._flipped if self.pipeline.offline(each)]
+        if offline:
+            self.pipeline.repair(offline)
+        list(pool.map(lambda each: each.bring_back(), self._tenants))
+        self.say(f"brought back {time.monotonic() - began:.0f} s")
+        self._wait_heard()
+        self._retire()
+        self.say(f"heard {time.monotonic() - began:.0f} s")
+        self._load_all()
+        self.say(f"loaded {time.monotonic() - began:.0f} s")
+        list(pool.map(lambda each: each.remember_log(), self._tenants))
+        self._wait_judged()
+        self.say(f"judged {time.monotonic() - began:.0f} s")
+        return list(pool.map(self._outcome, self._tenants))
+
+    def _remember(self, pool: ThreadPoolExecutor, next_act: Sequence[Sequence[Action]]) -> None:
+        """Logs that are spoilt next are read while they are whole."""
+        chosen = [
+            tenant
+            for tenant, act in zip(self._tenants, next_act, strict=True)
+            if any(each.verb in TAMPERS for each in act)
+        ]
+        if self.pipeline.broker_process.alive:
+            list(pool.map(lambda each: each.remember_log(), chosen))
+
+    def _happens(self, event: Action) -> None:
+        pipeline = self.pipeline
+        for tenant in self._tenants:
+            tenant.truth.done.add(event.verb)
+        if event.verb == "kill-broker":
+            pipeline.thaw_broker()
+            pipeline.kill_broker()
+        elif event.verb == "start-broker":
+            pipeline.start_broker()
+        elif event.verb == "freeze-broker":
+            pipeline.freeze_broker()
+        elif event.verb == "thaw-broker":
+            pipeline.thaw_broker()
+        elif event.verb == "kill-registry":
+            pipeline.registry.kill()
+        elif event.verb == "start-registry":
+            pipeline.registry.spawn()
+        elif event.verb == "kill-audit":
+            pipeline.audit.kill()
+        elif event.verb == "start-audit":
+            pipeline.audit.spawn()
+        elif event.verb == "wipe-audit":
+            pipeline.wipe_audit()
+            pipeline.audit.spawn()
+        elif event.verb == "load":
+            if pipeline.broker_process.alive and pipeline.registry.ready():
+                pipeline.load(self.topics)
+        elif event.verb == "kill-load":
+            pipeline.begin_load(self.topics)
+            time.sleep(float(event.words[0]))
+            pipeline.kill_load()
+
+    # Until nothing more can come
+
+    def _wait_heard(self) -> None:
+        end = now() // (WINDOW * 1000) * (WINDOW * 1000) + WINDOW * 1000
+        deadline = time.monotonic() + HEARD
+        waiting = list(self._tenants)
+        while waiting and time.monotonic() < deadline:
+            waiting = [each for each in waiting if not _heard(each, end)]
+            time.sleep(0.3)
+
+    def _retire(self) -> None:
+        """An agent whose data directory is gone came back under another id: operators say so."""
+        for tenant in self._tenants:
+            agents = tenant.agents()
+            newest = max((each["heard"] for each in agents), default=0)
+            for each in agents:
+                if each["heard"] < newest and each["state"] != "retired":
+                    self.pipeline.operate(
+                        *("audit", "retire", tenant.topic, "--agent-id", each["agent"]),
+                        *("--reason", "its data directory is gone"),
+                        *("--config", str(self.pipeline.audit.config)),
+                        *("--audit", f"http://127.0.0.1:{self.pipeline.audit_port}"),
+                    )
+
+    def _load_all(self) -> None:
+        """As an operator does: what a load asks to be decided is decided, and it is tried again."""
+        options: set[str] = set()
+        failed: dict[str, str] = {}
+        for _ in range(_LOADS):
+            before = failed
+            code, tables = self.pipeline.load(self.topics, *sorted(options))
+            failed = {each["table"]: each["error"] for each in tables if each.get("error")}
+            for tenant in self._tenants:
+                tenant.truth.unloaded = failed.get(tenant.topic, "")
+            if code in {0, 3, 8} or (code not in {4, 6, 7} and failed == before):
+                break
+            if code == 4:
+                options.add("--accept-gap")
+            elif code == 6:
+                options |= {"--set=duplicate_share=1", "--set=dead_share=1"}
+            elif code == 7 and self._flipped:
+                self.pipeline.repair(self._flipped)
+                options.add("--accept-gap")
+            self.say(f"load ended with {code}: {'; '.join(failed.values())[:300]}")
+        spoilt = [each.topic for each in self._tenants if each.truth.landed]
+        if spoilt:  # sizes and names are looked at by each load, what is in files only by this
+            self.pipeline.load(spoilt, "--check-files=all")
+
+    def _wait_judged(self) -> None:
+        loaded = now()
+        deadline = time.monotonic() + JUDGED
+        while time.monotonic() < deadline:
+            report = self.pipeline.api("report", from_=self._since, to=now(), cluster=CLUSTER)
+            mine = [each for each in report.get("topics", []) if each["topic"] in set(self.topics)]
+            if (
+                report.get("as_of", 0) > loaded + (GRACE + 1) * 1000
+                and len(mine) == len(self._tenants)
+                and not any(each["state"] == "pending" for each in mine)
+            ):
+                break
+            time.sleep(0.5)
+        # What is older than `grace` by now may just have become a fault.
+        time.sleep(1.0)
+
+    @property
+    def _since(self) -> int:
+        return min(each.truth.since for each in self._tenants) - 2 * 3_600_000
+
+    # What is said, and what is so
+
+    def _outcome(self, tenant: Tenant) -> Outcome:
+        truth = tenant.truth
+        seen = Seen(rows(self.pipeline.root, tenant.topic), list(tenant.records.values()))
+        with _topics:
+            verdict = self._verdict(tenant)
+        objections = judge(truth, seen, verdict)
+        error = "" if tenant.agent.alive else tenant.agent.process.last_words(5)
+        texts = [each.text for each in seen.rows]
+        found = set(texts)
+        lines = list(truth.lines())
+        return Outcome(
+            tenant.script,
+            tuple(objections),
+            verdict.state,
+            verdict.exit_code,
+            len(lines),
+            sum(each.text not in found and truth.must_arrive(each) for each in lines),
+            len(texts) - len(found),
+            verdict.findings,
+            error and f"its agent does not run: {error}",
+        )
+
+    def _verdict(self, tenant: Tenant) -> Verdict:
+        topic = tenant.topic
+        code, report, stderr = self.pipeline.report(topic, self._since)
+        named = {"cluster": CLUSTER, "topic": topic}
+        times: dict[str, object] = {"from_": self._since, "to": now()}
+        shown = self.pipeline.api("topic", **named, **times, step=WINDOW * 1000)
+        hosts = self.pipeline.api("hosts", **named, size=500).get("items", [])
+        found = self._findings(named, times)
+        (mine,) = report.get("topics", []) or [{}]
+        landed = [each["events"] for each in mine.get("tiers", []) if each["tier"] == "hdfs"]
+        return Verdict(
+            exit_code=code,
+            state=mine.get("state", ""),
+            findings=tuple(found),
+            cells=tuple(
+                Cell(each["start"], each["length"], each["state"])
+                for each in shown.get("cells", [])
+            ),
+            waits=tuple(each["words"] for each in mine.get("waits", [])),
+            missing=mine.get("missing", 0),
+            excess=mine.get("excess", 0),
+            hosts_missing=sum(each["missing"] for each in hosts),
+            host_states=tuple(each["state"] for each in hosts),
+            landed_events=landed[0] if landed else -1,
+            flow=mine.get("flow", {}),
+            stderr=stderr,
+        )
+
+    def _findings(self, named: dict[str, str], times: dict[str, object]) -> list[Called]:
+        found: list[dict[str, Any]] = []
+        for page in range(1, 100):
+            answer = self.pipeline.api("findings", **named, **times, page=page, size=500)
+            found += answer.get("items", [])
+            if len(found) >= answer.get("page", {}).get("total", 0):
+                break
+        return [Called.of(each) for each in found]
+
+
+def _play(tenant: Tenant, act: Sequence[Action]) -> None:
+    for action in act:
+        tenant.do(action)
+
+
+def _heard(tenant: Tenant, end: int) -> bool:
+    agents = tenant.agents()
+    if not agents:
+        return False
+    newest = max(agents, key=lambda each: each["heard"])
+    return bool(newest["until"] >= end)
+
+
+def run(pipeline: Pipeline, scripts: Sequence[Script], say: Callable[[str], None]) -> list[Outcome]:
+    """The outcomes, in the order of the scripts; where a run could not be made, they say so."""
+    try:
+        return Batch(pipeline, scripts, say).run()
+    except (ServerFailed, TimeoutError, OSError) as error:
+        return [Outcome(each, (), "", -1, 0, 0, 0, error=str(error)[-2000:]) for each in scripts]

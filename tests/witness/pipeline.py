@@ -1,0 +1,348 @@
+"""Broker, registry, audit and loads of a checkout of Penstock, as real processes on loopback.
+
+The checkout is any: its `.venv/bin/penstock` is run, and nothing of it is imported. One pipeline
+serves many scripts, one after the other and side by side, each with a topic of its own. What a
+program is told is what docs/ say of its configuration; only times are shorter.
+"""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import yaml
+
+from tests.apache_kafka import QUICK_JVM, ApacheKafka
+from tests.server_process import ServerProcess, free_ports, wait_until
+from tests.witness.programs import START, Program, ask
+
+WINDOW: Final = 5
+GRACE: Final = 3.0
+CLUSTER: Final = "test"
+LOAD: Final = 300.0
+# As in `penstock up`: loads are small, and over before Java's second compiler is worth its start.
+SPARK: Final = {
+    "master": "local[2]",
+    "conf": {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    },
+}
+
+
+class Pipeline:
+    """`with Pipeline(directory, checkout) as pipeline`."""
+
+    def __init__(self, directory: Path, checkout: Path, *, kafka: bool = False) -> None:
+        self.directory = directory
+        self.checkout = checkout
+        self.root = directory / "warehouse"
+        ports = free_ports(6)
+        zookeeper, broker, broker_http, registry, self.audit_port, counter = ports
+        self.kafka: ApacheKafka | None = None
+        self._zookeeper: ServerProcess | None = None
+        self.broker: Program | None = None
+        self.counter: Program | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self.broker_data = directory / "broker" / "data"
+        self.registry_url = f"http://127.0.0.1:{registry}"
+        if kafka:
+            self.kafka = ApacheKafka(
+                directory / "kafka",
+                settings={"log.flush.interval.messages": "1"},
+                heap="512m",
+                jvm=QUICK_JVM,
+            )
+            self.bootstrap = self.kafka.bootstrap
+            self.broker_data = self.kafka.data_dir
+        else:
+            self.bootstrap = f"127.0.0.1:{broker}"
+            self._zookeeper_port = zookeeper
+            self._zookeeper = ServerProcess(
+                [
+                    *(str(checkout / ".venv/bin/penstock"), "zookeeper", "--port", str(zookeeper)),
+                    *("--data-dir", str(directory / "zookeeper")),
+                ],
+                output=directory / "zookeeper.log",
+                directory=directory,
+            )
+            self.broker = Program(
+                checkout,
+                "broker",
+                directory / "broker",
+                {
+                    "id": 1,
+                    "cluster": CLUSTER,
+                    "port": broker,
+                    "http_port": broker_http,
+                    "data_dir": str(self.broker_data),
+                    "zookeeper": f"127.0.0.1:{zookeeper}/witness",
+                    "registry": self.registry_url,
+                    "window": WINDOW,
+                    "ledger_interval": 0.5,
+                    "zookeeper_session_seconds": 4,
+                },
+                http_port=broker_http,
+            )
+        self.registry = Program(
+            checkout,
+            "registry",
+            directory / "registry",
+            {"cluster": CLUSTER, "port": registry, "brokers": [self.bootstrap]},
+            http_port=registry,
+        )
+        audit = {
+            "cluster": CLUSTER,
+            "brokers": [self.bootstrap],
+            "registry": self.registry_url,
+            "port": self.audit_port,
+            "data_dir": str(directory / "audit" / "data"),
+            "window": WINDOW,
+            "grace": GRACE,
+            "poll": 0.2,
+            "alerts": {"silent": 3 * WINDOW},
+        }
+        self.audit = Program(
+            checkout, "audit", directory / "audit", audit, http_port=self.audit_port
+        )
+        if kafka:
+            self.counter = Program(
+                checkout,
+                "audit",
+                directory / "counter",
+                {
+                    **audit,
+                    "port": counter,
+                    "data_dir": str(directory / "counter" / "data"),
+                    "count": {"interval": 0.5},
+                },
+                http_port=counter,
+                options=["--count"],
+            )
+        self._frozen = False
+        self._load: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Pipeline":
+        try:
+            if self._zookeeper is not None:
+                self._zookeeper.spawn()
+            self.start_broker()
+            self.registry.start()
+            self.audit.start()
+            if self.counter is not None:
+                self.counter.spawn()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.thaw_broker()
+        self.kill_load()
+        if self.counter is not None:
+            self.counter.stop()
+        for each in (self.audit, self.registry):
+            each.stop()
+        if self.kafka is not None:
+            self.kafka.stop()
+        if self.broker is not None:
+            self.broker.stop()
+        if self._zookeeper is not None and self._zookeeper.alive:
+            with suppress(Exception):
+                self._zookeeper.terminate(within=20)
+            self._zookeeper.kill()
+
+    # The broker, or Apache Kafka
+
+    @property
+    def broker_process(self) -> ServerProcess:
+        if self.kafka is not None:
+            return self.kafka.process
+        assert self.broker is not None
+        return self.broker.process
+
+    @property
+    def serving(self) -> bool:
+        """Whether the broker runs, and is not frozen."""
+        return self.broker_process.alive and not self._frozen
+
+    def start_broker(self) -> None:
+        if self.broker_process.alive:
+            return
+        if self.kafka is not None:
+            # What it said at an earlier start is no sign that it is there.
+            self.kafka.process.output.unlink(missing_ok=True)
+            self.kafka.start()
+        elif self.broker is not None:
+            deadline = time.monotonic() + START
+            while True:
+                try:
+                    self.broker.start()
+                    break
+                except Exception:
+                    # Its session of before may still be there, or ZooKeeper is not yet.
+                    if time.monotonic() > deadline:
+                        raise
+                    self.broker.kill()
+                    time.sleep(0.3)
+
+    def kill_broker(self) -> None:
+        self.broker_process.kill()
+
+    def freeze_broker(self) -> None:
+        if self.broker_process.alive:
+            subprocess.run(["kill", "-STOP", str(self.broker_process.pid)], check=True)
+            self._frozen = True
+
+    def thaw_broker(self) -> None:
+        if self.broker_process.alive:
+            subprocess.run(["kill", "-CONT", str(self.broker_process.pid)], check=True)
+        self._frozen = False
+
+    def partition_dir(self, topic: str) -> Path:
+        return self.broker_data / f"{topic}-0"
+
+    def offline(self, topic: str) -> bool:
+        """Whether the broker says that it cannot serve the topic."""
+        if self.broker is None or not self.serving:
+            return False
+        said = ask(self.broker.http_port, "/metrics")[1].decode()
+        return any(
+            line.startswith("penstock_broker_partition_online{")
+            and f'topic="{topic}"' in line
+            and line.endswith(" 0.0")
+            for line in said.splitlines()
+        )
+
+    def repair(self, topics: Sequence[str]) -> None:
+        """What lies behind the damage is given up, as operators do where there is no replica."""
+        if self.broker is None:
+            return
+        self.broker.stop()
+        for topic in topics:
+            config = ("--config", str(self.broker.config))
+            self.operate("topics", "repair", topic, "0", *config, "--give-up")
+        self.start_broker()
+
+    # Loads
+
+    def loader_config(self, topics: Sequence[str]) -> Path:
+        config = self.directory / "loader.yaml"
+        wanted = {
+            "cluster": CLUSTER,
+            "brokers": [self.bootstrap],
+            "registry": self.registry_url,
+            "root": f"file://{self.root}",
+            "topics": list(topics),
+            "window": WINDOW,
+            "spark": SPARK,
+            # What lands is compared line by line, as it was landed: no hour is closed or merged.
+            "completeness": {"deadline": 100 * 365 * 86_400},
+        }
+        config.write_text(yaml.safe_dump(wanted))
+        return config
+
+    def load(
+        self, topics: Sequence[str], *options: str, within: float = LOAD
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """Exit code, and what `--json` says of each table."""
+        self.begin_load(topics, *options)
+        assert self._load is not None
+        try:
+            said, _ = self._load.communicate(timeout=within)
+        except subprocess.TimeoutExpired:
+            self.kill_load()
+            return -1, []
+        code = self._load.returncode
+        self._load = None
+        tables: list[dict[str, Any]] = []
+        for line in said.splitlines():
+            with suppress(ValueError):
+                answer = json.loads(line)
+                tables += answer.get("tables", []) if isinstance(answer, dict) else []
+        return code, tables
+
+    def begin_load(self, topics: Sequence[str], *options: str) -> None:
+        command = [str(self.checkout / ".venv/bin/penstock"), "load", "--json", *options]
+        with (self.directory / "load.log").open("ab") as log:
+            self._load = subprocess.Popen(
+                [*command, "--config", str(self.loader_config(topics))],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.directory,
+                start_new_session=True,
+            )
+
+    def kill_load(self) -> None:
+        """The program and its JVM, as a machine would that dies."""
+        if self._load is not None:
+            if self._load.poll() is None:
+                subprocess.run(["kill", "-KILL", "--", f"-{self._load.pid}"], check=False)
+            self._load.communicate()
+            self._load = None
+
+    # The audit
+
+    def wipe_audit(self) -> None:
+        self.audit.kill()
+        shutil.rmtree(self.directory / "audit" / "data", ignore_errors=True)
+
+    def api(self, path: str, **query: object) -> dict[str, Any]:
+        """An answer of `/api/v1`, or {} if there is none."""
+        wanted = urlencode({name.rstrip("_"): value for name, value in query.items()})
+        status, body = ask(self.audit_port, f"/api/v1/{path}?{wanted}")
+        if status != 200:
+            return {}
+        answer = json.loads(body)
+        assert isinstance(answer, dict)
+        return answer
+
+    def report(self, topic: str, since: int) -> tuple[int, dict[str, Any], str]:
+        """Exit code, the answer, and what was said on stderr, of `penstock report --json`."""
+        begin = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(since / 1000))
+        command = [str(self.checkout / ".venv/bin/penstock"), "report", topic, "--json"]
+        run = subprocess.run(
+            [*command, "--from", begin, "--audit", f"http://127.0.0.1:{self.audit_port}"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            cwd=self.directory,
+        )
+        try:
+            answer = json.loads(run.stdout)
+        except ValueError:
+            answer = {}
+        return run.returncode, answer, run.stderr
+
+    def operate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Any other command of `penstock`, run to its end."""
+        return subprocess.run(
+            [str(self.checkout / ".venv/bin/penstock"), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            cwd=self.directory,
+        )
+
+    def bring_back(self) -> None:
+        """All shared programs run again."""
+        self.thaw_broker()
+        self.start_broker()
+        for each in (self.registry, self.audit):
+            if not each.alive:
+                each.spawn()
+        if self.counter is not None:
+            self.counter.spawn()
+        for each in (self.registry, self.audit):
+            wait_until(each.ready, within=START, what=f"{each.name} is ready", every=0.1)

@@ -1,0 +1,128 @@
+"""What is really in the topic and in the landed files, read with nothing of Penstock."""
+
+import io
+import json
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from tests.witness.programs import ask
+
+PATIENCE: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event in the log. `source` is empty and `text` its raw value if it is no event."""
+
+    offset: int
+    source: str
+    seq: int
+    position: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a landed file."""
+
+    file: str
+    source: str
+    seq: int
+    position: int
+    offset: int
+    text: str
+
+
+class Schemas:
+    """Schemas by id, from a registry's REST interface."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._known: dict[int, Any] = {}
+
+    def of(self, number: int) -> Any:
+        if number not in self._known:
+            status, body = ask(self._port, f"/schemas/ids/{number}")
+            if status != 200:
+                return None
+            self._known[number] = fastavro.parse_schema(json.loads(json.loads(body)["schema"]))
+        return self._known[number]
+
+
+def messages(bootstrap: str, topic: str) -> Iterator[tuple[int, bytes]]:
+    """Offset and value of all that consumers see of partition 0; nothing where nobody answers."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "witness",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for message in consumer.consume(10_000, 0.5):
+                error = message.error()
+                if error is None:
+                    yield message.offset(), message.value() or b""
+                elif error.code() == KafkaError._PARTITION_EOF or not error.retriable():
+                    return
+    finally:
+        consumer.close()
+
+
+def records(bootstrap: str, topic: str, schemas: Schemas) -> list[Record]:
+    return [_record(offset, value, schemas) for offset, value in messages(bootstrap, topic)]
+
+
+def _record(offset: int, value: bytes, schemas: Schemas) -> Record:
+    try:
+        magic, number = struct.unpack_from(">BI", value)
+        schema = schemas.of(number) if magic == 0 else None
+        if schema is not None:
+            event: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), schema, None)
+            header = event["header"]
+            return Record(
+                offset, header["source"], header["seq"], header["position"], event["message"]
+            )
+    except (struct.error, EOFError, ValueError, KeyError, TypeError, IndexError, OverflowError):
+        pass
+    return Record(offset, "", -1, -1, value.decode(errors="replace"))
+
+
+def landed_files(root: Path, topic: str) -> list[Path]:
+    """Those that any reader sees: names that begin with `_` or `.` are not seen."""
+    return sorted(
+        path
+        for path in (root / topic).glob("dt=*/hour=*/*.parquet")
+        if not path.name.startswith(("_", "."))
+    )
+
+
+def rows(root: Path, topic: str) -> list[Row]:
+    return [row for file in landed_files(root, topic) for row in rows_of(file)]
+
+
+def rows_of(file: Path) -> list[Row]:
+    """Nothing, if it cannot be read."""
+    names = ("source", "seq", "position", "_offset", "message")
+    try:
+        table = pq.ParquetFile(file).read(columns=list(names))
+    except (OSError, pa.ArrowException):
+        return []
+    columns = [table.column(name).to_pylist() for name in names]
+    return [Row(str(file), *each) for each in zip(*columns, strict=True)]

@@ -1,0 +1,166 @@
+"""What damages a run's data: the agent's, the log's, what has landed.
+
+Each spoils what belongs to one run only, as it may happen to anybody: while the program is dead
+whose data it is, or, of landed files, at any time. It says whether it could be done.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tests.witness.pipeline import Pipeline
+from tests.witness.programs import Program
+from tests.witness.reading import landed_files, rows_of
+from tests.witness.truth import Truth
+
+DISK: Final = "8m"
+
+
+class Spoiler:
+    def __init__(
+        self, pipeline: Pipeline, agent: Program, data: Path, truth: Truth, seed: int
+    ) -> None:
+        self._pipeline = pipeline
+        self._agent = agent
+        self._data = data
+        self._truth = truth
+        self._random = random.Random(seed)
+        self._mounted = False
+        self.full = False
+
+    # Its data
+
+    def wipe_agent(self) -> bool:
+        if self._agent.alive or not self._data.exists():
+            return False
+        for each in self._data.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        return True
+
+    def _journal(self) -> list[Path]:
+        """Files of the data directory, the one that was written last at the end."""
+        if self._agent.alive or not self._data.exists():
+            return []
+        files = [each for each in self._data.rglob("*") if each.is_file() and each.stat().st_size]
+        return sorted(files, key=lambda each: each.stat().st_mtime_ns)
+
+    def tear_journal(self, count: int) -> bool:
+        files = self._journal()
+        if not files:
+            return False
+        os.truncate(files[-1], max(0, files[-1].stat().st_size - count))
+        return True
+
+    def flip_journal(self) -> bool:
+        files = self._journal()
+        if not files:
+            return False
+        _flip(files[-1], self._random.random())
+        return True
+
+    def fill_disk(self) -> bool:
+        """A file takes all that is left of it."""
+        if not self._mounted:
+            return False
+        self.full = True
+        with suppress(OSError), (self._data / "filler").open("ab", buffering=0) as filler:
+            while True:
+                filler.write(b"x" * 4096)
+        return True
+
+    def mount(self) -> None:
+        """A small disk for the agent's data. Before its first start: it would take a directory
+        that was moved to another disk for a copy."""
+        if os.geteuid() == 0:
+            self._data.mkdir(parents=True, exist_ok=True)
+            options = f"size={DISK},mode=700"
+            command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self._data)]
+            subprocess.run(command, check=True)
+            self._mounted = True
+
+    def free_disk(self) -> bool:
+        if self._mounted:
+            (self._data / "filler").unlink(missing_ok=True)
+            self.full = False
+        return self._mounted
+
+    def close(self) -> None:
+        if self._mounted:
+            subprocess.run(["umount", "--lazy", str(self._data)], check=False)
+
+    # The log
+
+    def _segment(self) -> Path | None:
+        """The newest segment that has something, while the broker is dead."""
+        if self._pipeline.broker_process.alive:
+            return None
+        logs = sorted(self._pipeline.partition_dir(self._truth.topic).glob("*.log"))
+        there = [each for each in logs if each.stat().st_size]
+        return there[-1] if there else None
+
+    def remove_partition(self) -> bool:
+        directory = self._pipeline.partition_dir(self._truth.topic)
+        if self._pipeline.broker_process.alive or not directory.exists():
+            return False
+        shutil.rmtree(directory)
+        return True
+
+    def cut_tail(self, count: int) -> bool:
+        segment = self._segment()
+        if segment is None:
+            return False
+        os.truncate(segment, max(0, segment.stat().st_size - count))
+        return True
+
+    def flip_segment(self) -> bool:
+        segment = self._segment()
+        if segment is None:
+            return False
+        _flip(segment, self._random.random())
+        return True
+
+    # What has landed
+
+    def _landed(self) -> Path | None:
+        files = landed_files(self._pipeline.root, self._truth.topic)
+        if not files:
+            return None
+        file = self._random.choice(files)
+        relative = str(file.relative_to(self._pipeline.root))
+        self._truth.landed[relative] = [row.text for row in rows_of(file)]
+        return file
+
+    def remove_landed(self) -> bool:
+        file = self._landed()
+        if file is not None:
+            file.unlink()
+        return file is not None
+
+    def flip_landed(self) -> bool:
+        """Where its data is, and not its footer: rows are counted as before, and cannot be read."""
+        file = self._landed()
+        if file is not None:
+            content = bytearray(file.read_bytes())
+            for place in range(len(content) // 8, len(content) // 4):
+                content[place] ^= 0xFF
+            file.write_bytes(content)
+        return file is not None
+
+    def copy_landed(self) -> bool:
+        file = self._landed()
+        if file is not None:
+            copy = file.with_name(f"copy-{file.name}")
+            shutil.copy(file, copy)
+            relative = str(copy.relative_to(self._pipeline.root))
+            self._truth.landed[relative] = [row.text for row in rows_of(copy)]
+        return file is not None
+
+
+def _flip(file: Path, where: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * where)] ^= 0x10
+    file.write_bytes(content)

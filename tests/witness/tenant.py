@@ -1,0 +1,341 @@
+"""One script being run: an application, an agent and a topic of its own on a pipeline of all.
+
+What the actions do is carried out here, and told to the truth: when the agent did not look, what
+was spoilt, and what stood in the log before it was.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from tests.server_process import free_ports
+from tests.witness.application import LABELS, Application, now
+from tests.witness.keeping import Keeper
+from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline
+from tests.witness.programs import Program, ask
+from tests.witness.reading import Record, Schemas, messages, records
+from tests.witness.script import Action, Script
+from tests.witness.spoiling import Spoiler
+from tests.witness.truth import NEVER, Blind, Truth
+
+SETTLE: Final = 20.0
+READY: Final = 60.0
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+
+
+class Tenant:
+    def __init__(self, pipeline: Pipeline, script: Script, name: str, schemas: Schemas) -> None:
+        self.script = script
+        self.topic = name
+        self.records: dict[tuple[int, str, int, str], Record] = {}
+        self._pipeline = pipeline
+        self._schemas = schemas
+        self._directory = pipeline.directory / name
+        self._data = self._directory / "agent" / "data"
+        self.truth = Truth(host=name, topic=name, since=now())
+        self._application = Application(self._directory / "logs", self.truth)
+        (port,) = free_ports(1)
+        self._random = random.Random(script.seed)
+        self._clock = 0.0
+        self._is_new = False
+        self.agent = Program(
+            pipeline.checkout,
+            "agent",
+            self._directory,
+            {
+                "cluster": CLUSTER,
+                "brokers": [pipeline.bootstrap],
+                "registry": pipeline.registry_url,
+                "data_dir": str(self._data),
+                "host": name,
+                "http_port": port,
+                "window": WINDOW,
+                "ledger_interval": 0.5,
+                "scan_interval": 0.5,
+                "drain": 3,
+                "batches": {"linger": 0.05, "bytes": 4096},
+                "inputs": [{"paths": self._application.patterns(script.patterns), "topic": name}],
+            },
+            http_port=port,
+        )
+
+        self._spoiler = Spoiler(pipeline, self.agent, self._data, self.truth, script.seed)
+        if any(each.verb == "fill-disk" for each in script.actions):
+            self._spoiler.mount()
+        self._keeper = Keeper(self._directory) if script.kept else None
+        self.agent.process.keeper = self._keeper
+
+    def do(self, action: Action) -> None:
+        """Carries it out, if it is possible now; else nothing is done."""
+        if self._does(action):
+            self.truth.done.add(action.verb)
+
+    def _does(self, action: Action) -> bool:
+        words = action.words
+        simple: Mapping[str, Callable[[], object]] = {
+            "switch": self._application.switch,
+            "unlink-old": self._application.unlink_old,
+            "kill-agent": self._kill_agent,
+            "stop-agent": self._stop_agent,
+            "start-agent": self.start_agent,
+            "freeze-agent": self._freeze_agent,
+            "thaw-agent": self.thaw_agent,
+            "settle": self.settle,
+            "wipe-agent": self._wipe_agent,
+            "flip-journal": self._spoiler.flip_journal,
+            "fill-disk": self._spoiler.fill_disk,
+            "free-disk": self._spoiler.free_disk,
+            "remove-partition": self._spoiler.remove_partition,
+            "flip-segment": self._spoiler.flip_segment,
+            "remove-landed": self._spoiler.remove_landed,
+            "flip-landed": self._spoiler.flip_landed,
+            "copy-landed": self._spoiler.copy_landed,
+        }
+        rotations: Mapping[str, Callable[[str], object]] = {
+            name: getattr(self._application, name)
+            for name in (
+                *("rename", "create", "copytruncate", "compress", "date", "remake", "delete"),
+                "truncate",
+            )
+        }
+        if action.verb in rotations:
+            if words[0] not in LABELS:
+                return False
+            rotations[action.verb](words[0])
+        elif action.verb == "write":
+            self._application.write(words[0], int(words[1]))
+        elif action.verb == "remove-folder":
+            self._application.remove_folder(words[0])
+        elif action.verb == "pause":
+            time.sleep(float(words[0]))
+        elif action.verb == "move-clock":
+            if not FAKETIME.exists():
+                return False
+            self._clock = float(words[0])
+        elif action.verb == "tear-journal":
+            return self._spoiler.tear_journal(int(words[0]))
+        elif action.verb == "cut-tail":
+            return self._spoiler.cut_tail(int(words[0]))
+        elif action.verb == "foreign":
+            self._foreign(words[0], int(words[1]))
+        elif action.verb == "replay":
+            return self._replay(int(words[0]))
+        else:
+            return simple[action.verb]() is not False
+        return True
+
+    # The agent
+
+    def start_agent(self) -> bool:
+        if self.agent.alive:
+            return False
+        environment = self.agent.process.environment
+        environment.clear()
+        if self._clock:
+            environment |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{self._clock:+g}"}
+            environment |= {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+            self.truth.clock = max(self.truth.clock, abs(self._clock))
+        self.agent.spawn()
+        deadline = time.monotonic() + READY
+        # Where the broker is away it is never ready; it looks at its files all the same.
+        while time.monotonic() < deadline and self.agent.alive and not self._looks():
+            time.sleep(0.1)
+        if self._found_its_port_taken():
+            self.agent.move()
+            return self.start_agent()
+        self._sees("dead")
+        if not self.truth.first_look or self._is_new:
+            self.truth.first_look = now()
+            self._is_new = False
+        return True
+
+    def status(self) -> Any:
+        code, body = ask(self.agent.http_port, "/status", timeout=5)
+        return json.loads(body) if code == 200 else None
+
+    def _found_its_port_taken(self) -> bool:
+        return not self.agent.alive and "cannot listen" in self.agent.process.last_words(1)
+
+    def _looks(self) -> bool:
+        status = self.status()
+        return status is not None and status["phase"] == "running"
+
+    def _blind(self, why: str) -> None:
+        self.truth.blind.append(Blind(now(), NEVER, why))
+
+    def _sees(self, why: str) -> None:
+        for each in self.truth.blind:
+            if each.until == NEVER and each.why == why:
+                each.until = now()
+
+    def _kill_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self.thaw_agent()
+        self._blind("dead")
+        self.agent.kill()
+        return True
+
+    def _stop_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self.thaw_agent()
+        self._blind("dead")
+        self.agent.stop()
+        return True
+
+    def _freeze_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        self._blind("frozen")
+        os.kill(self.agent.process.pid, signal.SIGSTOP)
+        return True
+
+    def thaw_agent(self) -> bool:
+        if not self.agent.alive:
+            return False
+        os.kill(self.agent.process.pid, signal.SIGCONT)
+        self._sees("frozen")
+        return True
+
+    def settled(self) -> bool:
+        """Whether the agent has shipped all that there is in its files."""
+        status = self.status()
+        if status is None:
+            return False
+        known = {each["path"]: each["acknowledged"] for each in status["files"]}
+        return (
+            all(known.get(path, -1) >= size for path, size in self._application.sizes().items())
+            and all(each["lag_bytes"] == 0 for each in status["inputs"])
+            and all(each["position"] == each["size"] for each in status["files"])
+            and all(each["in_flight_batches"] == 0 for each in status["topics"])
+            and status["journal"]["open_batches"] == 0
+        )
+
+    def settle(self, within: float = SETTLE) -> bool:
+        frozen = any(each.until == NEVER for each in self.truth.blind)
+        if not self.agent.alive or frozen or self._spoiler.full or not self._pipeline.serving:
+            return False
+        if "flip-segment" in self.truth.done and self._pipeline.offline(self.topic):
+            return False
+        time.sleep(0.6)  # more than a scan_interval: what was just written is known of
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            if self.settled():
+                return True
+            time.sleep(0.1)
+        return False
+
+    def _wipe_agent(self) -> bool:
+        """What starts next is another agent."""
+        self._is_new = self._spoiler.wipe_agent() or self._is_new
+        return self._is_new
+
+    def agents(self) -> list[dict[str, Any]]:
+        """The agents of this host, as the audit knows them."""
+        found = self._pipeline.api("agents", search=self.topic, size=50).get("items", [])
+        return [each for each in found if each["host"] == self.topic]
+
+    # The log
+
+    def remember_log(self) -> None:
+        """What is in the topic now: afterwards it may be there no more."""
+        for each in records(self._pipeline.bootstrap, self.topic, self._schemas):
+            self.records[each.offset, each.source, each.seq, each.text] = each
+
+    # Others
+
+    def _producer(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._pipeline.bootstrap,
+                "message.timeout.ms": 10_000,
+                "log_level": 0,
+                "linger.ms": 5,
+            }
+        )
+
+    def _foreign(self, kind: str, count: int) -> None:
+        if not self._pipeline.broker_process.alive:
+            return
+        producer = self._producer()
+        moment = now()
+        prefix = b""
+        if kind == "events":
+            # As the agent's events are written: by the same schema.
+            known = (
+                value[:5]
+                for _, value in messages(self._pipeline.bootstrap, self.topic)
+                if value[:1] == b"\0" and self._schemas.of(int.from_bytes(value[1:5])) is not None
+            )
+            prefix = next(known, b"")
+            if not prefix:
+                return
+        for number in range(count):
+            text = f"foreign {kind} {moment} {number}"
+            if kind == "events":
+                # Its event's time is not the record's: a producer that knows nothing of headers.
+                value = prefix + _log_line(moment - 3_600_000, text)
+                self.truth.foreign.add(text)
+            elif kind == "plain":
+                value = text.encode()
+            else:
+                value = self._random.randbytes(40)
+            producer.produce(self.topic, value, partition=0, timestamp=moment)
+        producer.flush(10)
+
+    def _replay(self, count: int) -> bool:
+        if not self._pipeline.broker_process.alive:
+            return False
+        found = [value for _, value in messages(self._pipeline.bootstrap, self.topic)][:count]
+        producer = self._producer()
+        for value in found:
+            producer.produce(self.topic, value, partition=0, timestamp=now())
+        producer.flush(10)
+        return bool(found)
+
+    # The end
+
+    def bring_back(self) -> None:
+        self._spoiler.free_disk()
+        self.thaw_agent()
+        self._clock = 0.0
+        self.start_agent()
+        self.settle(within=30)
+        time.sleep(2.2)  # files that only begin alike are told apart within 2 seconds
+        self.settle(within=30)
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            self.thaw_agent()
+        self.agent.stop()
+        if self._keeper is not None:
+            self._keeper.close()
+        self._spoiler.close()
+
+
+def _log_line(moment: int, text: str) -> bytes:
+    """A penstock.LogLine without source, as docs/events.md describes it, in Avro's encoding."""
+    header = [_long(moment), _text("elsewhere"), _text("other"), _text(""), _long(0), _long(0)]
+    return b"".join([*header, _text("/elsewhere"), _text(text)])
+
+
+def _long(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _text(text: str) -> bytes:
+    return _long(len(text.encode())) + text.encode()

@@ -1,0 +1,249 @@
+"""The witness judged: fed with a verdict that is wrong, it objects, by each of its rules; fed with
+one that is right, it does not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.witness.judging import Objection, judge
+from tests.witness.reading import Record, Row
+from tests.witness.truth import Blind, Change, File, Line, Truth
+from tests.witness.verdict import Called, Cell, Seen, Verdict
+
+PATH = "/logs/one/a.log"
+SIZE = 10  # bytes of a line
+GREEN = Verdict(exit_code=0, state="complete")
+
+
+def written(lines: int) -> Truth:
+    """A file of so many lines, of ten bytes each, written at 1000, 2000 and so on."""
+    truth = Truth(host="web-1", topic="t")
+    file = File("a", 1, [PATH])
+    for number in range(lines):
+        start = number * SIZE
+        text = f"line {number:04}"
+        file.lines.append(Line(text, file, number, start, start + SIZE, (number + 1) * 1000))
+    file.size = lines * SIZE
+    truth.files.append(file)
+    return truth
+
+
+def landed(*numbers: int, source: str = "s1") -> list[Row]:
+    return [
+        Row("part.parquet", source, each, each * SIZE, each, f"line {each:04}") for each in numbers
+    ]
+
+
+def logged(*numbers: int) -> list[Record]:
+    return [Record(each, "s1", each, each * SIZE, f"line {each:04}") for each in numbers]
+
+
+def red(*findings: Called, state: str = "missing", missing: int = 0) -> Verdict:
+    of_hosts = sum(each.events for each in findings if each.host and each.kind == "missing")
+    return Verdict(1, state, findings, missing=missing, hosts_missing=of_hosts)
+
+
+def missing(first: int, events: int, *, words: str = "not at the brokers") -> Called:
+    return Called(
+        kind="missing",
+        words=words,
+        host="web-1",
+        path=PATH,
+        source="s1",
+        seq=first,
+        events=events,
+        position=first * SIZE,
+        end_position=(first + events) * SIZE,
+    )
+
+
+def rules(truth: Truth, rows: Sequence[Row], verdict: Verdict) -> list[str]:
+    return sorted(each.rule for each in _judged(truth, rows, verdict))
+
+
+def _judged(truth: Truth, rows: Sequence[Row], verdict: Verdict) -> list[Objection]:
+    numbers = range(len(truth.files[0].lines))
+    return judge(truth, Seen(rows, logged(*numbers)), verdict)
+
+
+def test_all_landed_and_green_is_right() -> None:
+    assert rules(written(5), landed(0, 1, 2, 3, 4), GREEN) == []
+
+
+def test_a_lost_line_under_a_green_verdict_is_named() -> None:
+    found = _judged(written(5), landed(0, 1, 3, 4), GREEN)
+    assert [(each.rule, each.kind) for each in found] == [
+        ("hole", "false green"),
+        ("green", "false green"),
+    ]
+    assert [line.number for line in found[0].lines] == [2]
+
+
+def test_a_line_that_nobody_could_read_is_a_hole_of_its_own_kind() -> None:
+    truth = written(5)
+    truth.files[0].ended = 5500
+    assert rules(truth, landed(0, 1, 2, 3), GREEN) == ["brief hole", "green"]
+
+
+def test_what_is_called_missing_exactly_is_right() -> None:
+    assert rules(written(5), landed(0, 1, 4), red(missing(2, 2), missing=2)) == []
+
+
+def test_what_is_still_waited_for_is_no_hole_and_is_stuck() -> None:
+    verdict = Verdict(2, "pending", waits=("web-1: the agent is done up to …",))
+    assert rules(written(5), landed(0, 1), verdict) == ["stuck"]
+
+
+def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
+    cells = (Cell(0, 3000, "pending"), Cell(3000, 5000, "missing"))
+    verdict = replace(red(missing(4, 1), missing=1), cells=cells)
+    found = _judged(written(5), landed(2), verdict)
+    assert [(each.rule, [line.number for line in each.lines]) for each in found] == [("hole", [3])]
+    assert found[0].kind == "not exact"
+
+
+def test_what_landed_is_not_missing() -> None:
+    assert rules(written(5), landed(0, 1, 2, 3, 4), red(missing(2, 2), missing=2)) == ["not lost"]
+
+
+def test_a_range_that_is_too_wide_holds_what_landed() -> None:
+    found = _judged(written(5), landed(0, 1, 4), red(missing(1, 3), missing=3))
+    assert [each.rule for each in found] == ["not lost"]
+    assert [line.number for line in found[0].lines] == [1]
+
+
+def test_a_range_around_them_says_how_many_they_are() -> None:
+    around = replace(missing(0, 2, words="within bytes 0 to 50"), seq=-1, end_position=50)
+    assert rules(written(5), landed(0, 1, 4), red(around, missing=2)) == []
+    too_many = replace(around, events=3)
+    assert rules(written(5), landed(0, 1, 4), red(too_many, missing=3)) == ["count"]
+
+
+def test_lost_lines_are_counted() -> None:
+    lost = Called("lost", "3 lines were gone", path=PATH, position=20, end_position=40, events=3)
+    assert rules(written(5), landed(0, 1, 4), red(lost)) == ["count"]
+    assert rules(written(5), landed(0, 1, 4), red(replace(lost, events=2))) == []
+
+
+def test_offsets_lead_to_lines() -> None:
+    gone = Called("missing", "offsets 2 to 3", partition=0, offset=2, offsets=2, events=2)
+    assert rules(written(5), landed(0, 1, 4), red(gone, missing=2)) == []
+    assert rules(written(5), landed(0, 1, 2, 4), red(gone, missing=2)) == ["not lost"]
+
+
+def test_what_others_wrote_may_be_missing_too() -> None:
+    gone = Called("missing", "offsets 2 to 5", partition=0, offset=2, offsets=4, events=4)
+    records = [*logged(*range(4)), *(Record(each, "", -1, -1, "theirs") for each in (4, 5))]
+    verdict = red(gone, missing=4)
+    assert judge(written(4), Seen(landed(0, 1), records), verdict) == []
+    more = red(replace(gone, events=5), missing=5)
+    found = judge(written(4), Seen(landed(0, 1), records), more)
+    assert [each.rule for each in found] == ["count"]
+
+
+def test_a_double_line_under_a_green_verdict_is_named() -> None:
+    rows = landed(0, 1, 2) + landed(1, source="s2")
+    assert rules(written(3), rows, GREEN) == ["double", "green"]
+
+
+def test_what_is_called_duplicated_is_so() -> None:
+    twice = Called("duplicated", "twice", source="s1", seq=1, events=1)
+    rows = landed(0, 1, 2) + landed(1, source="s2")
+    assert rules(written(3), rows, red(twice, state="duplicated")) == []
+    assert rules(written(3), landed(0, 1, 2), red(twice, state="duplicated")) == ["not double"]
+    nothing = Called("duplicated", "206 events have arrived twice")
+    assert rules(written(3), rows, red(nothing, state="duplicated")) == ["double", "not double"]
+
+
+def test_unknown_is_right_where_the_agent_was_away_and_names_changed() -> None:
+    unknown = Called("unknown", "?", host="web-1", path="/logs/one", from_time=2500, to_time=4500)
+    truth = written(5)
+    assert rules(truth, landed(0, 1, 4), red(unknown, state="unknown")) == ["unexplained"]
+    truth.blind.append(Blind(2400, 4600))
+    assert rules(truth, landed(0, 1, 4), red(unknown, state="unknown")) == ["unexplained"]
+    truth.changes.append(Change(3000, "/logs/one", "a.log is gone"))
+    assert rules(truth, landed(0, 1, 4), red(unknown, state="unknown")) == []
+    assert rules(truth, landed(0, 4), red(unknown, state="unknown")) == ["hole"]
+
+
+def test_unknown_in_another_folder_covers_nothing() -> None:
+    unknown = Called("unknown", "?", host="web-1", path="/logs/two", from_time=0, to_time=9000)
+    truth = written(5)
+    truth.blind.append(Blind(0, 9000))
+    truth.changes.append(Change(3000, "/logs/two", "b.log is gone"))
+    assert rules(truth, landed(0, 1, 4), red(unknown, state="unknown")) == ["hole"]
+
+
+def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
+    vanished = Called(
+        *("unknown", "vanished while nobody watched"),
+        host="web-1",
+        path=PATH,
+        source="s1",
+        position=20,
+        from_time=2500,
+        to_time=4500,
+    )
+    truth = written(4)
+    assert rules(truth, landed(0, 1), red(vanished, state="unknown")) == ["unexplained"]
+    truth.blind.append(Blind(2400, 4600))
+    truth.files[0].ended = 4500
+    assert rules(truth, landed(0, 1), red(vanished, state="unknown")) == []
+    assert rules(truth, landed(0, 2), red(vanished, state="unknown")) == ["hole"]
+
+
+def test_what_is_called_changed_or_unproven_was_spoilt() -> None:
+    truth = written(3)
+    for kind, cause in (("changed", "flip-segment"), ("unproven", "tear-journal")):
+        called = red(Called(kind, "?"), state="changed")
+        assert rules(truth, landed(0, 1, 2), called) == ["unexplained"]
+        truth.done.add(cause)
+        assert rules(truth, landed(0, 1, 2), called) == []
+
+
+def test_what_has_no_name_is_counted() -> None:
+    unnamed = Called("unnamed", "2 events", events=2, from_time=0, to_time=10_000)
+    truth = written(5)
+    assert rules(truth, landed(0, 1, 4), red(unnamed, missing=2)) == []
+    assert rules(truth, landed(0, 1, 3, 4), red(unnamed, missing=2)) == ["count"]
+    assert rules(truth, landed(0, 1, 2, 3, 4), red(unnamed, missing=2)) == ["unexplained"]
+
+
+def test_a_spoilt_file_is_what_was_in_it() -> None:
+    truth = written(5)
+    truth.landed["t/dt=1/hour=1/part.parquet"] = ["line 0003", "line 0004"]
+    gone = Called("missing", "2 rows", tier="hdfs", path="t/dt=1/hour=1/part.parquet", events=2)
+    assert rules(truth, landed(0, 1, 2), red(gone, missing=2)) == []
+
+
+def test_an_exit_code_agrees_with_the_state() -> None:
+    rows = landed(0, 1, 2)
+    assert rules(written(3), rows, replace(GREEN, exit_code=1)) == ["exit", "exit"]
+    assert rules(written(3), rows, replace(GREEN, state="missing")) == ["exit"]
+    assert rules(written(3), rows, Verdict(4, "", stderr="no such topic")) == ["stuck"]
+
+
+def test_rows_are_what_was_written() -> None:
+    truth = written(3)
+    truth.foreign.add("somebody else's")
+    others = Row("part.parquet", "", 0, 0, 7, "somebody else's")
+    assert rules(truth, [*landed(0, 1, 2), others], GREEN) == []
+    made_up = replace(others, text="line 9999")
+    assert rules(truth, [*landed(0, 1, 2), made_up], GREEN) == ["rows"]
+    elsewhere = replace(landed(2)[0], position=7)
+    assert rules(truth, [*landed(0, 1), elsewhere], GREEN) == ["rows"]
+
+
+def test_sums_agree() -> None:
+    rows = landed(0, 1, 4)
+    exact = red(missing(2, 2), missing=2)
+    assert rules(written(5), rows, replace(exact, missing=201)) == ["sums"]
+    assert rules(written(5), rows, replace(exact, hosts_missing=0)) == ["sums"]
+    assert rules(written(5), rows, replace(exact, landed_events=5)) == ["sums"]
+    flow = {"read": 5, "shipped": 3, "filtered": 0, "dead": 0, "lost": 0}
+    assert rules(written(5), rows, replace(exact, flow=flow)) == ["sums"]
+    assert rules(written(5), rows, replace(exact, flow={**flow, "lost": 2})) == []
+
+
+def test_an_accepted_fault_is_no_fault() -> None:
+    accepted = replace(missing(2, 2), accepted="known")
+    assert rules(written(5), landed(0, 1, 2, 3, 4), replace(GREEN, findings=(accepted,))) == []

@@ -1,0 +1,33 @@
+"""A minute of the witness: no verdict over these scripts is wrong.
+
+It covers what agents meet, live, dead and frozen: all rotations, with and without kept files; a
+broker killed and started again while logs grow, a load in the middle, replays and other producers.
+What is done is the same each time. `make witness` goes on from there.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.witness.batch import run
+from tests.witness.choosing import script_of
+from tests.witness.pipeline import Pipeline
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+SEEDS: Final = range(461, 469)  # a group whose broker is killed, and that loads in the middle
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_no_verdict_is_wrong(tmp_path: Path) -> None:
+    scripts = [script_of(seed) for seed in SEEDS]
+    with Pipeline(tmp_path, REPOSITORY) as pipeline:
+        outcomes = run(pipeline, scripts, print)
+    assert [each.error for each in outcomes if each.error] == []
+    wrong = {
+        str(each.script): [*map(str, each.objections), *map(str, each.findings)]
+        for each in outcomes
+        if not each.right
+    }
+    assert wrong == {}

@@ -1,0 +1,85 @@
+"""What was really written, and what was really done: the only thing that the judge believes.
+
+A *file* here is one file from its making to its end, under whatever names; after it was truncated
+it is another one. Each line is known by its text, which no other line has.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+NEVER: Final = 1 << 60
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of one file. `end` is the byte after its newline."""
+
+    text: str
+    file: "File"
+    number: int
+    start: int
+    end: int
+    written: int  # milliseconds since 1970
+
+    def __str__(self) -> str:
+        return f"{self.text[:24].rstrip()} ({self.file.names[0]}, bytes {self.start} to {self.end})"
+
+
+@dataclass(slots=True)
+class File:
+    """`names` are all paths that it, or a copy of it, ever had; the first one first."""
+
+    label: str
+    number: int
+    names: list[str]
+    lines: list[Line] = field(default_factory=list)
+    size: int = 0
+    ended: int = NEVER  # when it was truncated, compressed or its last name was removed
+    copied: int = NEVER  # when it was truncated, and a copy was left
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something came to a folder, went from it, or was cut there."""
+
+    time: int
+    folder: str
+    what: str
+
+
+@dataclass(slots=True)
+class Blind:
+    """A time in which the agent did not look: dead, or frozen."""
+
+    since: int
+    until: int = NEVER
+    why: str = "dead"
+
+
+@dataclass(slots=True)
+class Truth:
+    host: str
+    topic: str
+    files: list[File] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    blind: list[Blind] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)  # verbs of the actions that were carried out
+    landed: dict[str, list[str]] = field(default_factory=dict)  # spoilt landed files: their texts
+    foreign: set[str] = field(default_factory=set)  # messages of other producers
+    unloaded: str = ""  # why no load of it came through in the end
+    since: int = 0
+    first_look: int = 0  # of the agent: what was gone before is none of its business
+    clock: float = 0.0  # the most that the agent's clock was ever wrong, in seconds
+
+    def lines(self) -> Iterator[Line]:
+        for file in self.files:
+            yield from file.lines
+
+    def watched(self, time: int) -> bool:
+        """Whether the agent looked then."""
+        return not any(each.since <= time <= each.until for each in self.blind)
+
+    def must_arrive(self, line: Line) -> bool:
+        """What was gone before its agent was there, need not."""
+        return line.file.ended >= self.first_look

@@ -1,0 +1,66 @@
+"""What the audit said of one topic, and what was found in its log and its landed files. Values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.witness.reading import Record, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A finding, with the names of the audit's API. What is not known is -1 or empty."""
+
+    kind: str
+    words: str
+    tier: str = ""
+    host: str = ""
+    path: str = ""
+    source: str = ""
+    seq: int = -1
+    events: int = -1
+    position: int = -1
+    end_position: int = -1
+    partition: int = -1
+    offset: int = -1
+    offsets: int = -1
+    from_time: int = -1
+    to_time: int = -1
+    accepted: str = ""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "Called":
+        return cls(**{name: answer[name] for name in cls.__slots__ if name in answer})
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    start: int
+    length: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the report and the API say of one topic."""
+
+    exit_code: int
+    state: str
+    findings: tuple[Called, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    waits: tuple[str, ...] = ()
+    missing: int = 0
+    excess: int = 0
+    hosts_missing: int = 0
+    host_states: tuple[str, ...] = ()
+    landed_events: int = -1  # of the tier hdfs; -1 if it has none
+    flow: Mapping[str, int] = field(default_factory=dict)
+    stderr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is there: rows, and all records that ever were seen in the log."""
+
+    rows: Sequence[Row]
+    records: Sequence[Record] = ()
