@@ -29,8 +29,8 @@ def one_that_says_its_module() -> None:
 
 
 def one_that_has_others_start_it() -> None:
-    def inner() -> list[BrokerProcess]:
-        return [BrokerProcess(each) for each in ()]
+    def inner() -> type[BrokerProcess]:
+        return BrokerProcess
 
     inner()
 

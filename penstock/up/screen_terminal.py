@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TextIO
@@ -93,7 +93,7 @@ class TerminalScreen:
             self._draw()
 
     def note(self, text: str, *, until: str = "") -> None:
-        self._notes.append(_Note(f"{datetime.now():%H:%M:%S}  {shown(text)}", until))
+        self._notes.append(_Note(f"{datetime.now(UTC):%H:%M:%S}Z  {shown(text)}", until))
         self._draw()
 
     def close(self) -> None:

@@ -3,8 +3,10 @@
 import fcntl
 import os
 import pty
+import re
 import struct
 import termios
+import time
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +94,20 @@ def test_it_is_the_other_screen_until_it_is_closed(terminal: Terminal) -> None:
         assert seen.partition(FIRST_SCREEN)[2].endswith("  the agent is \\x1b[2Jkilled\n")
         screen.close()
         assert terminal.seen() == ""
+
+
+def test_a_note_has_a_time_of_utc(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As everything else that is shown, wherever the screen is."""
+    with screen_on(terminal) as screen, monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Kathmandu")
+        time.tzset()
+        screen.note("a note")
+        found = re.search(r"(\d\d):(\d\d):(\d\d)Z  a note", terminal.seen())
+    time.tzset()
+    assert found
+    hours, minutes, seconds = map(int, found.groups())
+    ago = time.time() % 86_400 - (hours * 3600 + minutes * 60 + seconds)
+    assert ago % 86_400 < 600
 
 
 def test_a_note_about_lines_to_come_goes_when_they_come(terminal: Terminal) -> None:
