@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.blind_times import Looked, Traces, Unwatched
+from agent.blind_times import Looked
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import (
@@ -31,8 +31,8 @@ from agent.files.seeking import find_by_inode, has_its_folder
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Folders, Place
-from agent.runs import KnownSource, Progress, SourceId
+from agent.files.unwatched import Folders, never_clear
+from agent.runs import KnownSource, Progress
 
 
 class Roster:
@@ -99,28 +99,11 @@ class Roster:
                 self._looked = True
                 self._miss_remembered(listing, found)
 
-    def known_places(self) -> set[Place]:
-        """Where files were that are known."""
-        places = {
-            (each.last_path or each.path, (each.device, each.inode)) for each in self.memory.all()
-        }
-        return places | {(each.current_path, each.identity) for each in self.files.values()}
-
     def not_clear(self, followed: Followed, what: str) -> None:
         """There may have been something in a file of which it was not clear yet what it is."""
-        around = self._around
-        if followed.source or (followed.sealed and not followed.size):
-            return
-        path = followed.current_path
-        now = int(around.wall() * 1000)
-        born_millis = followed.born_ns // 1_000_000 or now
-        since = min(followed.met_millis, born_millis, now)
-        reason = f"{what} before it was clear what it is: {path.rpartition('/')[2]}"
-        unwatched = Unwatched(
-            *(self.input.topic, folder_of(path), SourceId(""), -1),
-            *(since, max(followed.looked_millis, now) + 1, Traces.CHANGED, reason),
-        )
-        around.say(NotWatched(unwatched))
+        if not followed.source and (followed.size or not followed.sealed):
+            now = int(self._around.wall() * 1000)
+            self._around.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
@@ -143,7 +126,7 @@ class Roster:
     def missing(self, followed: Followed, listing: Listing) -> None:
         """No name that the input means leads to it."""
         if followed.trouble is not None:
-            self._retry(followed)
+            self._around.retry(followed)
         if followed.fd is None and followed.source:
             self._seek(followed, listing)
             return
@@ -217,7 +200,7 @@ class Roster:
         if sighting is not None and followed.leaving:
             followed.missing_since = followed.deleted_at = None
         if followed.trouble is not None:
-            self._retry(followed)
+            self._around.retry(followed)
         if where is Where.CHANGED:
             self._around.attention.rouse(followed, self._around.now)
         elif where is Where.MOVED and sighting is not None:
@@ -254,20 +237,6 @@ class Roster:
         self.again.add(folder_of(followed.current_path))
         if followed.source:
             self.orphans.append((followed, None))
-
-    def _retry(self, followed: Followed) -> None:
-        """After an error of its file, which may be over."""
-        try:
-            fd = followed.open()
-            if fd is not None:
-                os.pread(fd, 1, followed.progress.position)
-        except OSError as error:
-            self._around.handles.close(followed)
-            self._around.cannot_read(followed.current_path, error)
-            return
-        followed.trouble = None
-        self._around.can_read(followed.current_path)
-        self._around.attention.rouse(followed, self._around.now)
 
     def _seek(self, followed: Followed, listing: Listing) -> None:
         """Of a source that has no handle: by its last name, then by its inode in its folders."""
