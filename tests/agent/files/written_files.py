@@ -326,7 +326,8 @@ class World:
         self.has_looked = True
         self.has_copied = False
         for incarnation in self.all:
-            incarnation.looked_at = incarnation.looked_at or not incarnation.destroyed
+            if incarnation.tokens and not incarnation.destroyed:
+                incarnation.looked_at = True
             if self.events and not incarnation.destroyed:
                 incarnation.seen = len(incarnation.tokens)
 
