@@ -166,8 +166,8 @@ class Files:
         return self._around.attention.at_rest and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
-        """When inputs were looked at, and how their folders stood: what is news, to be written down
-        after all that was said. `caught_up`: up to when all there was of a topic is acknowledged."""
+        """When inputs were looked at, and how their folders stood: what is news, to be written
+        down after all that was said. `caught_up`: up to when all of a topic is acknowledged."""
         return self._vigil.looked(self._rosters.items(), caught_up)
 
     def looked_was_written(self) -> None:

@@ -2,9 +2,9 @@
 
 Whatever happens, every byte is read once, or it was destroyed; and what was destroyed after it was
 seen is named as lost. Of what was destroyed before anybody saw it, it is said that nobody knows:
-from which byte on, or in which folder, and from when to when. What was
-truncated before anybody had seen even one byte of it leaves no trace. Nothing that is said to be
-lost, or to lie beyond what is known, was read.
+from which byte on, or in which folder, and from when to when. What was truncated before anybody had
+seen even one byte of it leaves no trace. Nothing that is said to be lost, or to lie beyond what is
+known, was read.
 """
 
 import tempfile
