@@ -246,9 +246,10 @@ def gaps(names: Iterable[str]) -> list[str]:
         if found := _DATED.fullmatch(name):
             stem, year, dash, month, day, rest = found.groups()
             try:
-                days[stem, dash, rest or ""].add(date(int(year), int(month), int(day)))
+                when = date(int(year), int(month), int(day))
             except ValueError:
                 continue
+            days[stem, dash, rest or ""].add(when)
         elif found := _NUMBERED.fullmatch(name):
             stem, number, rest = found.groups()
             numbers[stem, rest or ""].add(int(number))

@@ -6,7 +6,6 @@ The scans take at most one part in fifty of a core: with very many files they ar
 """
 
 import os
-import resource
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
@@ -14,38 +13,30 @@ from pathlib import Path
 from typing import Final
 
 from agent.blind_times import (
-    Came,
     Looked,
     LookedAt,
-    Places,
-    Traces,
-    Unwatched,
-    blind_since,
-    came_and_went,
 )
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.beginnings import begin
-from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
-from agent.files.handles import Handles
+from agent.files.handles import Handles, most_handles
 from agent.files.happenings import (
     Forgettable,
     Grown,
     Happening,
-    NotWatched,
     Polling,
     ReadableAgain,
     Released,
 )
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
-from agent.files.names import below, folder_of
-from agent.files.partings import part, release_deleted, settle_orphans, unpack
+from agent.files.names import folder_of
+from agent.files.partings import is_undecided, part, release_deleted, settle_orphans, unpack
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
-from agent.files.unwatched import Place, told
+from agent.files.vigil import Vigil, known_places, since_boot
 from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
@@ -57,16 +48,8 @@ _SCANNING: Final = 1 / 50
 _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
-_OTHER_HANDLES: Final = 256
 _ROUNDS: Final = 3
-_FROZEN: Final = 5.0
-_MOST_COME: Final = 1_000
 _NEVER: Final[Mapping[str, Looked]] = {}
-
-
-def _since_boot() -> float:
-    """Seconds, those included in which the host slept."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Files:
@@ -93,18 +76,18 @@ class Files:
         spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
-        boot: Callable[[], float] = _since_boot,
+        boot: Callable[[], float] = since_boot,
         keeping: Keeping | None = None,
         left: Sequence[HandedOver] = (),
     ) -> None:
         self._keeping = keeping
-        self._adopting = Adopting(left, keeping)
+        self._adopting = Adopting(left, known, keeping)
         watcher = Watcher(events=events, left=self._adopting.events)
         if keeping is not None:
             keeping.goes_on_with(
                 watcher.descriptor, self._adopting.events_name, is_same=watcher.goes_on
             )
-        handles = Handles(_most_handles(limits.open_files), wall, keeping)
+        handles = Handles(most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
             watcher, handles, attention, new_source, wall, hold, spool, rest, now=clock()
@@ -113,19 +96,12 @@ class Files:
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._said_polling = False
-        self._boot = boot
-        self._looked_at = boot()
-        self._looked = dict(looked)
-        self._came: Places = {}  # and was not looked at yet
-        self._came_since = 0
+        self._vigil = Vigil(self._around, looked, boot)
         around = self._around
         around.attention.begins(int(wall() * 1000), is_told_all=True)
         self._rosters: dict[str, Roster] = {}
         self._unsure: dict[Roster, list[str]] = {}
         self._unclaimed = list(known)
-        self._known_paths = {each.last_path or each.path for each in known}
-        self._known_paths |= self._adopting.paths()
-        self._listed = False
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -137,7 +113,8 @@ class Files:
         before = around.attention.millis
         millis = int(around.wall() * 1000)
         around.attention.begins(millis, is_told_all=not around.watcher.overflowed)
-        self._notice_blind_time(before)
+        if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
+            self._vigil.begin_again(self._rosters.values(), before)
         self._list(now)
         around.attention.look(now)
         for _ in range(_ROUNDS):
@@ -149,7 +126,7 @@ class Files:
         until = time.thread_time() + _UNPACKING
         for roster in self._rosters.values():
             unpack(roster, around, until)
-        self._say_what_came_and_went(before, millis)
+        self._vigil.say_what_came_and_went(list(self._rosters.values()), before, millis)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for roster in self._rosters.values():
@@ -165,13 +142,8 @@ class Files:
             self._keeping.flush(now)
 
     def unseen(self, folder: str) -> Collection[str] | None:
-        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
-        if that is not known. Of the folders that the first look has listed."""
-        found = self._around.watcher.meanwhile(folder)
-        if not found.complete:
-            return None
-        departed = {below(folder, name) for name in found.departed} - self._known_paths
-        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+        """Paths of what came to a folder and went while no agent ran; None if that is not known."""
+        return self._adopting.unseen(folder, self._around.watcher)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -205,7 +177,7 @@ class Files:
         return (
             any(each.trouble is None for each in around.attention.unclear)
             or bool(around.handles.notable or around.watcher.changed)
-            or any(map(_is_undecided, self._rosters.values()))
+            or any(map(is_undecided, self._rosters.values()))
         )
 
     def means(self, name: str, path: str) -> bool:
@@ -221,22 +193,12 @@ class Files:
         return self._around.attention.at_rest and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
-        """When inputs were looked at, and how their folders stood: what is news, once all that was
-        said before is written down. `caught_up` says up to when everything of a topic that was
-        there has been acknowledged."""
-        booted = int(self._boot() * 1000)
-        found = []
-        for name, roster in self._rosters.items():
-            if roster.folders.is_news and roster.folders.scanned_millis:
-                until = caught_up.get(roster.input.topic, 0)
-                roster.caught_up_millis = max(roster.caught_up_millis, until)
-                found.append(roster.folders.looked_at(name, roster.caught_up_millis, booted))
-        return found
+        """When inputs were looked at, and how their folders stood: what is news, to be written
+        down after all that was said. `caught_up`: up to when all of a topic is acknowledged."""
+        return self._vigil.looked(self._rosters.items(), caught_up)
 
     def looked_was_written(self) -> None:
-        for roster in self._rosters.values():
-            if roster.folders.scanned_millis:
-                roster.folders.was_written()
+        self._vigil.was_written(self._rosters.values())
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._around.wall())
@@ -284,7 +246,7 @@ class Files:
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
         if everything or any(each.wants_all for each in rosters):
-            self._adopting.adopt(rosters, self._unclaimed)
+            self._adopting.adopt(rosters, self._unclaimed, self._around)
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
@@ -320,81 +282,25 @@ class Files:
             for folder in listing.folders - listing.failures.keys():
                 around.can_read(folder)
         before = roster.before
-        known = set() if before is None or not listing.complete else roster.known_places()
+        known = set() if before is None or not listing.complete else known_places(roster)
         roster.folders.take(listing, around.attention.millis)
         roster.take(listing)
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None
-            self._say_blind_time(roster, before, listing, known)
-
-    def _say_blind_time(
-        self, roster: Roster, before: Looked, listing: Listing, known: set[Place]
-    ) -> None:
-        blind = blind_since(
-            roster.input.topic,
-            before,
-            now_millis=self._around.attention.millis,
-            booted_millis=int(self._boot() * 1000),
-            reason=roster.why_before,
-        )
-        stamps = roster.folders.stamps
-        accounted = {path for path in stamps if self._is_accounted(roster, path)}
-        said = told(roster.survey, listing, stamps, before, blind, known=known, accounted=accounted)
-        self._around.say(*map(NotWatched, said))
+            accounted = {
+                path for path in roster.folders.stamps if self._is_accounted(roster, path)
+            }
+            self._vigil.say(roster, before, listing, known=known, accounted=accounted)
 
     def _is_accounted(self, roster: Roster, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
-        missed."""
-        unseen = None if self._listed else self.unseen(folder)  # it was about the time before that
+        missed. Of later times that does not speak."""
+        unseen = None if self.scanned_millis else self.unseen(folder)
         return unseen is not None and not any(
-            roster.survey.means(path) or roster.survey.leads_to(*_split(path)) for path in unseen
+            roster.survey.means(path) or roster.survey.leads_to(*os.path.split(path))
+            for path in unseen
         )
-
-    def _notice_blind_time(self, looked_millis: int) -> None:
-        """After events were lost, or, where there are none, a look that was long ago."""
-        now, before = self._boot(), self._looked_at
-        self._looked_at = now
-        passed = now - before
-        if self._around.watcher.overflowed:
-            why = "more happened at once than the kernel keeps"
-            self._came.clear()
-        elif self._said_polling and passed > max(_FROZEN, 2 * self._scan_interval):
-            why = f"the agent stood still for {passed:.0f} s"
-        else:
-            return
-        for roster in self._rosters.values():
-            if roster.before is None and roster.folders.scanned_millis:
-                booted = int(before * 1000)
-                caught_up = roster.caught_up_millis
-                roster.before = roster.folders.looked(looked_millis, caught_up, booted)
-                roster.why_before = why
-                roster.wants_all = True
-
-    def _say_what_came_and_went(self, before: int, now: int) -> None:
-        names, self._around.watcher.names = self._around.watcher.names, []
-        if not names and not self._came:
-            return
-        if not self._came:
-            self._came_since = before
-        gone = came_and_went(names, self._came)
-        rosters = list(self._rosters.values())
-        followed = {each.current_path for roster in rosters for each in roster.files.values()}
-        for (folder, name), came in list(self._came.items()):
-            path = below(folder, name)
-            is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
-            if path in followed or has_compressed_name(name) or came.is_folder or is_listed:
-                del self._came[folder, name]
-            elif not any(roster.survey.means(path) for roster in rosters):
-                del self._came[folder, name]
-                gone.append(came)  # it was not looked at under the name that was meant
-        for each in dict.fromkeys(gone):
-            for roster in rosters:
-                if _is_missed(roster, each):
-                    said = _came_and_went(roster, each, self._came_since, now)
-                    self._around.say(NotWatched(said))
-        while len(self._came) > _MOST_COME:
-            del self._came[next(iter(self._came))]
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:
         around = self._around
@@ -403,9 +309,7 @@ class Files:
             around.say(ReadableAgain(path, gone=True))
         folders = {folder for roster in rosters for folder in roster.survey.watched}
         around.watcher.unwatch_folders_but(folders)
-        if not self._listed:
-            self._listed = True
-            around.watcher.unwatch_what_was_left()
+        around.watcher.unwatch_what_was_left()
         wall = around.wall()
         for roster in rosters:
             around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))
@@ -498,7 +402,7 @@ class Files:
             self._seen.add(each.name)
             roster = Roster(each, self._around, self._before_listing, is_new=is_new)
             self._rosters[each.name] = roster
-            self._remember_look(roster, each.name)
+            self._vigil.remember(roster, each.name)
             self._claim(roster, names)
 
     def _claim(self, roster: Roster, names: Collection[str]) -> None:
@@ -509,23 +413,14 @@ class Files:
             if known.input == roster.input.name or (former and roster.survey.means(path)):
                 self._unclaimed.remove(known)
                 if former:
-                    self._remember_look(roster, known.input)
+                    self._vigil.remember(roster, known.input)
                 roster.remember(known)
                 roster.is_new = False
-
-    def _remember_look(self, roster: Roster, name: str) -> None:
-        """What was looked at before the start, or before the input was taken out."""
-        looked = self._looked.pop(name, None)
-        if looked is not None and roster.before is None:
-            roster.before, roster.why_before = looked, "no agent followed these files"
-            roster.caught_up_millis = max(roster.caught_up_millis, looked.caught_up_millis)
 
     def _remove(self, name: str) -> None:
         roster = self._rosters.pop(name)
         self._unsure.pop(roster, None)
-        if roster.folders.scanned_millis:
-            booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
-            self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
+        self._vigil.leave(roster, name)
         for followed in [*roster.files.values(), *roster.unpacking]:
             if followed.source not in {each.id for each in self._unclaimed}:
                 self._release(roster, followed)
@@ -548,35 +443,3 @@ class Files:
         if followed.source:
             self._unclaimed.append(self.snapshot_of(followed))
             self._around.say(Released(followed))
-
-
-def _is_undecided(roster: Roster) -> bool:
-    seeking = any(not each.archive for each in roster.unpacking.values())
-    return bool(roster.orphans or roster.again or roster.wants_all or seeking)
-
-
-def _split(path: str) -> tuple[str, str]:
-    return folder_of(path), path.rpartition("/")[2]
-
-
-def _is_missed(roster: Roster, came: Came) -> bool:
-    if came.is_folder:
-        return roster.survey.leads_to(came.folder, came.name)
-    path = below(came.folder, came.name)
-    return roster.survey.means(path) and not has_compressed_name(path)
-
-
-def _came_and_went(roster: Roster, came: Came, since: int, now: int) -> Unwatched:
-    return Unwatched(
-        *(roster.input.topic, came.folder, SourceId(""), -1),
-        *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {came.name}",
-    )
-
-
-def _most_handles(wanted: int) -> int:
-    """Not more than this process may have, with some left for everything else."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed == resource.RLIM_INFINITY:
-        return wanted
-    return min(wanted, max(16, allowed - _OTHER_HANDLES))

@@ -7,6 +7,7 @@ closed for another's sake, as nobody could open it again; nor are the two that w
 
 import errno
 import os
+import resource
 import stat
 import time
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from agent.kept.keeping import Keeping, Open
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CONSIDERED: Final = 64
+_OTHER_HANDLES: Final = 256
 _IN_USE: Final = 2  # who holds two at once must not lose the first over the second
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
@@ -120,3 +122,11 @@ class Handles:
             first = next((each for each in closable if not each.unread), first)
         self.close(first)
         return True
+
+
+def most_handles(wanted: int) -> int:
+    """Not more than this process may have, with some left for everything else."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return wanted
+    return min(wanted, max(16, allowed - _OTHER_HANDLES))

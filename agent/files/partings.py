@@ -65,6 +65,12 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
             roster.unpacking[old] = Unpacking(old, archives_of(old), around.spool)
 
 
+def is_undecided(roster: Roster) -> bool:
+    """Whether there is something of which it is not known yet what it is."""
+    seeking = any(not each.archive for each in roster.unpacking.values())
+    return bool(roster.orphans or roster.again or roster.wants_all or seeking)
+
+
 def unpack(roster: Roster, around: Surroundings, until: float) -> None:
     """Sources without a file are sought in archives, and read from there; until so much of the
     thread's time has passed."""

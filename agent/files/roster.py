@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.blind_times import Looked, Traces, Unwatched
+from agent.blind_times import Looked
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import (
@@ -23,7 +23,7 @@ from agent.files.happenings import (
     Renamed,
 )
 from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Sighting, Survey, sighting_from, sighting_of
+from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
@@ -31,8 +31,8 @@ from agent.files.seeking import find_by_inode, has_its_folder
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Folders, Place
-from agent.runs import KnownSource, Progress, SourceId
+from agent.files.unwatched import Folders, never_clear
+from agent.runs import KnownSource, Progress
 
 
 class Roster:
@@ -99,69 +99,11 @@ class Roster:
                 self._looked = True
                 self._miss_remembered(listing, found)
 
-    def known_places(self) -> set[Place]:
-        """Where files were that are known."""
-        places = {
-            (each.last_path or each.path, (each.device, each.inode)) for each in self.memory.all()
-        }
-        return places | {(each.current_path, each.identity) for each in self.files.values()}
-
     def not_clear(self, followed: Followed, what: str) -> None:
         """There may have been something in a file of which it was not clear yet what it is."""
-        around = self._around
-        if followed.source or (followed.sealed and not followed.size):
-            return
-        path = followed.current_path
-        now = int(around.wall() * 1000)
-        born_millis = followed.born_ns // 1_000_000 or now
-        since = min(followed.met_millis, born_millis, now)
-        reason = f"{what} before it was clear what it is: {path.rpartition('/')[2]}"
-        unwatched = Unwatched(
-            *(self.input.topic, folder_of(path), SourceId(""), -1),
-            *(since, max(followed.looked_millis, now) + 1, Traces.CHANGED, reason),
-        )
-        around.say(NotWatched(unwatched))
-
-    def adopt(self, fd: int, status: os.stat_result, path: str) -> bool:
-        """A file that was kept open while nobody followed it, whatever its name leads to now;
-        whether it is this input's. `path` is what it was called if it was no source yet. Its
-        descriptor stays the caller's. Raises OSError."""
-        around, identity = self._around, (status.st_dev, status.st_ino)
-        if identity in self.files:
-            return False
-        found = Found.of(fd, status.st_size)
-        known = self._kept_source(status, found)
-        if known is None and not (path and self.survey.means(path)):
-            return False
-        if known is not None and known.finished and status.st_size <= known.progress.position:
-            return False
-        path = path if known is None else known.last_path or known.path
-        followed = Followed(path, identity, status, around.handles)
-        followed.idle_since = around.now
-        followed.looked_millis = around.attention.millis
-        followed.met_millis = around.attention.last_millis
-        followed.input = self.input.name
-        if known is not None and self.memory.fits(known, found):
-            self._go_on(followed, known)
-        elif known is not None:  # truncated: what it was is found out as of any other
-            self.memory.remove(known)
-            followed = self._remembered(known)
-            around.say(Appeared(followed, known_before=True))
-        self.hold(followed, os.dup(fd))
-        return True
-
-    def _kept_source(self, status: os.stat_result, found: Found) -> KnownSource | None:
-        """The source of a file that was open all the time: it is that of its device and inode."""
-        identity = status.st_dev, status.st_ino
-        unfinished = self.memory.unfinished_at(identity)
-        for path in dict.fromkeys(each.last_path or each.path for each in unfinished or ()):
-            at = sighting_from(status, path)
-            if (known := self.memory.find(at, found, self.files.__contains__)) is not None:
-                return known
-        for each in reversed(unfinished):
-            if not each.seen_millis or found.born_ns <= each.seen_millis * 1_000_000:
-                return each
-        return self.memory.find(sighting_from(status, ""), found, self.files.__contains__)
+        if not followed.source and (followed.size or not followed.sealed):
+            now = int(self._around.wall() * 1000)
+            self._around.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
@@ -184,7 +126,7 @@ class Roster:
     def missing(self, followed: Followed, listing: Listing) -> None:
         """No name that the input means leads to it."""
         if followed.trouble is not None:
-            self._retry(followed)
+            self._around.retry(followed)
         if followed.fd is None and followed.source:
             self._seek(followed, listing)
             return
@@ -258,7 +200,7 @@ class Roster:
         if sighting is not None and followed.leaving:
             followed.missing_since = followed.deleted_at = None
         if followed.trouble is not None:
-            self._retry(followed)
+            self._around.retry(followed)
         if where is Where.CHANGED:
             self._around.attention.rouse(followed, self._around.now)
         elif where is Where.MOVED and sighting is not None:
@@ -295,20 +237,6 @@ class Roster:
         self.again.add(folder_of(followed.current_path))
         if followed.source:
             self.orphans.append((followed, None))
-
-    def _retry(self, followed: Followed) -> None:
-        """After an error of its file, which may be over."""
-        try:
-            fd = followed.open()
-            if fd is not None:
-                os.pread(fd, 1, followed.progress.position)
-        except OSError as error:
-            self._around.handles.close(followed)
-            self._around.cannot_read(followed.current_path, error)
-            return
-        followed.trouble = None
-        self._around.can_read(followed.current_path)
-        self._around.attention.rouse(followed, self._around.now)
 
     def _seek(self, followed: Followed, listing: Listing) -> None:
         """Of a source that has no handle: by its last name, then by its inode in its folders."""
@@ -390,10 +318,10 @@ class Roster:
         followed.met_millis = around.attention.last_millis
         followed.input = self.input.name
         if known is not None:
-            self._go_on(followed, known)
+            self.go_on(followed, known)
         self.hold(followed, fd)
 
-    def _go_on(self, followed: Followed, known: KnownSource) -> None:
+    def go_on(self, followed: Followed, known: KnownSource) -> None:
         """As the source that it is, or as the next one from there on if that is over."""
         around = self._around
         self.memory.remove(known)
@@ -401,7 +329,7 @@ class Roster:
             if known.finished:
                 around.say(Forgettable(known.id))
             else:
-                before = self._remembered(known)
+                before = self.remembered(known)
                 before.ended = True
                 around.say(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
@@ -421,7 +349,7 @@ class Roster:
             return False
         return self.input.is_too_old(mtime, wall)
 
-    def _remembered(self, known: KnownSource) -> Followed:
+    def remembered(self, known: KnownSource) -> Followed:
         identity = known.device, known.inode
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._around.handles)
@@ -435,7 +363,7 @@ class Roster:
         """What is there now is something else."""
         for known in self.memory.unfinished_at(identity):
             self.memory.remove(known)
-            followed = self._remembered(known)
+            followed = self.remembered(known)
             self._around.say(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
@@ -460,7 +388,7 @@ class Roster:
                 self._lose_remembered(identity)
             elif identity not in found and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
-                followed = self._remembered(known)
+                followed = self.remembered(known)
                 self._around.say(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)

@@ -49,3 +49,17 @@ class Surroundings:
         self.attention.drop(followed)
         self.handles.close(followed)
         self.handles.notable.discard(followed)
+
+    def retry(self, followed: Followed) -> None:
+        """After an error of its file, which may be over."""
+        try:
+            fd = followed.open()
+            if fd is not None:
+                os.pread(fd, 1, followed.progress.position)
+        except OSError as error:
+            self.handles.close(followed)
+            self.cannot_read(followed.current_path, error)
+            return
+        followed.trouble = None
+        self.can_read(followed.current_path)
+        self.attention.rouse(followed, self.now)

@@ -19,12 +19,15 @@ from agent.blind_times import (
     LookedAt,
     Names,
     Stamp,
+    Traces,
     Unwatched,
     statements,
 )
 from agent.files.compressed import without_compression
+from agent.files.followed import Followed
 from agent.files.listing import Listing, Survey
 from agent.files.names import folder_of
+from agent.runs import SourceId
 
 _MOST_NAMES: Final = 2_000
 
@@ -135,3 +138,15 @@ def _meant_names(folder: str, survey: Survey) -> list[str]:
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
+
+
+def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> Unwatched:
+    """A file that had no source: all that was in it is unknown, since before it was met."""
+    path = followed.current_path
+    born_millis = followed.born_ns // 1_000_000 or now_millis
+    since = min(followed.met_millis, born_millis, now_millis)
+    reason = f"{what} before it was clear what it is: {_name(path)}"
+    return Unwatched(
+        *(topic, folder_of(path), SourceId(""), -1),
+        *(since, max(followed.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
+    )

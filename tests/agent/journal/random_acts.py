@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from agent.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
@@ -36,6 +37,8 @@ class Acts:
             *[self.speak] * 3,
             self.split,
             self.finish,
+            self.end_unseen,
+            self.look,
             self.forget,
             self.choose_partition,
             self.begin_partition,
@@ -102,6 +105,21 @@ class Acts:
         self._millis += 1
         if sources := self.journal.sources:
             self.journal.finished(self._decisions.choice(sources).id, self._millis)
+
+    def end_unseen(self) -> None:
+        """Of a source, or a time of a folder."""
+        sources = [SourceId(""), *(each.id for each in self.journal.sources)]
+        source = self._decisions.choice(sources)
+        said = Unwatched("views", "/var/log", source, 7, 1, 2, Traces.CHANGED, "nobody looked")
+        self.journal.unwatched(said)
+
+    def look(self) -> None:
+        self._millis += 1
+        name = f"in{self._decisions.randint(0, 3)}"
+        folder = f"/var/log/{self._decisions.randint(0, 5)}"
+        stamp = Stamp(1, 2, self._millis, self._millis, is_sure=True)
+        gone = (f"/var/log/{self._decisions.randint(0, 5)}",) * self._decisions.randint(0, 1)
+        self.journal.looked([LookedAt(name, self._millis, 0, 0, {folder: stamp}, gone)])
 
     def forget(self) -> None:
         if gone := [each for each in self.journal.sources if each.finished]:

@@ -84,6 +84,7 @@ class Seen:
     statements: tuple[object, ...]
     partitions: object
     acknowledged_offsets: object
+    looked: object
     ledger_seq: int
 
 
@@ -94,6 +95,7 @@ def seen(state: State) -> Seen:
         said(state.statements),
         dict(state.partitions),
         dict(state.acknowledged_offsets),
+        dict(state.looked),
         state.ledger_seq,
     )
 
@@ -105,6 +107,7 @@ def seen_contents(contents: Contents) -> Seen:
         said(tuple(contents.statements.values())),
         dict(contents.partitions),
         dict(contents.acknowledged_offsets),
+        dict(contents.looked),
         contents.ledger_seq,
     )
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from agent.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
 from agent.journal.contents import Contents, Unfitting
-from agent.journal.state import Chosen, Finished, Numbers, Shipped, WindowPassed
+from agent.journal.state import Chosen, Finished, NotSeen, Numbers, Shipped, WindowPassed
 from agent.parcels import Eventless
 from agent.runs import Progress, SourceId, WindowCount
 from client.delivery import TopicPartition
@@ -241,3 +242,26 @@ def test_a_copy_does_not_change_any_more(contents: Contents) -> None:
     contents.forget(B)
     assert before == reference
     assert batch().size
+
+
+def test_a_source_whose_end_was_not_seen_is_never_finished(contents: Contents) -> None:
+    contents.parcel(parcel(outgoing(0, run(A, 0, 3))))
+    said = NotSeen(1, Unwatched("views", "/a", A, 30, 1, 2, Traces.VANISHED, "gone"))
+    contents.unwatched(said)
+    assert contents.known_source(A).finished
+    assert contents.unpublished() == (said,)  # at once, whatever is open
+    contents.forget(A)
+    contents.acknowledged(0, 100, 1)
+    assert not any(isinstance(each, Finished) for each in contents.statements.values())
+    assert A in contents.known  # as long as it is spoken of
+    covered = ledger(2, *contents.statements)
+    contents.parcel(parcel(covered))
+    contents.acknowledged(2, 0, 1)
+    assert A not in contents.known
+
+
+def test_looks_of_many_inputs_are_not_kept_for_ever(contents: Contents) -> None:
+    for number in range(contents_module.MOST_LOOKED + 10):
+        contents.looked_at(LookedAt(f"in{number}", number, 0, 0, {}))
+    assert len(contents.looked) == contents_module.MOST_LOOKED
+    assert "in0" not in contents.looked

@@ -1,0 +1,179 @@
+"""Whether somebody watched all the time: what is said where nobody did.
+
+Before the start, while an input was taken out, when the kernel could not keep all that happened,
+and when the process stood still where no events are to be had, nobody did: then the folders' own
+times say whether names came or went. Where events are to be had, they tell of everything, also
+after a long sleep: what came and went between two looks is named.
+"""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from agent.blind_times import (
+    Came,
+    Looked,
+    LookedAt,
+    Places,
+    Traces,
+    Unwatched,
+    blind_since,
+    came_and_went,
+)
+from agent.files.compressed import has_compressed_name
+from agent.files.happenings import NotWatched
+from agent.files.listing import Listing
+from agent.files.names import below
+from agent.files.roster import Roster
+from agent.files.surroundings import Surroundings
+from agent.files.unwatched import Place, told
+from agent.runs import SourceId
+
+_FROZEN: Final = 5.0
+_MOST_COME: Final = 1_000
+
+
+def since_boot() -> float:
+    """Seconds, those included in which the host slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Vigil:
+    """Of all inputs. `looked` says when they were looked at before the start."""
+
+    def __init__(
+        self, around: Surroundings, looked: Mapping[str, Looked], boot: Callable[[], float]
+    ) -> None:
+        self._around = around
+        self._looked = dict(looked)
+        self._boot = boot
+        self._looked_at = self._before = boot()
+        self._why = ""
+        self._came: Places = {}  # and was not looked at yet
+        self._came_since = 0
+
+    def looked(
+        self, rosters: Iterable[tuple[str, Roster]], caught_up: Mapping[str, int]
+    ) -> list[LookedAt]:
+        """What is news."""
+        booted = int(self._boot() * 1000)
+        found = []
+        for name, roster in rosters:
+            if roster.folders.is_news and roster.folders.scanned_millis:
+                until = caught_up.get(roster.input.topic, 0)
+                roster.caught_up_millis = max(roster.caught_up_millis, until)
+                found.append(roster.folders.looked_at(name, roster.caught_up_millis, booted))
+        return found
+
+    def was_written(self, rosters: Iterable[Roster]) -> None:
+        for roster in rosters:
+            if roster.folders.scanned_millis:
+                roster.folders.was_written()
+
+    def remember(self, roster: Roster, name: str) -> None:
+        """How it was looked at under that name, before the start or before it was taken out."""
+        looked = self._looked.pop(name, None)
+        if looked is not None and roster.before is None:
+            roster.before, roster.why_before = looked, "no agent followed these files"
+            roster.caught_up_millis = max(roster.caught_up_millis, looked.caught_up_millis)
+
+    def leave(self, roster: Roster, name: str) -> None:
+        """It is not followed any more."""
+        if roster.folders.scanned_millis:
+            booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
+            self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
+
+    def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
+        """At each look: whether events were lost, or, where there are none, the last look was long
+        ago."""
+        now, self._before = self._boot(), self._looked_at
+        self._looked_at = now
+        passed = now - self._before
+        if self._around.watcher.overflowed:
+            self._why = "more happened at once than the kernel keeps"
+            self._came.clear()
+            return True
+        self._why = f"the agent stood still for {passed:.0f} s"
+        return polling and passed > max(_FROZEN, 2 * scan_interval)
+
+    def begin_again(self, rosters: Iterable[Roster], looked_millis: int) -> None:
+        """All folders are listed, and held against how they stood at that look."""
+        for roster in rosters:
+            if roster.before is None and roster.folders.scanned_millis:
+                booted, caught_up = int(self._before * 1000), roster.caught_up_millis
+                roster.before = roster.folders.looked(looked_millis, caught_up, booted)
+                roster.why_before = self._why
+                roster.wants_all = True
+
+    def say(
+        self,
+        roster: Roster,
+        before: Looked,
+        listing: Listing,
+        *,
+        known: set[Place],
+        accounted: Collection[str],
+    ) -> None:
+        """Everything was listed again; `known` are the files that were known before, `accounted`
+        the folders of which every name that came or went meanwhile is known."""
+        blind = blind_since(
+            roster.input.topic,
+            before,
+            now_millis=self._around.attention.millis,
+            booted_millis=int(self._boot() * 1000),
+            reason=roster.why_before,
+        )
+        stamps = roster.folders.stamps
+        said = told(
+            roster.survey, listing, stamps, before, blind, known=known, accounted=accounted
+        )
+        self._around.say(*map(NotWatched, said))
+
+    def say_what_came_and_went(self, rosters: list[Roster], before: int, now: int) -> None:
+        """Between the look before and this one. What has come and is neither followed nor gone yet
+        is waited for."""
+        names, self._around.watcher.names = self._around.watcher.names, []
+        if not names and not self._came:
+            return
+        if not self._came:
+            self._came_since = before
+        gone = came_and_went(names, self._came)
+        followed = {each.current_path for roster in rosters for each in roster.files.values()}
+        for (folder, name), came in list(self._came.items()):
+            path = below(folder, name)
+            is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
+            if path in followed or has_compressed_name(name) or came.is_folder or is_listed:
+                del self._came[folder, name]
+            elif not any(roster.survey.means(path) for roster in rosters):
+                del self._came[folder, name]
+                gone.append(came)  # it was not looked at under the name that was meant
+        for each in dict.fromkeys(gone):
+            for roster in rosters:
+                if _is_missed(roster, each):
+                    said = _came_and_went(roster, each, self._came_since, now)
+                    self._around.say(NotWatched(said))
+        while len(self._came) > _MOST_COME:
+            del self._came[next(iter(self._came))]
+
+
+def known_places(roster: Roster) -> set[Place]:
+    """Where its files were that are known."""
+    remembered = roster.memory.all()
+    places = {(each.last_path or each.path, (each.device, each.inode)) for each in remembered}
+    return places | {(each.current_path, each.identity) for each in roster.files.values()}
+
+
+def _is_missed(roster: Roster, came: Came) -> bool:
+    if came.is_folder:
+        return roster.survey.leads_to(came.folder, came.name)
+    path = below(came.folder, came.name)
+    return roster.survey.means(path) and not has_compressed_name(path)
+
+
+def _came_and_went(roster: Roster, came: Came, since: int, now: int) -> Unwatched:
+    return Unwatched(
+        *(roster.input.topic, came.folder, SourceId(""), -1),
+        *(min(since, now), max(since, now) + 1, Traces.CHANGED),
+        f"came and went between two looks: {came.name}",
+    )
