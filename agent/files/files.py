@@ -21,7 +21,7 @@ from agent.files.handles import Handles
 from agent.files.happenings import Forgettable, Grown, Happening, Polling, ReadableAgain, Released
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
-from agent.files.names import below, folder_of
+from agent.files.names import folder_of
 from agent.files.partings import part, release_deleted, settle_orphans
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
@@ -65,7 +65,7 @@ class Files:
         left: Sequence[HandedOver] = (),
     ) -> None:
         self._keeping = keeping
-        self._adopting = Adopting(left, keeping)
+        self._adopting = Adopting(left, known, keeping)
         watcher = Watcher(events=events, left=self._adopting.events)
         if keeping is not None:
             keeping.goes_on_with(
@@ -82,9 +82,6 @@ class Files:
         self._said_polling = False
         self._rosters: dict[str, Roster] = {}
         self._unclaimed = list(known)
-        self._known_paths = {each.last_path or each.path for each in known}
-        self._known_paths |= self._adopting.paths()
-        self._listed = False
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -116,13 +113,8 @@ class Files:
             self._keeping.flush(now)
 
     def unseen(self, folder: str) -> Collection[str] | None:
-        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
-        if that is not known. Of the folders that the first look has listed."""
-        found = self._around.watcher.meanwhile(folder)
-        if not found.complete:
-            return None
-        departed = {below(folder, name) for name in found.departed} - self._known_paths
-        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+        """Paths of what came to a folder and went while no agent ran; None if that is not known."""
+        return self._adopting.unseen(folder, self._around.watcher)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -212,7 +204,7 @@ class Files:
         everything = now >= self._next_scan or watcher.overflowed
         started = time.thread_time()
         if everything or any(each.wants_all for each in rosters):
-            self._adopting.adopt(rosters, self._unclaimed)
+            self._adopting.adopt(rosters, self._unclaimed, self._around)
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
@@ -254,9 +246,7 @@ class Files:
             around.say(ReadableAgain(path, gone=True))
         folders = {folder for roster in rosters for folder in roster.survey.watched}
         around.watcher.unwatch_folders_but(folders)
-        if not self._listed:
-            self._listed = True
-            around.watcher.unwatch_what_was_left()
+        around.watcher.unwatch_what_was_left()
         wall = around.wall()
         for roster in rosters:
             around.say(*(Forgettable(each.id) for each in roster.memory.forget(wall)))

@@ -14,7 +14,7 @@ from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared, Compressed, Deleted, Ended, Forgettable, Renamed
 from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Sighting, Survey, sighting_from, sighting_of
+from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
 from agent.files.names import folder_of
 from agent.files.originals import Originals
@@ -82,45 +82,6 @@ class Roster:
             if not self._looked:
                 self._looked = True
                 self._miss_remembered(listing, found)
-
-    def adopt(self, fd: int, status: os.stat_result, path: str) -> bool:
-        """A file that was kept open while nobody followed it, whatever its name leads to now;
-        whether it is this input's. `path` is what it was called if it was no source yet. Its
-        descriptor stays the caller's. Raises OSError."""
-        around, identity = self._around, (status.st_dev, status.st_ino)
-        if identity in self.files:
-            return False
-        found = Found.of(fd, status.st_size)
-        known = self._kept_source(status, found)
-        if known is None and not (path and self.survey.means(path)):
-            return False
-        if known is not None and known.finished and status.st_size <= known.progress.position:
-            return False
-        path = path if known is None else known.last_path or known.path
-        followed = Followed(path, identity, status, around.handles)
-        followed.idle_since = around.now
-        followed.input = self.input.name
-        if known is not None and self.memory.fits(known, found):
-            self._go_on(followed, known)
-        elif known is not None:  # truncated: what it was is found out as of any other
-            self.memory.remove(known)
-            followed = self._remembered(known)
-            around.say(Appeared(followed, known_before=True))
-        self.hold(followed, os.dup(fd))
-        return True
-
-    def _kept_source(self, status: os.stat_result, found: Found) -> KnownSource | None:
-        """The source of a file that was open all the time: it is that of its device and inode."""
-        identity = status.st_dev, status.st_ino
-        unfinished = self.memory.unfinished_at(identity)
-        for path in dict.fromkeys(each.last_path or each.path for each in unfinished or ()):
-            at = sighting_from(status, path)
-            if (known := self.memory.find(at, found, self.files.__contains__)) is not None:
-                return known
-        for each in reversed(unfinished):
-            if not each.seen_millis or found.born_ns <= each.seen_millis * 1_000_000:
-                return each
-        return self.memory.find(sighting_from(status, ""), found, self.files.__contains__)
 
     def truncated(self, old: Followed, fd: int) -> None:
         """The same file begins anew, as another source."""
@@ -340,10 +301,10 @@ class Roster:
         followed.idle_since = around.now
         followed.input = self.input.name
         if known is not None:
-            self._go_on(followed, known)
+            self.go_on(followed, known)
         self.hold(followed, fd)
 
-    def _go_on(self, followed: Followed, known: KnownSource) -> None:
+    def go_on(self, followed: Followed, known: KnownSource) -> None:
         """As the source that it is, or as the next one from there on if that is over."""
         around = self._around
         self.memory.remove(known)
@@ -351,7 +312,7 @@ class Roster:
             if known.finished:
                 around.say(Forgettable(known.id))
             else:
-                before = self._remembered(known)
+                before = self.remembered(known)
                 before.ended = True
                 around.say(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
@@ -371,7 +332,7 @@ class Roster:
             return False
         return self.input.is_too_old(mtime, wall)
 
-    def _remembered(self, known: KnownSource) -> Followed:
+    def remembered(self, known: KnownSource) -> Followed:
         identity = known.device, known.inode
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._around.handles)
@@ -384,7 +345,7 @@ class Roster:
         """What is there now is something else."""
         for known in self.memory.unfinished_at(identity):
             self.memory.remove(known)
-            followed = self._remembered(known)
+            followed = self.remembered(known)
             self._around.say(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
@@ -409,7 +370,7 @@ class Roster:
                 self._lose_remembered(identity)
             elif identity not in found and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
-                followed = self._remembered(known)
+                followed = self.remembered(known)
                 self._around.say(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)

@@ -56,6 +56,7 @@ class Watcher:
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
         self._before = Queue((), ())
+        self._left: set[int] = set()  # watches
         self.goes_on = False  # with what an earlier one had
         if events:
             self._begin()
@@ -86,6 +87,7 @@ class Watcher:
         events = [Event(*each) for each in self._inotify.read(timeout=0)]
         folders = {watch for watch, mask in watches.items() if mask & _NAMES == _NAMES}
         self._before = Queue(folders, events)
+        self._left = folders
         for watch in watches.keys() - folders:
             self._remove(watch)
 
@@ -103,8 +105,10 @@ class Watcher:
         return self._before.of(watch)
 
     def unwatch_what_was_left(self) -> None:
-        """Watches of an earlier process that nobody has asked for since."""
-        for watch in self._before.watches - self._folders.keys() - self._files.keys():
+        """Watches of an earlier process that nobody has asked for since. After everything was
+        looked at."""
+        left, self._left = self._left, set()
+        for watch in left - self._folders.keys() - self._files.keys():
             self._remove(watch)
 
     def watch_folder(self, path: str) -> str:
