@@ -15,8 +15,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.files.followed import Identity
+from agent.files.followed import Followed, Identity
+from agent.files.happenings import Appeared
+from agent.files.listing import sighting_from
+from agent.files.memory import Found
+from agent.files.names import below
 from agent.files.roster import Roster
+from agent.files.surroundings import Surroundings
+from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
 from agent.kept.names import Kind, read_name
@@ -43,10 +49,15 @@ class _Left:
 
 
 class Adopting:
-    """What was handed over, until each is some input's or nobody's. `events` is the queue of
-    inotify, for whoever takes it to close."""
+    """What was handed over, until each is some input's or nobody's, and what that says of the time
+    when no agent ran. `events` is the queue of inotify, for whoever takes it to close."""
 
-    def __init__(self, handed_over: Sequence[HandedOver], keeping: Keeping | None) -> None:
+    def __init__(
+        self,
+        handed_over: Sequence[HandedOver],
+        known: Collection[KnownSource],
+        keeping: Keeping | None,
+    ) -> None:
         self.events: int | None = None
         self.events_name = ""
         self._keeping = keeping
@@ -54,12 +65,24 @@ class Adopting:
         self._useless = 0
         for each in handed_over:
             self._sort(each)
+        self._known_paths = {each.last_path or each.path for each in known}
+        self._known_paths |= {each.path for each in self._files if each.is_new}
 
-    def paths(self) -> set[str]:
-        """Names that those files had which were not sources yet."""
-        return {each.path for each in self._files if each.is_new}
+    def unseen(self, folder: str, watcher: Watcher) -> Collection[str] | None:
+        """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
+        if that is not known. Of folders that the first look has listed."""
+        found = watcher.meanwhile(folder)
+        if not found.complete:
+            return None
+        departed = {below(folder, name) for name in found.departed} - self._known_paths
+        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
 
-    def adopt(self, rosters: Collection[Roster], unclaimed: Collection[KnownSource]) -> None:
+    def adopt(
+        self,
+        rosters: Collection[Roster],
+        unclaimed: Collection[KnownSource],
+        around: Surroundings,
+    ) -> None:
         """By the inputs to which they belong. Before these are listed."""
         if not self._files and not self._useless:
             return
@@ -68,7 +91,7 @@ class Adopting:
         adopted = 0
         for left in files:
             # Two inputs may follow one file.
-            takers = [each for each in rosters if _take(each, left)]
+            takers = [each for each in rosters if _take(each, left, around)]
             if takers:
                 adopted += 1
             elif left.identity in later:
@@ -116,12 +139,55 @@ class Adopting:
             self._keeping.refuse([name])
 
 
-def _take(roster: Roster, left: _Left) -> bool:
+def _take(roster: Roster, left: _Left, around: Surroundings) -> bool:
+    """Whether it is this input's; its descriptor is not used up."""
     try:
-        return roster.adopt(left.fd, left.status, left.path if left.is_new else "")
+        return _taken(roster, left, around)
     except OSError as error:
         log.warning("a kept file cannot be read path=%s error=%s", left.path, error.strerror)
         return False
+
+
+def _taken(roster: Roster, left: _Left, around: Surroundings) -> bool:
+    identity, size = left.identity, left.status.st_size
+    if identity in roster.files:
+        return False
+    found = Found.of(left.fd, size)
+    known = _source_of(roster, left, found)
+    if known is None:
+        if not (left.is_new and roster.survey.means(left.path)):
+            return False
+        followed = Followed(left.path, identity, left.status, around.handles)
+    elif known.finished and size <= known.progress.position:
+        return False
+    elif roster.memory.fits(known, found):
+        path = known.last_path or known.path
+        followed = Followed(path, identity, left.status, around.handles)
+        followed.idle_since = around.now
+        roster.go_on(followed, known)
+    else:  # truncated: what it was is found out as of any other
+        roster.memory.remove(known)
+        followed = roster.remembered(known)
+        around.say(Appeared(followed, known_before=True))
+    followed.input = roster.input.name
+    followed.idle_since = around.now
+    followed.looked_millis = max(followed.looked_millis, around.attention.millis)
+    followed.met_millis = around.attention.last_millis
+    roster.hold(followed, os.dup(left.fd))
+    return True
+
+
+def _source_of(roster: Roster, left: _Left, found: Found) -> KnownSource | None:
+    """The file was open all the time: its source is that of its device and inode."""
+    memory, there = roster.memory, roster.files.__contains__
+    unfinished = memory.unfinished_at(left.identity)
+    for path in dict.fromkeys(each.last_path or each.path for each in unfinished):
+        if known := memory.find(sighting_from(left.status, path), found, there):
+            return known
+    for known in reversed(unfinished):
+        if not known.seen_millis or found.born_ns <= known.seen_millis * 1_000_000:
+            return known
+    return memory.find(sighting_from(left.status, ""), found, there)
 
 
 def _last_name(fd: int) -> str:

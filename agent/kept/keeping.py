@@ -4,8 +4,9 @@ Rule 1: what has a handle is to be kept; what has none any more is given back, a
 deleted takes room on the disk as long as anybody has it open.
 
 Rule 2: the store is told of handles that were opened and closed, at each look and never of events;
-of a handle that was opened and closed between two looks it hears nothing, and of no more than so
-many a look.
+of a handle that was opened and closed between two looks it hears nothing. Where there are more
+files than handles, so that these come and go, it hears of a hundred a second, and of the rest
+later.
 
 Rule 3: a store has a limit, which is never exceeded. Where more files are open, those with unread
 bytes come first, deleted ones before others, then those that were written last; that is weighed
@@ -16,6 +17,7 @@ A crash loses what was not told yet: files that were opened within the last look
 
 import logging
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, Protocol
 
 from agent.kept.names import BUDGET, Identity, events_name, file_name, with_path
@@ -23,6 +25,8 @@ from agent.kept.store import DescriptorStore
 from agent.runs import SourceId
 
 _MOST_A_LOOK: Final = 64
+_MOST_A_SECOND: Final = 100.0  # once so many at once are used up
+_MOST_AT_ONCE: Final = 2_000.0
 _WEIGHED_EVERY: Final = 1.0
 _NEW_SEEN_EVERY: Final = 0.25
 _SILENT_SECONDS: Final = 1.0  # after an error, before the store is told again
@@ -63,6 +67,7 @@ class Keeping:
         self._keeps_events = False
         self._weighed = self._looked_at_new = self._silent_until = float("-inf")
         self._said_trouble = False
+        self._allowed, self._allowed_at = _MOST_AT_ONCE, float("inf")
 
     @property
     def most(self) -> int:
@@ -85,9 +90,14 @@ class Keeping:
         if holders is None:
             return
         holders.pop(file, None)
-        if not holders:
-            del self._open[file.identity]
+        if holders:
+            return
+        del self._open[file.identity]
+        if file.identity in self._kept:
             self._changed[file.identity] = None
+        else:
+            self._changed.pop(file.identity, None)
+            self._waiting.pop(file.identity, None)
 
     def has_already(self, identity: Identity, name: str, *, new: bool) -> None:
         """It was handed over, and so is still with the store."""
@@ -143,9 +153,15 @@ class Keeping:
         if self._waiting and now - self._weighed >= _WEIGHED_EVERY:
             self._weighed = now
             self._weigh()
-        for _, identity in zip(range(_MOST_A_LOOK), list(self._changed), strict=False):
+        for identity in list(islice(self._changed, self._allowance(now))):
             self._bring_about(identity)
             self._changed.pop(identity, None)
+            self._allowed -= 1
+
+    def _allowance(self, now: float) -> int:
+        earned = max(0.0, now - self._allowed_at) * _MOST_A_SECOND
+        self._allowed, self._allowed_at = min(_MOST_AT_ONCE, self._allowed + earned), now
+        return min(_MOST_A_LOOK, int(self._allowed))
 
     def _look_at_new(self) -> None:
         """A file that has become a source is called otherwise."""

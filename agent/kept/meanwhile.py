@@ -8,7 +8,7 @@ What was there before, and went, was the earlier agent's: `departed` are its nam
 last knew them. What came and went was nobody's: `unseen` are all names that it had.
 """
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -76,10 +76,6 @@ class Queue:
             self._take(event)
         for file in self._moving.values():  # to where nobody watched
             self._gone(file)
-
-    @property
-    def watches(self) -> Set[int]:
-        return self._folders.keys()
 
     def of(self, watch: int) -> Meanwhile:
         found = self._folders.get(watch)

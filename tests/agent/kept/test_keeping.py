@@ -122,6 +122,32 @@ def test_those_that_matter_alike_take_no_turns(run: Run) -> None:
     assert run.kept() == first
 
 
+def test_handles_that_come_and_go_cost_little(run: Run) -> None:
+    """As where there are many more files than handles."""
+    sent: list[str] = []
+    keep, give_back = run.keeping._store.keep, run.keeping._store.give_back
+
+    def count_kept(name: str, fd: int) -> None:
+        sent.append(name)
+        keep(name, fd)
+
+    def count_given_back(name: str) -> None:
+        sent.append(name)
+        give_back(name)
+
+    run.keeping._store.keep = count_kept  # type: ignore[method-assign]
+    run.keeping._store.give_back = count_given_back  # type: ignore[method-assign]
+    last = None
+    for number in range(20_000):
+        if last is not None:
+            run.close(last)
+        last = run.open(number)
+        if number % 10 == 0:
+            run.kept(1)  # twenty looks a second
+    assert len(sent) < 2 * (2_000 + 100 * run.now)
+    assert run.kept(400) == [19_999], "what is open in the end is kept, and nothing else"
+
+
 def test_all_names_fit_into_one_variable(tmp_path: Path) -> None:
     """Of very many files, each of which is new and has a long path."""
     run = Run(20_000, tmp_path)
@@ -133,7 +159,7 @@ def test_all_names_fit_into_one_variable(tmp_path: Path) -> None:
             file.fd = run.files[0].fd if number else os.open(tmp_path, os.O_RDONLY)
         sent: list[str] = []
         run.keeping._store.keep = lambda name, fd: sent.append(name)  # type: ignore[method-assign]
-        for _ in range(150):
+        for _ in range(1_500):
             run.now += 0.05
             run.keeping.flush(run.now)
         assert len(":".join(sent)) <= BUDGET < 128 * 1024
