@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from broker.counting.reports import JOURNAL
-from broker.data_directory import DataDirectory
+from broker.data_directory import JOURNAL, DataDirectory
 from broker.storage import directories, layout
 from broker.storage.acknowledged import Acknowledged, Known
 from broker.storage.checkpoints import Key
