@@ -205,7 +205,8 @@ class Broker:
 
     async def _close_logs(self, data: DataDirectory, acknowledged: Acknowledged) -> None:
         checkpoints, clean = await self.partitions.close()
-        if self._opened:  # else most of them are not known here, and keep what was written last
+        # Before that most of them are not known here, and keep what was written last.
+        if self._opened and data.is_there():
             await asyncio.to_thread(data.write_checkpoints, checkpoints)
             await asyncio.to_thread(acknowledged.sync)
             if clean:

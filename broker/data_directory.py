@@ -33,6 +33,7 @@ from broker.storage.identity import Owner
 
 log = logging.getLogger(__name__)
 
+JOURNAL = "ledger-counter"  # of the counting process
 _LOCK = ".lock"
 
 

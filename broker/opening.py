@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from broker.counting.reports import JOURNAL
-from broker.data_directory import DataDirectory
+from broker.data_directory import JOURNAL, DataDirectory
 from broker.storage import directories, layout
 from broker.storage.acknowledged import Acknowledged, Known
 from broker.storage.checkpoints import Key
@@ -141,7 +140,12 @@ class Opening:
             if missing.path is None:
                 log.error("no segment is left path=%s", directories.set_aside(path, found))
                 return None, reached
-            log.error("the end of a log is missing: %s", missing)
+            log.error(
+                "end of log missing directory=%s end_offset=%d reached=%d",
+                path,
+                missing.offset,
+                reached,
+            )
             cut_off_end(path, missing)
             return self._open(path, key, config, 0), reached
 
@@ -162,7 +166,7 @@ class Opening:
         start = known.start if known else 0
         if reached > start:
             count = reached - start if known else UNKNOWN
-            return [Loss(start, count, f"its directory was removed, {_had(reached, known)}")]
+            return [Loss(start, count, f"its directory is gone, {_had(reached, known)}")]
         if known is None and self._is_replaced:
             return [Loss(0, UNKNOWN, "the broker has another data directory than before")]
         return []
@@ -218,7 +222,7 @@ class Opening:
 
 
 def _had(reached: int, known: Known | None) -> str:
-    return f"and had reached offset {reached}" + ("" if known and known.exact else " at least")
+    return f"and it had reached offset {reached}" + ("" if known and known.exact else " at least")
 
 
 def lost_beginning(opened: Log, known: Known | None) -> list[Loss]:

@@ -27,7 +27,7 @@ class Found:
     def note(self, looked: Looked) -> None:
         """An answer has come."""
         for each in looked.damaged:
-            if each in self.damaged:
+            if any(each[:4] == known[:4] for known in self.damaged):
                 continue  # read again, and still so
             self.damaged_batches[each.topic, each.partition] += 1
             self.damaged = [*self.damaged, each][-_MOST:]

@@ -16,8 +16,9 @@ from typing import BinaryIO, Final
 import msgspec
 
 from broker.counting.following import Following
-from broker.counting.reports import JOURNAL, SIZE_BYTES, Looked, Report, Task, framed
+from broker.counting.reports import SIZE_BYTES, Looked, Report, Task, framed
 from broker.counting.scrubbing import Scrubbing
+from broker.data_directory import JOURNAL
 from client.addresses import parse_addresses
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker

@@ -11,7 +11,6 @@ import msgspec
 from broker.config import Checks
 
 SIZE_BYTES: Final = 4  # before each frame
-JOURNAL: Final = "ledger-counter"  # the counting process's, in the data directory
 
 
 class Led(NamedTuple):

@@ -28,6 +28,8 @@ from uuid import UUID
 
 from crc32c import crc32c
 
+from broker.storage.files import sync_directory
+
 FILE_NAME: Final = "acknowledged"
 
 _SLOT: Final = Struct("<16siiqq8s12x")  # topic id, partition, leader epoch, start, end, boot
@@ -176,6 +178,7 @@ class Acknowledged:
     def _grow(self) -> None:
         os.pwrite(self._fd, bytes(_GROWTH * _SIZE), self._size)
         os.fsync(self._fd)
+        sync_directory(self._path.parent)
         self._free += range(self._size, self._size + _GROWTH * _SIZE, _SIZE)
         self._size += _GROWTH * _SIZE
 
@@ -189,6 +192,7 @@ class Acknowledged:
             os.close(again)
             for slot in self._slots.values():  # what was written meanwhile
                 slot.write()
+        sync_directory(self._path.parent)
 
 
 def _open(path: Path) -> int:

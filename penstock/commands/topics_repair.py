@@ -60,6 +60,7 @@ def command(
             f"gave up all from offset {lost.first_offset} on: {lost.lost_bytes:,} bytes, "
             f"{lost.lost_segments} further segments"
         )
+        print("what of it was acknowledged is told to the ledger when the broker starts")
 
 
 def _repair(data_dir: Path, topic: str, partition: int) -> Lost | None:

@@ -77,13 +77,14 @@ def withdrawn(brokers: Brokers, topic: str) -> list[tuple[int, int, int]]:
 
 
 def wait_withdrawn(brokers: Brokers, topic: str) -> list[tuple[int, int, int]]:
-    wait_until(lambda: bool(withdrawn(brokers, topic)), within=30, what="it is said", every=0.1)
+    wait_until(lambda: bool(withdrawn(brokers, topic)), within=90, what="it is said", every=0.1)
     return withdrawn(brokers, topic)
 
 
 def leader_epoch(brokers: Brokers, topic: str) -> int:
-    brokers.refresh([topic])
-    return brokers.topic(topic).partitions[0].leader_epoch
+    """As the brokers say now, on whatever connection."""
+    known = brokers.persist(lambda: brokers.refresh([topic]))
+    return known.topics[topic].partitions[0].leader_epoch
 
 
 def epoch_end(brokers: Brokers, topic: str, epoch: int) -> int:
@@ -177,7 +178,7 @@ def test_a_file_that_is_cut_while_the_broker_is_down(
     assert wait_withdrawn(brokers, new_topic) == [(500, 200, 1)]
     assert epoch_end(brokers, new_topic, 0) == 500
     fill(broker, new_topic, 30)
-    wait_until(lambda: told_epochs(brokers, new_topic).get(799) == 1, within=30, what="all is told")
+    wait_until(lambda: told_epochs(brokers, new_topic).get(799) == 1, within=90, what="all is told")
     told = told_epochs(brokers, new_topic)
     assert {told[offset] for offset in range(500)} == {0}
     assert {told[offset] for offset in range(500, 800)} == {1}
@@ -196,7 +197,7 @@ def test_a_directory_that_is_removed_while_the_broker_runs(
     shutil.rmtree(broker.partition_dir(new_topic))
     assert wait_withdrawn(brokers, new_topic) == [(0, 200, 1)]
     assert must_produce(broker.bootstrap, f"{new_topic}-other", TEN) == 0
-    wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=20, what="it is known")
+    wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=60, what="it is known")
     assert must_produce(broker.bootstrap, new_topic, TEN) == 200
     assert values(brokers, new_topic) == dict(enumerate(TEN, 200))
     broker.restart()
@@ -261,7 +262,7 @@ def test_a_byte_that_flips_before_it_is_counted(
     assert set(told_epochs(brokers, new_topic)) == {*range(50), *range(60, 90)}
     wait_until(
         lambda: f"damaged: {new_topic}-0, messages 50 to 59" in broker.http("/readyz")[1],
-        within=10,
+        within=60,
         what="it is shown",
     )
     label = f'{{partition="0",topic="{new_topic}"}}'
@@ -333,7 +334,7 @@ def test_what_goes_as_it_should_is_not_lost(
         LibrdkafkaAdmin().delete_records(broker.bootstrap, new_topic, 0, 250 * (number + 1))
         wait_until(
             lambda: int(segments(broker.partition_dir(kept))[0].stem) > 0,
-            within=20,
+            within=60,
             what="old segments are removed",
         )
         broker.restart()
@@ -359,7 +360,7 @@ def test_what_goes_as_it_should_is_not_lost(
 def test_the_whole_data_directory_is_another(
     broker: BrokerProcess, brokers: Brokers, new_topic: str
 ) -> None:
-    """As where its disk is not mounted. What was in it, nobody knows here but the map's reader."""
+    """As where its disk is not mounted. The ledger and the registry's schemas were in it, too."""
     create(broker.bootstrap, new_topic)
     fill(broker, new_topic, 5)
     wait_told(brokers, new_topic)
@@ -367,9 +368,9 @@ def test_the_whole_data_directory_is_another(
     broker.data_dir.rename(broker.data_dir.with_name("away"))
     broker.start()
     assert f"{new_topic}-0 has lost" in broker.http("/readyz")[1]
+    assert "how many is not known" in broker.http("/readyz")[1]
     assert leader_epoch(brokers, new_topic) == 1
     assert must_produce(broker.bootstrap, new_topic, TEN) == 0
-    assert wait_withdrawn(brokers, new_topic) == [(0, -1, 1)]
     assert epoch_end(brokers, new_topic, 0) == 0
     # What is new from now on has lost nothing.
     create(broker.bootstrap, f"{new_topic}-new")
@@ -382,7 +383,7 @@ def test_the_whole_data_directory_is_removed_while_the_broker_runs(
     """It writes nothing into what has no name any more."""
     create(broker.bootstrap, new_topic)
     broker.data_dir.rename(broker.data_dir.with_name("away"))
-    assert broker.process.wait(within=30) == 1
+    assert broker.process.wait(within=60) == 1
     assert "was removed or replaced while the broker ran" in broker.log()
     broker.data_dir.with_name("away").rename(broker.data_dir)
     broker.start()
