@@ -51,13 +51,15 @@ class Alerts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """An `http://` or `https://` URL that [alerts](#alerts) are posted to; without it nothing
     is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
     silent: Seconds = 600.0
-    """An agent that was not heard for so long is silent. At least two windows, as an idle agent
+    """An agent that was not heard for so long is told to be silent; the page
+    [shows it](#the-page) earlier. At least two windows, as an idle agent
     is heard once in each; more than that where agents have a `ledger_interval` longer than a
     window."""
     late: Seconds = 86_400.0
     """A window that still waits so long after its end is late."""
     after: Seconds = 120.0
-    """Something missing, duplicated or changed must stay so for that long before it is told."""
+    """Something missing, duplicated, changed or unknown, or a table that cannot be loaded, must
+    stay so for that long before it is told."""
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")

@@ -45,7 +45,7 @@ RESOURCES: Final = (
         queries.FindingsQuery,
         topics.all_findings,
         answers.Findings,
-        "What is missing, duplicated or changed, by name.",
+        "What is missing, duplicated, changed or unknown, by name.",
     ),
     Resource(
         "/api/v1/hosts",

@@ -64,7 +64,7 @@ def command(
     ledgers: Sequence[Ledger],
     as_json: bool,
 ) -> None:
-    """Accept what is missing, duplicated or changed, and will not be put right.
+    """Accept what is missing, duplicated, changed or unknown, and will not be put right.
 
     The audit still shows it, with the reason, and counts it as complete. All that is given must
     apply to a fault for it to be accepted. The names are those that `penstock report` and the page
