@@ -157,12 +157,11 @@ def _taken(roster: Roster, left: _Left, around: Surroundings) -> bool:
     if known is None:
         if not (left.is_new and roster.survey.means(left.path)):
             return False
-        followed = Followed(left.path, identity, left.status, around.handles)
+        followed = _seen_now(left.path, left, around)
     elif known.finished and size <= known.progress.position:
         return False
     elif roster.memory.fits(known, found):
-        path = known.last_path or known.path
-        followed = Followed(path, identity, left.status, around.handles)
+        followed = _seen_now(known.last_path or known.path, left, around)
         followed.idle_since = around.now
         roster.go_on(followed, known)
     else:  # truncated: what it was is found out as of any other
@@ -171,10 +170,15 @@ def _taken(roster: Roster, left: _Left, around: Surroundings) -> bool:
         around.say(Appeared(followed, known_before=True))
     followed.input = roster.input.name
     followed.idle_since = around.now
-    followed.looked_millis = max(followed.looked_millis, around.attention.millis)
-    followed.met_millis = around.attention.last_millis
     roster.hold(followed, os.dup(left.fd))
     return True
+
+
+def _seen_now(path: str, left: _Left, around: Surroundings) -> Followed:
+    followed = Followed(path, left.identity, left.status, around.handles)
+    followed.looked_millis = around.attention.millis
+    followed.met_millis = around.attention.last_millis
+    return followed
 
 
 def _source_of(roster: Roster, left: _Left, found: Found) -> KnownSource | None:
