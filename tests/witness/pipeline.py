@@ -217,7 +217,9 @@ class Pipeline:
             return set()
         said = ask(self.broker.http_port, "/metrics")[1].decode()
         return set(
-            re.findall(r'^penstock_broker_partition_online\{.*topic="(.+?)".* 0', said, re.M)
+            re.findall(
+                r'^penstock_broker_partition_online\{.*topic="(.+?)".* 0', said, re.MULTILINE
+            )
         )
 
     def repair(self, topics: Sequence[str]) -> None:
