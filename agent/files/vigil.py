@@ -125,9 +125,7 @@ class Vigil:
             reason=roster.why_before,
         )
         stamps = roster.folders.stamps
-        said = told(
-            roster.survey, listing, stamps, before, blind, known=known, accounted=accounted
-        )
+        said = told(roster.survey, listing, stamps, before, blind, known=known, accounted=accounted)
         self._around.say(*map(NotWatched, said))
 
     def say_what_came_and_went(self, rosters: list[Roster], before: int, now: int) -> None:

@@ -25,7 +25,8 @@ from tests.witness.verdict import Called, Cell, Seen, Verdict
 
 HEARD: Final = 120.0  # for agents to say that they are past the end
 JUDGED: Final = 120.0  # for a verdict that waits for nobody
-TAMPERS: Final = {"remove-partition", "cut-tail", "flip-segment"}
+SPOILS: Final = {"cut-tail", "flip-segment"}
+TAMPERS: Final = {"remove-partition", *SPOILS}
 _LOADS: Final = 4
 _topics = threading.Lock()
 _made = iter(range(1_000_000))
@@ -83,8 +84,8 @@ class Batch:
         return [each.topic for each in self._tenants]
 
     @property
-    def _flipped(self) -> list[str]:
-        return [each.topic for each in self._tenants if "flip-segment" in each.truth.done]
+    def _damaged(self) -> list[str]:
+        return [each.topic for each in self._tenants if each.truth.done & SPOILS]
 
     def _create_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.pipeline.bootstrap, "log_level": 0})
@@ -103,9 +104,9 @@ class Batch:
         self.say(f"acted {time.monotonic() - began:.0f} s")
         self.pipeline.kill_load()
         self.pipeline.bring_back()
-        offline = [each for each in self._flipped if self.pipeline.offline(each)]
+        offline = self.pipeline.offline() & set(self.topics)
         if offline:
-            self.pipeline.repair(offline)
+            self.pipeline.repair(sorted(offline))
         list(pool.map(lambda each: each.bring_back(), self._tenants))
         self.say(f"brought back {time.monotonic() - began:.0f} s")
         self._wait_heard()
@@ -200,8 +201,8 @@ class Batch:
                 options.add("--accept-gap")
             elif code == 6:
                 options |= {"--set=duplicate_share=1", "--set=dead_share=1"}
-            elif code == 7 and self._flipped:
-                self.pipeline.repair(self._flipped)
+            elif code == 7 and self._damaged:
+                self.pipeline.repair(self._damaged)
                 options.add("--accept-gap")
             self.say(f"load ended with {code}: {'; '.join(failed.values())[:300]}")
         spoilt = [each.topic for each in self._tenants if each.truth.landed]

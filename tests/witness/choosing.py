@@ -25,10 +25,6 @@ def script_of(seed: int, only: Sequence[str] = ()) -> Script:
     return Script(seed, patterns, kept, tuple(_Author(chance, kinds, score).actions()))
 
 
-def group_of(seed: int) -> int:
-    return (seed - 1) // GROUP
-
-
 def _score(chance: random.Random, kinds: Sequence[str]) -> list[Action]:
     """The shared events of a group: some scenes, each of which ends as it began."""
 

@@ -6,6 +6,7 @@ program is told is what docs/ say of its configuration; only times are shorter.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -210,16 +211,15 @@ class Pipeline:
     def partition_dir(self, topic: str) -> Path:
         return self.broker_data / f"{topic}-0"
 
-    def offline(self, topic: str) -> bool:
-        """Whether the broker says that it cannot serve the topic."""
+    def offline(self) -> set[str]:
+        """Topics that the broker says it cannot serve."""
         if self.broker is None or not self.serving:
-            return False
+            return set()
         said = ask(self.broker.http_port, "/metrics")[1].decode()
-        return any(
-            line.startswith("penstock_broker_partition_online{")
-            and f'topic="{topic}"' in line
-            and line.endswith(" 0.0")
-            for line in said.splitlines()
+        return set(
+            re.findall(
+                r'^penstock_broker_partition_online\{.*topic="(.+?)".* 0', said, re.MULTILINE
+            )
         )
 
     def repair(self, topics: Sequence[str]) -> None:

@@ -224,7 +224,7 @@ class Tenant:
         frozen = any(each.until == NEVER for each in self.truth.blind)
         if not self.agent.alive or frozen or self._spoiler.full or not self._pipeline.serving:
             return False
-        if "flip-segment" in self.truth.done and self._pipeline.offline(self.topic):
+        if self.topic in self._pipeline.offline():
             return False
         time.sleep(0.6)  # more than a scan_interval: what was just written is known of
         deadline = time.monotonic() + within
