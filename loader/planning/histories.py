@@ -81,7 +81,7 @@ def _parted(
         cut = there.epoch_end is None or there.epoch_end >= state.next_offset
         if header is not None and not is_same(state, header):
             parted[target] = _apart(state, described(header))
-        elif not state.absent and cut and there.end < state.next_offset:
+        elif cut and there.end < state.next_offset:
             parted[target] = _apart(state, described(None))
     return parted
 

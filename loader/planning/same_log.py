@@ -24,7 +24,7 @@ def is_another(facts: TopicFacts, known: TopicState) -> bool:
 def asked_offset(facts: PartitionFacts, known: PartitionState) -> int | None:
     """Whose batch tells whether the log is the one that was read. None if none does: epochs have
     told already, nothing was read or is to be, or the log begins behind it now."""
-    if known.absent or (facts.epoch_end is not None and facts.epoch_end < known.next_offset):
+    if facts.epoch_end is not None and facts.epoch_end < known.next_offset:
         return None
     offset = (known.next_offset if known.last is None else known.last.next_offset) - 1
     return offset if facts.earliest <= offset < facts.end != known.next_offset else None
