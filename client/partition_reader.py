@@ -1,11 +1,13 @@
 """The batches of one partition between two offsets: what a task reads that was given a slice.
 
-Rule 1: a batch belongs to the slice in which its base offset lies. Where a slice may begin within
-        a batch, because nothing was read before it, that batch is handed out as well.
+Rule 1: a batch belongs to the slice in which its base offset lies. The first slice of a stretch
+        (`from_within`) has the batch that its first offset lies in, too, wherever that begins: it
+        is handed out whole, and the caller cuts it.
 Rule 2: while the caller works on one answer, the next is under way. Answers are received into two
         buffers, in turn: a batch's bytes are good until the next but one is asked for.
-Rule 3: only what is committed is handed out: no control batches, nothing of aborted transactions,
-        no batches that compaction has emptied. Their offsets are passed over.
+Rule 3: only what is committed is handed out as a batch: no control batches, nothing of aborted
+        transactions, no batches that compaction has emptied. What was seen at those offsets
+        instead, `everything` says: between it and the batches no offset is left out.
 Rule 4: what was planned exists. Offsets that are not there any more, or do not appear within the
         brokers' patience, are OffsetsMissing, and so is a log that is not the one that was meant:
         another topic of this name, or a history that a new leader does not share.
@@ -18,6 +20,7 @@ A partition that moves is followed to its new leader. Nothing is kept that a cra
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from crc32c import crc32c
@@ -91,6 +94,26 @@ class _Leader:
     pending: Pending[FetchResponse] | None = None
 
 
+class Instead(StrEnum):
+    """What was seen at offsets that hold no message of anybody's."""
+
+    MARKERS = "markers"  # a control batch
+    ABORTED = "aborted"  # what a transaction wrote that was aborted
+    EMPTIED = "emptied"  # a batch without records, as compaction leaves it
+    HOLE = "hole"  # no batch at all, between two, or up to the end
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """The offsets from `first` on, below `end`. `header` is that of the batch that was seen there;
+    of a hole, None."""
+
+    first: int
+    end: int
+    what: Instead
+    header: BatchHeader | None = None
+
+
 class PartitionReader:
     """`for batch in PartitionReader(…)`, once. `next_offset` is behind the last batch handed out,
     and at least `end` when there are no more. `leader_epoch` belongs to it: the epoch in which the
@@ -128,6 +151,11 @@ class PartitionReader:
         self._is_compacted: bool | None = None  # until it is asked
 
     def __iter__(self) -> Iterator[Batch]:
+        return (each for each in self.everything() if isinstance(each, Batch))
+
+    def everything(self) -> Iterator[Batch | PassedOver]:
+        """The batches, and what was seen at all other offsets. Only the batch that a slice begins
+        within is not there, if it belongs to the slice before."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer()
@@ -146,18 +174,32 @@ class PartitionReader:
         finally:
             self.close()
 
+    def is_compacted(self) -> bool:
+        """Whether records may be missing within the log. No, where brokers do not tell."""
+        if self._is_compacted is None:
+            try:
+                configs = {each.name: each for each in topic_configs(self._brokers, self._topic)}
+            except (Refused, Unsupported):
+                configs = {}
+            policy = configs.get("cleanup.policy")
+            self._is_compacted = policy is not None and "compact" in (policy.value or "")
+        return self._is_compacted
+
     def close(self) -> None:
         """Leaves the leader, with whatever is under way."""
         if self._leader is not None:
             self._leader.connection.close()
             self._leader = None
 
-    def _next_answer(self) -> Iterator[Batch]:
+    def _next_answer(self) -> Iterator[Batch | PassedOver]:
+        reached = self.next_offset
         data, view = self._next_data()
         if view:
             found = list(headers(view))
             self._go_on(view, max((header.next_offset for _, header in found), default=-1))
             yield from self._careful(data, view, found)
+        elif self.next_offset > reached:
+            yield PassedOver(reached, self.next_offset, Instead.HOLE)
 
     def _next_answer_together(self) -> Iterator[PlainBatches | Batch]:
         data, view = self._next_data()
@@ -172,7 +214,7 @@ class PartitionReader:
         if plain.batches:
             self._passed(plain.next_offset, plain.leader_epoch)
             yield plain
-        yield from self._careful(data, view, rest)
+        yield from (each for each in self._careful(data, view, rest) if isinstance(each, Batch))
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
         """And its batches: nothing, if there are none."""
@@ -195,20 +237,27 @@ class PartitionReader:
 
     def _careful(
         self, data: PartitionData, view: memoryview, found: list[tuple[int, BatchHeader]]
-    ) -> Iterator[Batch]:
+    ) -> Iterator[Batch | PassedOver]:
         committed = Committed(data.aborted_transactions)
         for start, header in found:
+            reached, behind = self.next_offset, min(header.base_offset, self._end)
+            if behind > reached:
+                self._passed(behind, header.leader_epoch)
+                yield PassedOver(reached, behind, Instead.HOLE)
             if header.base_offset >= self._end:
-                if self.next_offset < self._end:
-                    self._passed(self._end, header.leader_epoch)
                 return
             batch = view[start : start + header.size]
             self._check(header, batch)
-            fresh = header.next_offset > self.next_offset and header.base_offset >= self._first
-            counts = self._counts(committed, header, batch)
+            fresh = header.next_offset > reached and header.base_offset >= self._first
+            instead = self._instead(committed, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
-            if fresh and counts:
+            if not fresh:
+                continue
+            if instead is None:
                 yield Batch(self._partition, header, batch)
+            else:
+                first = max(reached, header.base_offset)
+                yield PassedOver(first, header.next_offset, instead, header)
         # However long the caller took, what goes wrong next is the first thing that does.
         self._patience.reset()
 
@@ -220,23 +269,12 @@ class PartitionReader:
         known = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
         if known < self._end:
             self._patience.wait(self._missing(f"the log ends at {known}", retriable=True))
-        elif self._compacted():
+        elif self.is_compacted():
             # Whatever was written there was written before this epoch ended.
             self._passed(self._end, -1 if self._leader is None else self._leader.epoch)
         else:
             why = f"the log ends at {known}, and brokers send nothing of it"
             self._patience.wait(self._missing(why, retriable=True))
-
-    def _compacted(self) -> bool:
-        """Whether records may be missing within the log. No, where brokers do not tell."""
-        if self._is_compacted is None:
-            try:
-                configs = {each.name: each for each in topic_configs(self._brokers, self._topic)}
-            except (Refused, Unsupported):
-                configs = {}
-            policy = configs.get("cleanup.policy")
-            self._is_compacted = policy is not None and "compact" in (policy.value or "")
-        return self._is_compacted
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
         if header.magic != MAGIC:
@@ -244,11 +282,18 @@ class PartitionReader:
         if crc32c(batch[CRC_START:]) != header.crc:
             raise self._corrupt(header, "the CRC does not match")
 
-    def _counts(self, committed: Committed, header: BatchHeader, batch: memoryview) -> bool:
+    def _instead(
+        self, committed: Committed, header: BatchHeader, batch: memoryview
+    ) -> Instead | None:
+        """Why the batch is not handed out; None if it is."""
         try:
-            return committed.counts(header, batch)
+            if committed.counts(header, batch):
+                return None
         except BatchError as error:
             raise self._corrupt(header, str(error)) from None
+        if header.is_control:
+            return Instead.MARKERS
+        return Instead.ABORTED if header.record_count > 0 else Instead.EMPTIED
 
     def _corrupt(self, header: BatchHeader, why: str) -> Corrupt:
         return Corrupt(

@@ -184,7 +184,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     completeness: Completeness = Completeness()
     dead_share: float = 0.01
     """Of a table's records in one load that may be [dead letters](#what-cannot-be-decoded):
-    from 0 to 1; above it nothing is committed."""
+    from 0 to 1; above it nothing is committed, if they are `few_dead` or more."""
+    few_dead: int = 10
+    """Fewer dead letters than this, of a table in one load, stop nothing, whatever share they are:
+    one line that somebody has sent by hand holds no quiet table. 0: the share alone decides."""
     duplicate_share: float = 0.5
     """Of a table's records in one load that may be [duplicates](#exactly-once), if they are a
     hundred or more: from 0 to 1; above it nothing is committed."""
@@ -206,6 +209,9 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
     checked](#checking-files) by each load; 0: only with `--check-files`."""
+    check_files_bytes: Bytes = 256 * 1024 * 1024
+    """So much of what lies in these hours, and seems untouched, has its content compared with its
+    checksum by each load, in turn; what was modified always has."""
     group: str = "penstock-loader"
     """The consumer group under which brokers are told how far it is, for Kafka's own tools.
     Penstock's brokers keep no offsets yet."""
@@ -250,7 +256,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.keep_manifests < 10:
             raise ValueError("`keep_manifests` must be 10 at least")
         check_positive(self, "forget_sources", "oldest")
-        check_not_negative(self, "newest", "check_files_hours")
+        check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:

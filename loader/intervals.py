@@ -79,6 +79,11 @@ class GrowingIntervals:
     def intervals(self) -> Intervals:
         return tuple(self._intervals)
 
+    def copy(self) -> "GrowingIntervals":
+        copied = GrowingIntervals()
+        copied._intervals = list(self._intervals)
+        return copied
+
     def add(self, first: int, last: int) -> Intervals:
         """Takes `first` to `last` in. Returns what of it was not in before."""
         known = self._intervals

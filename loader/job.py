@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from client.errors import OffsetsMissing
 from loader.environment.failures import environment_failure
-from loader.errors import DamagedBatch, GapError, LoaderError, SparkFailed, TooManyHours
+from loader.errors import DamagedBatch, GapError, LoaderError, Mismatch, SparkFailed, TooManyHours
 from loader.landing.pieces import PIECE_END
 from loader.task_spec import LandingJob
 
@@ -60,6 +60,8 @@ def failure(on: str, said: str) -> LoaderError:
             return GapError(text.strip())
         if kind.endswith(TooManyHours.__name__):
             return TooManyHours(text.strip())
+        if kind.endswith(Mismatch.__name__):
+            return Mismatch(text.strip())
         if kind.endswith(DamagedBatch.__name__):
             damaged = DamagedBatch.from_text(text.strip())
             return damaged or SparkFailed(f"{on}: {text.strip()}")

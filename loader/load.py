@@ -30,6 +30,7 @@ from loader.store.store import Store
 from loader.surroundings import Request, Surroundings
 from loader.table_run import TableRun
 from loader.tables import TableSource
+from loader.telling_loads import tell_how_it_ended, tell_that_none_began
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -49,10 +50,16 @@ def load(
     something is to be read, merged or counted.
     """
     stopping = stopping or threading.Event()
-    check_format(start_spark, config.format, config.compression)
-    store = open_store(config.root, start_spark)
-    if not request.dry_run:
-        store.prove()
+    began = int(time.time() * 1000)
+    try:
+        check_format(start_spark, config.format, config.compression)
+        store = open_store(config.root, start_spark)
+        if not request.dry_run:
+            store.prove()
+    except LoaderError as error:
+        if not stopping.is_set() and not request.says_nothing_of_loads:
+            _tell_that_none_began(config, request, error, began)
+        raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = asked_for(config, request, brokers)
         with closing(RegistryClient(config.registry)) as registry:
@@ -74,6 +81,18 @@ def load(
             )
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
                 return list(threads.map(lambda table: run_table(around, table), tables))
+
+
+def _tell_that_none_began(
+    config: LoaderConfig, request: Request, error: LoaderError, began: int
+) -> None:
+    try:
+        with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
+            tables = asked_for(config, request, brokers)
+    except (LoaderError, ClientError) as other:
+        log.warning("the ledger was not told that nothing can be loaded: %s", other)
+        return
+    tell_that_none_began(config, tables, error, began)
 
 
 def asked_for(config: LoaderConfig, request: Request, brokers: Brokers) -> list[TableSource]:
@@ -113,6 +132,7 @@ def watermarks(
 def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
     """One table, whatever comes of it."""
     outcome = TableOutcome(table.name)
+    began = around.now()
     try:
         around.go_on(table.name)
         with sole_loader(around.store.root, table.name), around.brokers() as brokers:
@@ -129,5 +149,6 @@ def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
     if outcome.error is not None and around.stopping.is_set():
         said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
+    tell_how_it_ended(around, table, outcome, began)
     around.watcher.ended(outcome)
     return outcome

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from loader.reports import Intervals, Landed, WindowCount
+from loader.reports import Intervals, Landed, LastBatch, WindowCount
 from loader.tables import Hour
 
 VERSION: Final = 1
@@ -33,6 +33,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     hour: Hour
     rows: int
     bytes: int
+    checksum: str = ""  # of its content, by the store; empty: it has none, or Penstock 0.1 wrote it
     cluster: str = ""
     topic: str = ""
     partition: int = -1  # -1: merged of several
@@ -49,6 +50,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     from_offset: int = -1  # where this run began; -1: it read nothing here
     skipped: int = 0  # offsets given up in this run: they were not there any more
     absent: bool = False  # brokers did not show it, and that was accepted; where it was read to
+    last: LastBatch | None = None  # the last that was read; None: nothing, or by Penstock 0.1
 
 
 class TopicState(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +85,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """What this run read of one partition: its part of the ledger."""
+    """What this run read of one partition in one leader epoch: its part of the ledger."""
 
     topic: str
     topic_id: str
@@ -93,6 +95,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     leader_epoch: int
     no_events: int
+    missing: Intervals = ()  # of these offsets: what was not there, and was given up
     windows: tuple[WindowCount, ...]
     late: dict[int, int] = {}  # by window: rows that came after their hour was complete
     sources: dict[str, Intervals] = {}  # what became rows

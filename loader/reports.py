@@ -34,10 +34,58 @@ class WindowCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events of one source became rows of this slice."""
+    """Which events of one source became rows of this slice, from batches of this leader epoch."""
 
     source: str
     intervals: Intervals
+    leader_epoch: int = -1
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive offsets of one leader epoch, and what was found at each. Every figure is of what
+    was seen; none of them is what the others leave."""
+
+    leader_epoch: int
+    first: int
+    next_offset: int
+    rows: int = 0
+    duplicates: int = 0
+    dead: int = 0
+    other_hours: int = 0  # of a rebuild: events of hours that are not to be rebuilt
+    markers: int = 0  # control records
+    aborted: int = 0  # by transactions
+    compacted: int = 0  # nothing is left there of what a compacted topic had
+    missing: Intervals = ()  # nothing is there, and nobody knows why: it was given up
+    windows: tuple[WindowCount, ...] = ()
+
+    @property
+    def no_events(self) -> int:
+        """Offsets that were seen to hold none."""
+        return self.markers + self.aborted + self.compacted
+
+    @property
+    def given_up(self) -> int:
+        return sum(last - first + 1 for first, last in self.missing)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether there is something known of every offset, and of none twice."""
+        events = self.rows + self.duplicates + self.dead + self.other_hours
+        return events + self.no_events + self.given_up == self.next_offset - self.first
+
+
+class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The last batch that was read of a partition: by this, its log is known again."""
+
+    base_offset: int
+    next_offset: int
+    crc: int
+    max_timestamp: int
+    leader_epoch: int = -1
+
+    def __str__(self) -> str:
+        last, time = self.next_offset - 1, self.max_timestamp
+        return f"{self.base_offset} to {last} (CRC {self.crc:08x}, newest time {time})"
 
 
 class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,31 +96,48 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     first: int
     next_offset: int  # behind its last batch; at least the slice's end
+    begins: int  # from here on it accounts for every offset: what is before is another slice's
+    leads: int = 0  # so many offsets before that were looked at, and nothing was there
+    gives_up: bool = False  # where nothing is there, it is missing, and not compacted away
     leader_epoch: int  # of what lies before `next_offset`, events or not; -1 if nothing was there
     batches: int
     bytes: int  # of the batches, as they lie in the log
-    # Offsets without an event, from its first batch on: control records, aborted transactions, what
-    # compaction removed. Those before may belong to the last batch of the slice before.
-    no_events: int
+    accounts: tuple[Account, ...]  # one behind the other, from `begins` to `next_offset`
     rows: dict[Hour, int]  # by hour; each is a file, or they are in the one for mixed hours
-    windows: tuple[WindowCount, ...]
     sources: tuple[SourceRun, ...] = ()
     scattered: tuple[str, ...] = ()  # sources whose seqs are too scattered to be remembered
     untracked: int = 0  # rows of further sources, of which there are too many to be remembered
     mixed: tuple[Hour, ...] = ()  # hours whose rows are in the one file that is to be divided
-    other_hours: int = 0  # of a rebuild: events of hours that are not to be rebuilt
-    duplicates: int = 0
-    repeated: str = ""  # the source with most of them
+    repeated: str = ""  # the source with most duplicates
     dead: dict[str, int] = {}  # by reason
+    unnamed: int = 0  # dead records besides, of which there are too many for a letter each
     schema_ids: dict[int, int] = {}  # how many records of which writer's schema
+    last: LastBatch | None = None
 
     @property
     def row_count(self) -> int:
         return sum(self.rows.values())
 
     @property
-    def dead_count(self) -> int:
+    def letters(self) -> int:
+        """Dead letters, each of which is a row of its file."""
         return sum(self.dead.values())
+
+    @property
+    def dead_count(self) -> int:
+        return self.letters + self.unnamed
+
+    @property
+    def duplicates(self) -> int:
+        return sum(each.duplicates for each in self.accounts)
+
+    @property
+    def no_events(self) -> int:
+        return sum(each.no_events for each in self.accounts)
+
+    @property
+    def other_hours(self) -> int:
+        return sum(each.other_hours for each in self.accounts)
 
 
 def check_hours(reports: Iterable[SliceReport]) -> None:

@@ -97,6 +97,7 @@ class StagingRun:
             window_millis=around.config.window * 1000,
             times=self._times,
             writer_schemas=self._columns.writers,
+            accept_gap=around.request.accept_gap,
             only_hours=only_hours,
         )
         directory = f"{self.folder}/{name}"

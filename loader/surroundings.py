@@ -48,6 +48,11 @@ class Request:
         """Of any topic."""
         return self.dry_run or self.check_files is not None
 
+    @property
+    def says_nothing_of_loads(self) -> bool:
+        """Whether it is no load as those that come by themselves."""
+        return self.reads_nothing or bool(self.rebuild)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:

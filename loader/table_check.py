@@ -88,6 +88,7 @@ class TableCheck:
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(around.start_spark, around.store, around.config.format),
             tell=self._tell,
+            most_bytes=around.config.check_files_bytes,
         )
 
     def _tell(self, said: Sequence[Mapping[str, Any]]) -> bool:

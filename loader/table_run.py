@@ -20,6 +20,7 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from loader.asking_audit import ask_audit
 from loader.commit.attempt import Attempt
+from loader.commit.checksums import with_checksums
 from loader.commit.history import History
 from loader.commit.layout import run_folder
 from loader.commit.next_state import load_manifest, next_run
@@ -39,20 +40,17 @@ from loader.ledger.entries import in_ledger
 from loader.manifests import Manifest
 from loader.markers import hour_path
 from loader.outcomes import PartitionRange, TableOutcome
-from loader.planning.asking import ask
-from loader.planning.facts import TopicFacts
-from loader.planning.plan import Plan, plan
-from loader.planning.rebuild import plan_rebuild
+from loader.planning.plan import Plan
 from loader.publication import Publication
 from loader.rewriting.counting import count_rows
 from loader.rewriting.formats import RowFormat
 from loader.rewriting.merging import merge_hours
-from loader.rewriting.origins import lowest_offsets
 from loader.staging_run import StagingRun
 from loader.surroundings import Surroundings
 from loader.table_check import TableCheck
 from loader.table_columns import table_columns
 from loader.table_form import TableForm, check_format, form_of, in_form, next_form
+from loader.table_planning import planned
 from loader.tables import Hour, TableSource
 
 
@@ -139,45 +137,9 @@ class TableRun:
             raise
 
     def _planned(self, latest: Manifest | None) -> Plan:
-        around = self._around
-        state = () if latest is None else latest.topics
-        known = {topic.topic: topic.partitions for topic in state}
-        topics = [source.topic for source in self._table.topics]
-        facts = ask(self._brokers, {topic: known.get(topic, ()) for topic in topics})
-        if around.request.rebuild:
-            found = self._planned_rebuild(latest, facts)
-        else:
-            found = plan(
-                self._table,
-                facts,
-                state,
-                accept_gap=around.request.accept_gap,
-                max_records=around.request.max_records,
-                records_per_task=around.config.tasks.records,
-            )
+        found = planned(self._around, self._table, self._brokers, self._history, latest)
         self._tell(found)
         return found
-
-    def _planned_rebuild(self, latest: Manifest | None, facts: Mapping[str, TopicFacts]) -> Plan:
-        around, table, hours = self._around, self._table.name, self._around.request.rebuild
-        if latest is None:
-            raise LoaderError(f"table {table}: nothing was loaded that could be rebuilt")
-        had = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
-        # Of a file that somebody has taken away nothing can be lost.
-        listed_now = (each for hour in hours for each in around.store.list(hour_path(table, hour)))
-        files = [each.path for each in listed_now if each.path in had]
-        with working(f"{table}: looking into what is replaced"):
-            lowest = lowest_offsets(
-                around.spark, [around.store.uri(file) for file in files], around.config.format
-            )
-        return plan_rebuild(
-            self._table,
-            facts,
-            latest.topics,
-            lowest=lowest,
-            accept_gap=around.request.accept_gap,
-            records_per_task=around.config.tasks.records,
-        )
 
     def _tell(self, found: Plan) -> None:
         self.outcome.records = found.records
@@ -235,6 +197,7 @@ class TableRun:
                 loader=around.loader,
                 schema=form.columns,
                 dead_share=config.dead_share,
+                few_dead=config.few_dead,
                 duplicate_share=config.duplicate_share,
                 forget_after=int(config.forget_sources * 1000),
             )
@@ -250,6 +213,7 @@ class TableRun:
             loader=around.loader,
             schema=form.columns,
             dead_share=config.dead_share,
+            few_dead=config.few_dead,
             duplicate_share=config.duplicate_share,
             forget_after=int(config.forget_sources * 1000),
         )
@@ -261,7 +225,14 @@ class TableRun:
         self.outcome.files += len(rows)
         self.outcome.late += sum(sum(each.late.values()) for each in manifest.passages)
         self.outcome.duplicates += manifest.duplicates
-        self.outcome.dead += sum(manifest.dead.values())
+        dead = sum(manifest.dead.values())
+        self.outcome.dead += dead
+        records = self.outcome.rows + manifest.duplicates + dead
+        if dead > self._around.config.dead_share * records:
+            self._warn(
+                f"{dead:,} of {records:,} records cannot be decoded, and are dead letters; fewer"
+                f" than `few_dead: {self._around.config.few_dead}` stop nothing"
+            )
 
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
         """Raises RunTaken if another loader was faster."""
@@ -270,6 +241,7 @@ class TableRun:
         if around.config.ledger:
             manifest = in_ledger(manifest, previous, around.config)
         around.watcher.doing(table, f"committing run {manifest.run}")
+        manifest = with_checksums(around.store, manifest)
         attempt.commit(manifest)
         self.outcome.run = manifest.run
         self._publication.publish(manifest)

@@ -2,7 +2,9 @@
 
 A *table* is a folder below the root, fed by one topic, or by several that differ in their cluster.
 A *slice* is what one task reads: the batches whose base offset lies in a range. So every batch
-belongs to one slice, and a slice may end behind its range: where its last batch ends.
+belongs to one slice, and a slice may end behind its range: where its last batch ends. The first
+slice of what a run reads of a partition has, besides, the batch that its first offset lies in, cut
+there: nobody else reads what is behind the cut.
 An *hour* is given by the milliseconds at which it begins, in UTC.
 """
 
@@ -66,7 +68,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     first: int
     end: int
-    from_within: bool = False  # and, of the batch that `first` lies in, the records from there on
+    from_within: bool = False  # the first: and, of the batch that `first` lies in, what is behind
     besides: bytes = b""  # what only it is told to have landed before; see task_spec.py
 
     @property

@@ -38,6 +38,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     window_millis: int
     times: tuple[int, int]  # first and last, in milliseconds: rows of other times are dead
     writer_schemas: dict[int, str] = {}  # by id: those that are known already, complete texts
+    accept_gap: bool = False  # what is not there is given up
     only_hours: tuple[Hour, ...] = ()  # of a rebuild: rows of other hours are passed over
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from loader.checking_files.statements import printable
+from loader.cures import cure_of, reason_of
+from loader.errors import FilesDiffer
 from loader.outcomes import PartitionRange, TableOutcome, worst_exit_code
 from loader.tables import hour_folder
-from penstock.output import Row, print_table
+from penstock.output import Row, one_line, print_table
 
 _COLUMNS: Final = (
     *("table", "rows", "bytes", "files", "late", "duplicates", "dead"),
@@ -59,6 +61,14 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
     if faults:
         print()
         print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
+    failed = [(each, each.error) for each in done if each.error is not None]
+    if failed:
+        print()
+    for outcome, error in failed:
+        # Where files differ, what was new is loaded all the same.
+        what = outcome.table if isinstance(error, FilesDiffer) else f"{outcome.table} failed"
+        print(f"{what}: {one_line(reason_of(error))}")
+        print(f"  what to do: {one_line(cure_of(error, outcome.table))}")
 
 
 def show_plan(outcomes: Sequence[TableOutcome]) -> None:
@@ -157,6 +167,7 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "warnings": outcome.warnings,
         "seconds": round(outcome.seconds, 3),
         "error": _text(outcome.error),
+        "cure": None if outcome.error is None else cure_of(outcome.error, outcome.table),
     }
 
 

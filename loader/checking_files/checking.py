@@ -1,18 +1,21 @@
 """A check of one table: its folders listed, compared, and what has changed told in the ledger.
 
 Every load looks at hours that are young, or were changed lately, and again at those that were not
-as they should be: at names and sizes, and into files only where these differ. Whoever asks for a
-check has the rows of all files counted.
+as they should be: at names and sizes, at the content of what was touched, and of a part of the rest
+in turn (contents.py). Rows are counted only where something differs. Whoever asks for a check has
+all of it looked at, and all rows counted.
 
 What is told first and noted afterwards is told again after a crash, which changes nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from loader.checking_files.committed import NO_HOUR, Files, expected, follow
 from loader.checking_files.comparing import HourOutcome, compared, to_count
-from loader.checking_files.listing import Sizes, listed
+from loader.checking_files.contents import is_other, looked_at, to_look_at
+from loader.checking_files.listing import Entries, listed
 from loader.checking_files.state import Checked, from_bytes, state_path, to_bytes
 from loader.checking_files.statements import digest, divided, statements
 from loader.commit.history import History
@@ -21,6 +24,7 @@ from loader.errors import RunTaken
 from loader.manifests import Manifest
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 
+READERS: Final = 8
 MOST_FAULTY: Final = 500  # hours that are looked at again as something was wrong with them
 
 Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: it cannot be read
@@ -39,13 +43,16 @@ class FileCheck:
         young_millis: int,
         count: Count,
         tell: Tell,
+        most_bytes: int,
     ) -> None:
-        """`topics` feed the table."""
+        """`topics` feed the table. Of files that nobody has touched, the content of so many bytes
+        is looked at by each load."""
         self._history = history
         self._topics = topics
         self._young_millis = young_millis
         self._count = count
         self._tell = tell
+        self._most_bytes = most_bytes
 
     def young(self, now: int) -> list[HourOutcome]:
         """What is wrong with hours that are young. Older ones that are not right, or are again,
@@ -86,7 +93,8 @@ class FileCheck:
         wanted = sorted({*latest.hours, *there} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
-        found = self._compared(latest, wanted, known, there, all_=all_)
+        spoilt = self._spoilt(known, wanted, there, now, all_=all_)
+        found = self._compared(latest, wanted, known, there, spoilt, all_=all_)
         if max(self._history.runs(), default=0) != latest.run:
             raise self._taken()
         said = self._told(before, found, all_=all_)
@@ -94,9 +102,12 @@ class FileCheck:
         faulty = {each.hour for each in found if each.faults}
         faulty |= {hour for hour in before.faulty if hour not in looked_at}
         kept = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
+        listed_still = {
+            hour for hour, state in latest.hours.items() if state.files and not state.unlisted
+        }
         after = Checked(
             latest.run,
-            {hour: files for hour, files in known.items() if hour in kept and files},
+            {hour: known[hour] for hour in known.keys() & (kept | listed_still) if known[hour]},
             {hour: each for hour, each in said.items() if hour in kept},
             tuple(sorted(faulty & kept)),
         )
@@ -121,24 +132,65 @@ class FileCheck:
                 follow(others, self._history.read(run))
         return known
 
+    def _spoilt(
+        self,
+        known: dict[Hour, Files],
+        hours: Iterable[Hour],
+        there: Mapping[Hour, Entries],
+        now: int,
+        *,
+        all_: bool,
+    ) -> set[str]:
+        """Files whose content is not what was committed. What was looked at is noted in `known`."""
+        files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
+        entries = {path: entry for hour in hours for path, entry in there.get(hour, {}).items()}
+        wanted = to_look_at(
+            {path: file for path, (_, file) in files.items()},
+            entries,
+            all_=all_,
+            most_bytes=self._most_bytes,
+            now=now,
+        )
+        spoilt = set()
+        with ThreadPoolExecutor(READERS, "checksum") as threads:
+            for path, found in zip(wanted, threads.map(self._checksum, wanted), strict=True):
+                hour, file = files[path]
+                known[hour][path] = looked_at(file, entries[path], found, now)
+                if is_other(file, found):
+                    spoilt.add(path)
+        return spoilt
+
+    def _checksum(self, path: str) -> str:
+        return self._history.store.checksum(path)
+
     def _compared(
         self,
         latest: Manifest,
         hours: Iterable[Hour],
         known: Mapping[Hour, Files],
-        there: Mapping[Hour, Sizes],
+        entries: Mapping[Hour, Entries],
+        spoilt: Collection[str],
         *,
         all_: bool,
     ) -> list[HourOutcome]:
+        there = {
+            hour: {path: entry.size for path, entry in of_hour.items()}
+            for hour, of_hour in entries.items()
+        }
         wanted = [
             expected(latest.table, hour, latest.hours.get(hour, NO_HOUR), known.get(hour, {}))
             for hour in hours
         ]
         paths = [
-            path for each in wanted for path in to_count(each, there.get(each.hour, {}), all_=all_)
+            path
+            for each in wanted
+            for path in to_count(each, there.get(each.hour, {}), all_=all_, spoilt=spoilt)
         ]
         rows = self._count(paths) if paths else {}
-        return [compared(each, there.get(each.hour, {}), rows, all_=all_) for each in wanted]
+        return [
+            compared(each, there.get(each.hour, {}), rows, all_=all_, spoilt=spoilt)
+            for each in wanted
+        ]
 
     def _told(
         self, before: Checked, found: Iterable[HourOutcome], *, all_: bool

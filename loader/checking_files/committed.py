@@ -18,11 +18,14 @@ NO_HOUR: Final = HourState(rows=0, files=())
 
 
 class CommittedFile(NamedTuple):
-    """As the run that added it has counted it."""
+    """As the run that added it has counted it; and when its content was last found to be that."""
 
     rows: int
     bytes: int
     topic: str = ""  # empty: of several
+    checksum: str = ""  # empty: nobody knows
+    modified: int = 0  # as it was when its content was looked at; 0: never, or it was wrong
+    verified: int = 0  # when that was, milliseconds
 
 
 Files = dict[str, CommittedFile]  # by path
@@ -63,7 +66,9 @@ def follow(known: Mapping[Hour, Files], manifest: Manifest) -> None:
     prefix = f"{manifest.table}/"
     for added in manifest.adds:
         if added.hour in known and added.path.startswith(prefix):
-            known[added.hour][added.path] = CommittedFile(added.rows, added.bytes, added.topic)
+            known[added.hour][added.path] = CommittedFile(
+                added.rows, added.bytes, added.topic, added.checksum
+            )
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:

@@ -1,11 +1,12 @@
 """An hour's folder held against what should lie in it. Pure.
 
-Rule 1: a file that is as long as it was committed is taken for what it was, unless all are counted.
+Rule 1: a file that is as long as it was committed is taken for what it was, unless its content was
+        looked at, and is another, or all are counted.
 Rule 2: what a plain reader would see, and no run has written, is too much.
 Rule 3: of files of which only the sum is known, only the sum is compared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -37,6 +38,8 @@ class FileFault(NamedTuple):
             return f"{self.path} was written by no run ({_rows(self.found_rows)})"
         if self.fault is Fault.MISSING and self.found_rows <= 0:
             return f"{self.path} is missing ({_rows(self.committed_rows)})"
+        if self.found_rows == self.committed_rows:
+            return f"{self.path} has other bytes than were committed ({_rows(self.found_rows)})"
         return f"{self.path} has {_rows(self.found_rows)}, not {_rows(self.committed_rows)}"
 
 
@@ -50,12 +53,20 @@ class HourOutcome(NamedTuple):
     faults: tuple[FileFault, ...]
 
 
-def to_count(hour: ExpectedHour, there: Mapping[str, int], *, all_: bool) -> list[str]:
-    """Files whose rows decide, or are to be told. Sizes are by path."""
+def to_count(
+    hour: ExpectedHour,
+    there: Mapping[str, int],
+    *,
+    all_: bool,
+    spoilt: Collection[str] = frozenset(),
+) -> list[str]:
+    """Files whose rows decide, or are to be told. Sizes are by path. `spoilt` are those whose
+    content is not what was committed."""
     wanted = [
         path
         for path, size in there.items()
-        if (known := hour.known.get(path)) is not None and (all_ or known.bytes != size)
+        if (known := hour.known.get(path)) is not None
+        and (all_ or known.bytes != size or path in spoilt)
     ]
     pool = _pool(hour, there)
     if pool and (all_ or not _as_many(hour, there, pool)):
@@ -64,10 +75,15 @@ def to_count(hour: ExpectedHour, there: Mapping[str, int], *, all_: bool) -> lis
 
 
 def compared(
-    hour: ExpectedHour, there: Mapping[str, int], rows: Mapping[str, int], *, all_: bool
+    hour: ExpectedHour,
+    there: Mapping[str, int],
+    rows: Mapping[str, int],
+    *,
+    all_: bool,
+    spoilt: Collection[str] = frozenset(),
 ) -> HourOutcome:
     """`rows` are those of the files that were to be counted; one that could not be is UNKNOWN."""
-    faults = [*_of_known(hour, there, rows), *_of_others(hour, there, rows, all_)]
+    faults = [*_of_known(hour, there, rows, spoilt), *_of_others(hour, there, rows, all_)]
     faults += [
         FileFault(path, Fault.EXTRA, 0, rows.get(path, UNKNOWN)) for path in _extra(hour, there)
     ]
@@ -75,13 +91,18 @@ def compared(
 
 
 def _of_known(
-    hour: ExpectedHour, there: Mapping[str, int], rows: Mapping[str, int]
+    hour: ExpectedHour,
+    there: Mapping[str, int],
+    rows: Mapping[str, int],
+    spoilt: Collection[str],
 ) -> list[FileFault]:
     found = []
     for path, known in hour.known.items():
         if path not in there:
             found.append(FileFault(path, Fault.MISSING, known.rows, 0, known.topic))
-        elif path in rows and (rows[path], there[path]) != (known.rows, known.bytes):
+        elif path in spoilt or (
+            path in rows and (rows[path], there[path]) != (known.rows, known.bytes)
+        ):
             found.append(FileFault(path, Fault.CHANGED, known.rows, rows[path], known.topic))
     return found
 

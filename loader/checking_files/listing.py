@@ -16,18 +16,18 @@ COPYING: Final = "._COPYING_"
 _FEW: Final = 4  # hours of a day that are listed one by one
 _DEPTH: Final = 2  # folders between a table and its files
 
-Sizes = dict[str, int]  # by path
+Entries = dict[str, Entry]  # by path
 
 
-def listed(store: Store, table: str, hours: Collection[Hour] | None) -> dict[Hour, Sizes]:
+def listed(store: Store, table: str, hours: Collection[Hour] | None) -> dict[Hour, Entries]:
     """The files of these hours, or of all that are there. Raises StoreError."""
     if hours is None:
         return _by_hour(table, store.list_recursively(table))
-    found: dict[Hour, Sizes] = {hour: {} for hour in hours}
+    found: dict[Hour, Entries] = {hour: {} for hour in hours}
     for folder in _folders(table, hours):
-        for hour, sizes in _by_hour(table, store.list_recursively(folder)).items():
+        for hour, entries in _by_hour(table, store.list_recursively(folder)).items():
             if hour in found:
-                found[hour] |= sizes
+                found[hour] |= entries
     return found
 
 
@@ -44,13 +44,13 @@ def _day(hour: Hour) -> str:
     return hour_folder(hour).partition("/")[0]
 
 
-def _by_hour(table: str, entries: Iterable[Entry]) -> dict[Hour, Sizes]:
-    found: dict[Hour, Sizes] = defaultdict(dict)
+def _by_hour(table: str, entries: Iterable[Entry]) -> dict[Hour, Entries]:
+    found: dict[Hour, Entries] = defaultdict(dict)
     for entry in entries:
         parts = entry.path.removeprefix(f"{table}/").split("/")
         hour = _hour("/".join(parts[:_DEPTH]))
         if hour is not None and parts[_DEPTH:] and all(map(_is_seen, parts[_DEPTH:])):
-            found[hour][entry.path] = entry.size
+            found[hour][entry.path] = entry
     return dict(found)
 
 

@@ -16,16 +16,38 @@ from loader.checking_files.committed import CommittedFile, Files
 from loader.store.store import PENSTOCK
 from loader.tables import Hour
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
-class _File(msgspec.Struct, frozen=True):
+# Rows, bytes, which topic; the checksum, when it was modified, and verified.
+_Packed = tuple[int, int, int, str, int, int]
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: int
+
+
+class _OldFile(msgspec.Struct, frozen=True):
+    """Version 1, of Penstock 0.1."""
+
     version: int
     run: int
     topics: list[str]
     files: dict[Hour, dict[str, tuple[int, int, int]]]
     said: dict[Hour, str]
     faulty: list[Hour]
+
+
+class _File(msgspec.Struct, frozen=True):
+    version: int
+    run: int
+    topics: list[str]
+    files: dict[Hour, dict[str, _Packed]]
+    said: dict[Hour, str]
+    faulty: list[Hour]
+
+
+_FORMATS: Final[dict[int, type[_OldFile | _File]]] = {1: _OldFile, VERSION: _File}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +68,7 @@ def state_path(table: str) -> str:
 def to_bytes(checked: Checked) -> bytes:
     topics: dict[str, int] = {}
     files = {
-        hour: {
-            path: (each.rows, each.bytes, topics.setdefault(each.topic, len(topics)))
-            for path, each in of_hour.items()
-        }
+        hour: {path: _packed(each, topics) for path, each in of_hour.items()}
         for hour, of_hour in checked.files.items()
     }
     file = _File(
@@ -61,16 +80,22 @@ def to_bytes(checked: Checked) -> bytes:
 def from_bytes(data: bytes) -> Checked | None:
     """None if it is damaged, or of another version."""
     try:
-        file = msgspec.json.decode(data, type=_File)
-        if file.version != VERSION:
+        version = msgspec.json.decode(data, type=_Version).version
+        if version not in _FORMATS:
             return None
+        file = msgspec.json.decode(data, type=_FORMATS[version])
         files = {
             hour: {
-                path: CommittedFile(rows, size, file.topics[topic])
-                for path, (rows, size, topic) in of_hour.items()
+                path: CommittedFile(each[0], each[1], file.topics[each[2]], *each[3:])
+                for path, each in of_hour.items()
             }
             for hour, of_hour in file.files.items()
         }
     except (msgspec.DecodeError, IndexError):
         return None
     return Checked(file.run, files, file.said, tuple(file.faulty))
+
+
+def _packed(file: CommittedFile, topics: dict[str, int]) -> _Packed:
+    topic = topics.setdefault(file.topic, len(topics))
+    return (file.rows, file.bytes, topic, file.checksum, file.modified, file.verified)

@@ -37,10 +37,10 @@ class LandedSources:
         if twice := topic.add(report):
             self.twice[report.slice] = twice
 
-    def of(self, log: Partition) -> dict[str, Intervals]:
-        """What was written of one partition."""
+    def of(self, log: Partition, leader_epoch: int) -> dict[str, Intervals]:
+        """What was written of one partition, from batches of this leader epoch."""
         topic, partition = log
-        return self._topics[topic].of(partition) if topic in self._topics else {}
+        return self._topics[topic].of(partition, leader_epoch) if topic in self._topics else {}
 
     @property
     def scattered(self) -> set[str]:
@@ -60,6 +60,9 @@ class TopicSources:
         self.scattered: set[str] = set()  # not to be remembered
         self._known = known
         self._found: dict[int, dict[str, GrowingIntervals]] = {}  # by partition, and by source
+        # By partition and leader epoch; while there is one epoch, it is what the partition has.
+        self._by_epoch: dict[tuple[int, int], dict[str, GrowingIntervals]] = {}
+        self._epochs: dict[int, int] = {}  # by partition, the first that was met
         self._first: dict[str, int] = {}  # the partition where a source was first found in this run
         self._several: dict[str, GrowingIntervals] = {}  # of all partitions, before and now
 
@@ -67,11 +70,20 @@ class TopicSources:
         """Returns what of it was there already, by source."""
         self.scattered.update(report.scattered)
         found = self._found.setdefault(report.partition, {})
-        twice = ((run.source, self._twice(run, report.partition, found)) for run in report.sources)
-        return {source: intervals for source, intervals in twice if intervals}
+        all_twice: dict[str, Intervals] = {}
+        for run in report.sources:
+            apart = self._of_epoch(report.partition, run.leader_epoch)
+            twice = self._twice(run, report.partition, found)
+            if apart is not found:
+                landed = apart.setdefault(run.source, GrowingIntervals())
+                for interval in subtract(run.intervals, twice):
+                    landed.add(*interval)
+            if twice:
+                all_twice[run.source] = union(all_twice.get(run.source, ()), twice)
+        return all_twice
 
-    def of(self, partition: int) -> dict[str, Intervals]:
-        found = self._found.get(partition, {})
+    def of(self, partition: int, leader_epoch: int) -> dict[str, Intervals]:
+        found = self._by_epoch.get((partition, leader_epoch), {})
         return {source: found[source].intervals for source in sorted(found)}
 
     def all(self) -> Iterator[tuple[str, int, Intervals]]:
@@ -82,6 +94,18 @@ class TopicSources:
                     yield source, partition, landed.intervals
         for source, landed in self._several.items():
             yield source, SEVERAL, landed.intervals
+
+    def _of_epoch(self, partition: int, leader_epoch: int) -> dict[str, GrowingIntervals]:
+        """What the partition's batches of this epoch have; kept apart only where there are more."""
+        found = self._found[partition]
+        first = self._epochs.setdefault(partition, leader_epoch)
+        if (known := self._by_epoch.get((partition, leader_epoch))) is None:
+            if first != leader_epoch and self._by_epoch[partition, first] is found:
+                self._by_epoch[partition, first] = {
+                    source: landed.copy() for source, landed in found.items()
+                }
+            known = self._by_epoch[partition, leader_epoch] = {} if first != leader_epoch else found
+        return known
 
     def _twice(
         self, run: SourceRun, partition: int, found: dict[str, GrowingIntervals]

@@ -10,9 +10,10 @@ from typing import Final
 
 import msgspec
 
+from loader.commit.accounts import accounts_of, by_log
 from loader.commit.layout import DEAD, part_path
 from loader.commit.old_hours import faded
-from loader.commit.passages import Log, is_complete, log_of, passages
+from loader.commit.passages import is_complete, passages
 from loader.commit.source_states import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.errors import TooManyDead, TooManyDuplicates
@@ -50,6 +51,7 @@ def load_manifest(
     loader: str,
     schema: str,
     dead_share: float,
+    few_dead: int,
     duplicate_share: float,
     forget_after: int,
 ) -> Manifest:
@@ -60,7 +62,7 @@ def load_manifest(
     """
     check(plan.slices, staged)
     reports = [staged.reports[piece.number] for piece in plan.slices]
-    check_dead(table, reports, dead_share)
+    check_dead(table, reports, dead_share, few_dead)
     check_duplicates(table, reports, duplicate_share)
     run = next_run(previous)
     before = {} if previous is None else previous.hours
@@ -133,16 +135,18 @@ def added(
             )
 
 
-def check_dead(table: str, reports: Sequence[SliceReport], dead_share: float) -> None:
-    """Raises TooManyDead."""
-    dead = _sum(report.dead for report in reports)
-    records = dead.total() + sum(report.row_count + report.duplicates for report in reports)
-    if dead.total() <= dead_share * records:
+def check_dead(
+    table: str, reports: Sequence[SliceReport], dead_share: float, few_dead: int
+) -> None:
+    """Raises TooManyDead. Fewer than `few_dead` are never too many."""
+    dead = sum(report.dead_count for report in reports)
+    records = dead + sum(report.row_count + report.duplicates for report in reports)
+    if dead < few_dead or dead <= dead_share * records:
         return
-    reason, _ = dead.most_common(1)[0]
+    reason, _ = _sum(report.dead for report in reports).most_common(1)[0]
     where = next(report for report in reports if reason in report.dead)
     raise TooManyDead(
-        f"table {table}: {dead.total():,} of {records:,} records cannot be decoded, more than"
+        f"table {table}: {dead:,} of {records:,} records cannot be decoded, more than"
         f" `dead_share: {dead_share}` allows; most of them: {reason} (as in"
         f" {where.topic}-{where.partition}, offsets {where.first} to {where.next_offset - 1});"
         " nothing was committed"
@@ -167,20 +171,23 @@ def check_duplicates(table: str, reports: Sequence[SliceReport], duplicate_share
 
 def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicState, ...]:
     """Where everything has been read to."""
-    read: dict[Log, list[SliceReport]] = defaultdict(list)
-    for piece in plan.slices:
-        read[log_of(piece)].append(reports[piece.number])
+    read = by_log(plan.slices)
 
     def partition_after(topic: TopicState, before: PartitionState) -> PartitionState:
-        found = read.get((topic.cluster, topic.topic, before.partition))
-        if not found:
+        pieces = read.get((topic.cluster, topic.topic, before.partition))
+        if not pieces:
             return before
+        found = [reports[piece.number] for piece in pieces]
         newest = max(found, key=lambda report: report.next_offset)
         epochs = [report.leader_epoch for report in found if report.leader_epoch >= 0]
+        batches = [report.last for report in found if report.last is not None]
+        given_up = sum(account.given_up for account in accounts_of(pieces, reports))
         return msgspec.structs.replace(
             before,
             next_offset=newest.next_offset,
             leader_epoch=max(epochs, default=before.leader_epoch),
+            skipped=before.skipped + given_up,
+            last=max(batches, key=lambda each: each.next_offset, default=before.last),
         )
 
     return tuple(

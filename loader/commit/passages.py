@@ -1,18 +1,17 @@
-"""What a run read of each partition, as the ledger will tell it. Pure."""
+"""What a run read of each partition, as the ledger will tell it. Pure.
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+A passage is of one leader epoch, and says of every offset what was found there. Batches that have
+duplicates have passages of their own, so that it is known where they lay.
+"""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from loader.commit.accounts import accounts_of, by_log
 from loader.commit.landed_sources import LandedSources
+from loader.errors import Mismatch
 from loader.manifests import HourState, Passage
-from loader.reports import SliceReport, WindowCount
-from loader.tables import Hour, Slice, hour_of
-
-Log = tuple[str, str, int]  # cluster, topic, partition
-
-
-def log_of(piece: Slice) -> Log:
-    return piece.cluster, piece.topic, piece.partition
+from loader.reports import Account, Intervals, SliceReport, WindowCount
+from loader.tables import Hour, Slice, hour_of, log_name
 
 
 def is_complete(hour: HourState | None) -> bool:
@@ -25,54 +24,104 @@ def passages(
     sources: LandedSources,
     hours: Mapping[Hour, HourState],
 ) -> tuple[Passage, ...]:
-    """What was read, by partition. `hours` are those before the run: what is late in them."""
-    read: dict[Log, list[Slice]] = defaultdict(list)
-    for piece in slices:
-        read[log_of(piece)].append(piece)
-    return tuple(
-        _passage(pieces, [reports[piece.number] for piece in pieces], sources, hours)
-        for _, pieces in sorted(read.items())
+    """What was read, by partition. `hours` are those before the run: what is late in them. Raises
+    Mismatch if not every offset is accounted for."""
+    found: list[Passage] = []
+    for pieces in by_log(slices).values():
+        accounts = _joined(accounts_of(pieces, reports))
+        last = {each.leader_epoch: place for place, each in enumerate(accounts)}
+        for place, account in enumerate(accounts):
+            epoch = account.leader_epoch
+            runs = sources.of(pieces[0].origin, epoch) if place == last[epoch] else {}
+            found.append(_passage(pieces[0], account, runs, hours))
+    return tuple(found)
+
+
+def _joined(accounts: Sequence[Account]) -> list[Account]:
+    """As few as there can be, of one epoch each, with or without duplicates."""
+    found: list[Account] = []
+    for each in accounts:
+        if each.first == each.next_offset:
+            continue
+        if found and _alike(found[-1], each):
+            found[-1] = _both_accounts(found[-1], each)
+        else:
+            found.append(each)
+    return found
+
+
+def _alike(one: Account, other: Account) -> bool:
+    return (one.leader_epoch, bool(one.duplicates)) == (other.leader_epoch, bool(other.duplicates))
+
+
+def _both_accounts(one: Account, other: Account) -> Account:
+    return Account(
+        leader_epoch=one.leader_epoch,
+        first=one.first,
+        next_offset=other.next_offset,
+        rows=one.rows + other.rows,
+        duplicates=one.duplicates + other.duplicates,
+        dead=one.dead + other.dead,
+        other_hours=one.other_hours + other.other_hours,
+        markers=one.markers + other.markers,
+        aborted=one.aborted + other.aborted,
+        compacted=one.compacted + other.compacted,
+        missing=tuple(_touching((*one.missing, *other.missing))),
+        windows=_windows((*one.windows, *other.windows)),
     )
+
+
+def _touching(intervals: Intervals) -> Iterator[tuple[int, int]]:
+    """In ascending order, with something between each two."""
+    current: tuple[int, int] | None = None
+    for first, last in intervals:
+        if current is not None and first == current[1] + 1:
+            current = (current[0], last)
+            continue
+        if current is not None:
+            yield current
+        current = (first, last)
+    if current is not None:
+        yield current
 
 
 def _passage(
-    pieces: Sequence[Slice],
-    reports: Sequence[SliceReport],
-    sources: LandedSources,
+    piece: Slice,
+    account: Account,
+    sources: dict[str, Intervals],
     hours: Mapping[Hour, HourState],
 ) -> Passage:
-    first = min(piece.first for piece in pieces)
-    next_offset = max(report.next_offset for report in reports)
-    windows = _windows(reports)
-    events = sum(
-        report.row_count + report.duplicates + report.dead_count + report.other_hours
-        for report in reports
-    )
+    if not account.adds_up:
+        last = account.next_offset - 1
+        raise Mismatch(
+            f"{log_name(piece.topic, piece.partition)}, offsets {account.first} to {last}: what was"
+            " found does not add up, and nothing was committed: load again"
+        )
     return Passage(
-        topic=pieces[0].topic,
-        topic_id=pieces[0].topic_id,
-        cluster=pieces[0].cluster,
-        partition=pieces[0].partition,
-        first=first,
-        next_offset=next_offset,
-        leader_epoch=max(report.leader_epoch for report in reports),
-        no_events=next_offset - first - events,
-        windows=windows,
+        topic=piece.topic,
+        topic_id=piece.topic_id,
+        cluster=piece.cluster,
+        partition=piece.partition,
+        first=account.first,
+        next_offset=account.next_offset,
+        leader_epoch=account.leader_epoch,
+        no_events=account.no_events,
+        missing=account.missing,
+        windows=account.windows,
         late={
             window.start: window.rows
-            for window in windows
+            for window in account.windows
             if window.rows and is_complete(hours.get(hour_of(window.start)))
         },
-        sources=sources.of(pieces[0].origin),
+        sources=sources,
     )
 
 
-def _windows(reports: Iterable[SliceReport]) -> tuple[WindowCount, ...]:
+def _windows(windows: Iterable[WindowCount]) -> tuple[WindowCount, ...]:
     found: dict[int, WindowCount] = {}
-    for report in reports:
-        for each in report.windows:
-            known = found.get(each.start)
-            found[each.start] = each if known is None else _both(known, each)
+    for each in windows:
+        known = found.get(each.start)
+        found[each.start] = each if known is None else _both(known, each)
     return tuple(found[start] for start in sorted(found))
 
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Final
 
 import msgspec
 
+from loader.commit.accounts import accounts_of, by_log
 from loader.commit.landed_sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
@@ -109,7 +109,8 @@ def read_again(before: Staged, again: Staged) -> Staged:
 def check(planned: Sequence[Slice], left: Staged, *, some_hours: bool = False) -> None:
     """Raises Mismatch unless every slice has its report, and the files it names, and no others.
 
-    Rows of mixed hours must have been divided. With `some_hours`, only those were to be landed.
+    Slices of one partition must meet. Rows of mixed hours must have been divided. With
+    `some_hours`, only those were to be landed.
     """
     numbers = {piece.number for piece in planned}
     if numbers != left.reports.keys():
@@ -117,13 +118,8 @@ def check(planned: Sequence[Slice], left: Staged, *, some_hours: bool = False) -
         raise Mismatch(f"{len(left.reports)} of {len(numbers)} slices reported; look at {odd[:5]}")
     for piece in planned:
         _check_report(piece, left.reports[piece.number], some_hours)
-    for one, other in pairwise(sorted(planned, key=_place)):
-        report, after = left.reports[one.number], left.reports[other.number]
-        if _log(one) == _log(other) and _begins(after) < report.next_offset:
-            raise Mismatch(
-                f"{one.topic}-{one.partition}: slices {one.number} and {other.number} have both"
-                f" read offset {_begins(after)}"
-            )
+    for pieces in by_log(planned).values():
+        accounts_of(pieces, left.reports)
     _check_files(left)
 
 
@@ -138,7 +134,7 @@ def verified(counts: Mapping[str, int], left: Staged) -> Staged:
         said: dict[_Key, int] = {
             (FileKind.ROWS, number, hour): rows for hour, rows in report.rows.items()
         }
-        said[FileKind.DEAD, number, None] = report.dead_count
+        said[FileKind.DEAD, number, None] = report.letters
         for (kind, _, hour), rows in said.items():
             if held[kind, number, hour] != rows:
                 raise Mismatch(
@@ -214,36 +210,39 @@ def _report(store: Store, entry: Entry, number: int) -> SliceReport:
 def _check_report(piece: Slice, report: SliceReport, some_hours: bool) -> None:
     """Its numbers add up, and it is about the slice."""
     rows: Counter[Hour] = Counter()
-    for window in report.windows:
+    windows = [window for account in report.accounts for window in account.windows]
+    for window in windows:
         rows[hour_of(window.start)] += window.rows
-    dead = sum(window.dead for window in report.windows)
+    dead = sum(window.dead for window in windows)
     agrees = (
         (report.topic, report.partition, report.first)
         == (piece.topic, piece.partition, piece.first)
         and report.next_offset >= piece.end
-        and _begins(report) >= piece.first
+        and report.begins - report.leads >= piece.first
+        and _is_whole(report)
+        and sum(account.rows for account in report.accounts) == report.row_count
         and +rows == +Counter(report.rows)
-        and sum(window.duplicates for window in report.windows) == report.duplicates
+        and sum(window.duplicates for window in windows) == report.duplicates
+        and sum(account.dead for account in report.accounts) == report.dead_count
         and (dead == report.dead_count or (some_hours and dead < report.dead_count))
     )
     if not agrees:
         raise Mismatch(
-            f"{piece.topic}-{piece.partition}: the report of slice {piece.number} does not add up"
+            f"{piece.log}, offsets {piece.first} to {report.next_offset - 1}: the report of slice"
+            f" {piece.number} does not add up: {report.row_count:,} rows, {report.duplicates:,}"
+            f" duplicates, {report.dead_count:,} dead letters and {report.no_events:,} offsets"
+            " without events; nothing was committed. Load again; if it stays like that, report it"
         )
 
 
-def _begins(report: SliceReport) -> int:
-    """The offset from which on it accounts for everything: its first batch's."""
-    counted = report.row_count + report.duplicates + report.dead_count + report.other_hours
-    return report.next_offset - counted - report.no_events
-
-
-def _place(piece: Slice) -> tuple[str, str, int, int]:
-    return *_log(piece), piece.first
-
-
-def _log(piece: Slice) -> tuple[str, str, int]:
-    return piece.cluster, piece.topic, piece.partition
+def _is_whole(report: SliceReport) -> bool:
+    """There is something known of every offset from where it begins, and of none twice."""
+    reached = report.begins
+    for account in report.accounts:
+        if account.first != reached or not account.adds_up:
+            return False
+        reached = account.next_offset
+    return reached == report.next_offset
 
 
 def _check_files(left: Staged) -> None:

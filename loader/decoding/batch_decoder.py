@@ -11,6 +11,8 @@ batch holds is.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ from wire.errors import BatchError
 from wire.records import Record, records
 
 MOST_BROKEN: Final = 100_000  # records of a batch that cannot be read, each of which is named
+NOTHING: Final = (0, 0)
 
 
 class BatchDecoder:
@@ -82,7 +85,7 @@ class BatchDecoder:
         return self._assembly.decoded([made], tuple(dead), counts)
 
     def _singly(self, batch: Batch) -> Decoded:
-        found, dead = _read(batch)
+        found, dead, unnamed = _read(batch)
         by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
         for record in found:
             by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
@@ -100,7 +103,8 @@ class BatchDecoder:
             counts[schema_id] = len(group)
             self._group(schema_id, group, made, dead)
         dead.sort(key=lambda each: each.offset)
-        return self._assembly.decoded(made, tuple(dead), counts)
+        decoded = self._assembly.decoded(made, tuple(dead), counts)
+        return replace(decoded, unnamed=unnamed) if unnamed[0] < unnamed[1] else decoded
 
     def _group(
         self,
@@ -131,29 +135,33 @@ class BatchDecoder:
             )
 
 
-def _read(batch: Batch) -> tuple[list[Record], list[Dead]]:
-    """The records of a batch, and what is missing of them since it is broken."""
+def _read(batch: Batch) -> tuple[list[Record], list[Dead], tuple[int, int]]:
+    """The records of a batch. If it is broken, all its other offsets are dead: those with a letter
+    of their own, and, of very many, those behind them: from, and up to but without."""
     found: list[Record] = []
     header = batch.header
     try:
         for record in records(batch.data):
             found.append(record)  # noqa: PERF402  (it may end with an error, and what came counts)
     except BatchError as error:
-        first = found[-1].offset + 1 if found else header.base_offset
-        missing = min(header.record_count - len(found), header.next_offset - first, MOST_BROKEN)
         raw = bytes(batch.data)
-        return found, [
+        there = {record.offset for record in found}
+        missing = (at for at in range(header.base_offset, header.next_offset) if at not in there)
+        dead = [
             Dead(
                 offset=offset,
                 timestamp=header.base_timestamp,
                 key=None,
-                value=raw if offset == first else None,
+                value=None if place else raw,
                 reason=BROKEN_BATCH,
                 detail=f"the batch at offset {header.base_offset}: {error}",
             )
-            for offset in range(first, first + missing)
+            for place, offset in enumerate(islice(missing, MOST_BROKEN))
         ]
-    return found, []
+        rest = next(missing, header.next_offset)
+        found = [record for record in found if record.offset < rest]
+        return found, dead, (rest, header.next_offset)
+    return found, [], NOTHING
 
 
 def _dead(record: Record, why: Unusable, schema_id: int = -1) -> Dead:

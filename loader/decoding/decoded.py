@@ -36,4 +36,6 @@ class Decoded:
     sources: pa.Array | None
     seqs: pa.Int64Array | None
     dead: tuple[Dead, ...] = ()
+    # Of a broken batch whose offsets are too many to name each: from, and up to but without.
+    unnamed: tuple[int, int] = (0, 0)
     schema_ids: Mapping[int, int] = field(default_factory=dict)

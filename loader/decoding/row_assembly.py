@@ -88,7 +88,7 @@ class RowAssembly:
             self._columns.sources(rows),
             self._columns.seqs(rows),
             dead,
-            schema_ids,
+            schema_ids=schema_ids,
         )
 
     def _values(self, column: pa.Array) -> list[pa.Array]:

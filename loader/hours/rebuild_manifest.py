@@ -38,6 +38,7 @@ def rebuild_manifest(
     loader: str,
     schema: str,
     dead_share: float,
+    few_dead: int,
     duplicate_share: float,
     forget_after: int,
 ) -> Manifest:
@@ -51,7 +52,7 @@ def rebuild_manifest(
     check(plan.slices, staged)
     reports = [staged.reports[piece.number] for piece in plan.slices]
     _check_hours(previous.table, reports, hours)
-    check_dead(previous.table, reports, dead_share)
+    check_dead(previous.table, reports, dead_share, few_dead)
     check_duplicates(previous.table, reports, duplicate_share)
     read = passages(plan.slices, staged.reports, staged.sources, {})
     if not accept_gap:

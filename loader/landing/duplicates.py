@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.intervals import NOTHING, GrowingIntervals, count, lengthened, missing
+from loader.intervals import NOTHING, GrowingIntervals, count, lengthened, missing, subtract
 from loader.landing.arrived import Arrived, Stretch
 from loader.landing.stretches import ends, numbers, positions
 from loader.reports import MOST_INTERVALS, MOST_TRACKED, Intervals, SourceRun
@@ -46,6 +46,8 @@ class Duplicates:
         self._landed: dict[str, GrowingIntervals] = {}
         self._scattered: set[str] = set()
         self._tracked = 0  # intervals, and sources that are scattered
+        self._parts: tuple[SourceRun, ...] = ()  # of epochs that are over
+        self._told: dict[str, Intervals] = {}  # what these have
         self._repeated: Counter[str] = Counter()  # duplicates, of the first MOST_REPEATED sources
 
     @property
@@ -57,11 +59,25 @@ class Duplicates:
         """The source with most duplicates; nothing if there are none."""
         return max(self._repeated, key=lambda each: (self._repeated[each], each), default="")
 
-    def runs(self) -> tuple[SourceRun, ...]:
-        """Which events were new, by source."""
-        return tuple(
-            SourceRun(source=source, intervals=landed.intervals)
+    def end_part(self, leader_epoch: int) -> None:
+        """What was new since the last part came from batches of this epoch."""
+        self._parts += self._part(leader_epoch)
+        self._told = {source: landed.intervals for source, landed in self._landed.items()}
+
+    def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
+        """Which events were new, by source; those since the last part are of this epoch."""
+        over = (each for each in self._parts if each.source not in self._scattered)
+        return (*over, *self._part(leader_epoch))
+
+    def _part(self, leader_epoch: int) -> tuple[SourceRun, ...]:
+        found = (
+            (source, subtract(landed.intervals, self._told.get(source, NOTHING)))
             for source, landed in sorted(self._landed.items())
+        )
+        return tuple(
+            SourceRun(source=source, intervals=intervals, leader_epoch=leader_epoch)
+            for source, intervals in found
+            if intervals
         )
 
     def new(self, arrived: Arrived) -> Arrived:

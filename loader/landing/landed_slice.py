@@ -1,5 +1,10 @@
 """What was read of a slice and what became of it, counted: its report in the making.
 
+Every offset is counted where something is seen of it: a record, a marker, a batch that is empty, a
+hole. What does not add up is no report. Accounts end where a leader epoch does; and batches that
+have duplicates are told apart from those that have none, so that it is known where they lay, unless
+they change too often.
+
 A batch or a dead letter may claim any time. One that no calendar has counts as the calendar's first
 or last; and a dead letter's that is not among those wanted, as the first or last of these: of many
 letters with odd times there are few windows.
@@ -8,15 +13,28 @@ letters with odd times there are few windows.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
+from client.partition_reader import Instead
 from loader.decoding.decoded import Dead
+from loader.errors import Mismatch
 from loader.landing.duplicates import Duplicates
 from loader.landing.stretches import bounds, counted
-from loader.reports import MOST_HOURS_OF_RUN, SliceReport, WindowCount, too_many_hours
+from loader.reports import (
+    MOST_HOURS_OF_RUN,
+    Account,
+    Interval,
+    LastBatch,
+    SliceReport,
+    WindowCount,
+    too_many_hours,
+)
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
 from wire.batch import BatchHeader
+
+MOST_ACCOUNTS: Final = 200  # beyond that, duplicates are not told apart by where they lay
 
 
 @dataclass(slots=True)
@@ -26,6 +44,60 @@ class _Window:
     dead: int = 0
     bytes: int = 0
     crc_sum: int = 0
+
+
+@dataclass(slots=True)
+class _Account:
+    """One that grows at its end."""
+
+    leader_epoch: int
+    first: int
+    next_offset: int
+    has_duplicates: bool
+    rows: int = 0
+    duplicates: int = 0
+    dead: int = 0
+    other_hours: int = 0
+    markers: int = 0
+    aborted: int = 0
+    compacted: int = 0
+    missing: list[Interval] = field(default_factory=list)
+    windows: dict[int, _Window] = field(default_factory=dict)
+
+    def at(self, start: int) -> _Window:
+        return self.windows.setdefault(start, _Window())
+
+    def give_up(self, first: int, last: int) -> None:
+        if self.missing and self.missing[-1][1] + 1 == first:
+            self.missing[-1] = (self.missing[-1][0], last)
+        else:
+            self.missing.append((first, last))
+
+    def finished(self) -> Account:
+        return Account(
+            leader_epoch=self.leader_epoch,
+            first=self.first,
+            next_offset=self.next_offset,
+            rows=self.rows,
+            duplicates=self.duplicates,
+            dead=self.dead,
+            other_hours=self.other_hours,
+            markers=self.markers,
+            aborted=self.aborted,
+            compacted=self.compacted,
+            missing=tuple(self.missing),
+            windows=tuple(
+                WindowCount(
+                    start=start,
+                    rows=each.rows,
+                    duplicates=each.duplicates,
+                    dead=each.dead,
+                    bytes=each.bytes,
+                    crc_sum=each.crc_sum,
+                )
+                for start, each in sorted(self.windows.items())
+            ),
+        )
 
 
 @dataclass(slots=True)
@@ -39,21 +111,29 @@ class LandedSlice:
 
     _batches: int = 0
     _bytes: int = 0
-    _no_events: int = 0
-    _other_hours: int = 0
-    _duplicates: int = 0
-    _next_offset: int | None = None
+    _unnamed: int = 0
+    _leads: int = 0
+    _gives_up: bool = False
+    _accounts: list[_Account] = field(default_factory=list)
+    _last: BatchHeader | None = None
     _rows: Counter[Hour] = field(default_factory=Counter)
     _dead: Counter[str] = field(default_factory=Counter)
     _schema_ids: Counter[int] = field(default_factory=Counter)
-    _windows: dict[int, _Window] = field(default_factory=dict)
 
-    def read(self, header: BatchHeader, events: int, schema_ids: Mapping[int, int]) -> None:
-        """A batch, with so many events from the slice's first offset on."""
-        if self._next_offset is None:
-            self._next_offset = max(header.base_offset, self.piece.first)
-        self._no_events += header.next_offset - self._next_offset - events
-        self._next_offset = header.next_offset
+    @property
+    def leader_epoch(self) -> int:
+        """Of the batch that is counted; -1 before the first."""
+        return self._accounts[-1].leader_epoch if self._accounts else -1
+
+    def starts_epoch(self, leader_epoch: int) -> bool:
+        """Whether a batch of it is the first one of another epoch."""
+        return bool(self._accounts) and self._accounts[-1].leader_epoch != leader_epoch
+
+    def read(
+        self, header: BatchHeader, schema_ids: Mapping[int, int], *, has_duplicates: bool
+    ) -> None:
+        """A batch, of which everything that is told next is."""
+        self._goes_on(header, has_duplicates=has_duplicates)
         self._batches += 1
         self._bytes += header.size
         self._schema_ids.update(schema_ids)
@@ -61,84 +141,165 @@ class LandedSlice:
             window.bytes += header.size
             window.crc_sum += header.crc
 
-    def passed_over(self, count: int) -> None:
+    def nothing(self, first: int, end: int, *, given_up: bool) -> None:
+        """There is nothing at these offsets: between batches, or between records of one."""
+        self._gives_up |= given_up
+        if not self._accounts:  # the slice before may have read a batch that reached into it
+            self._leads += end - first
+            return
+        account = self._accounts[-1]
+        if given_up:
+            account.give_up(first, end - 1)
+        else:
+            account.compacted += end - first
+        account.next_offset = max(account.next_offset, end)
+
+    def passed_over(
+        self, header: BatchHeader, first: int, what: Instead, *, given_up: bool
+    ) -> None:
+        """A batch without anybody's events, from `first` on."""
+        account = self._goes_on(header, has_duplicates=self._has_duplicates())
+        offsets = header.next_offset - first
+        match what:
+            case Instead.MARKERS:
+                account.markers += offsets
+            case Instead.ABORTED:
+                account.aborted += offsets
+            case _ if given_up:
+                account.give_up(first, header.next_offset - 1)
+            case _:
+                account.compacted += offsets
+
+    def of_other_hours(self, count: int) -> None:
         """Events of hours that are not wanted."""
-        self._other_hours += count
+        if count:
+            self._accounts[-1].other_hours += count
 
     def died(self, letters: Iterable[Dead]) -> None:
-        first, last = self.times
         for letter in letters:
             self._dead[letter.reason] += 1
-            time = letter.timestamp
-            if not self.only_hours:
-                time = min(max(time, first), last)
-            if (window := self._window(time)) is not None:
-                window.dead += 1
+            self._died_at(letter.timestamp, 1)
+
+    def died_unnamed(self, time: int, count: int) -> None:
+        """More records of one batch than can have a letter each."""
+        self._unnamed += count
+        self._died_at(time, count)
 
     def landed(self, times: pa.Int64Array, within: tuple[int, int]) -> None:
         """Rows with these times are new. `within` are the earliest and the latest of them. Raises
         TooManyHours."""
         for hour, count in counted(times, HOUR_MILLIS, within).items():
             self._rows[Hour(hour)] += count
+        account = self._accounts[-1]
         if len(self._rows) > MOST_HOURS_OF_RUN:
-            raise too_many_hours(self.piece.log, self.piece.first, self._next_offset)
+            raise too_many_hours(self.piece.log, self.piece.first, account.next_offset)
+        account.rows += len(times)
         for start, count in counted(times, self.window_millis, within).items():
-            self._at(start).rows += count
+            account.at(start).rows += count
 
     def repeated(self, times: pa.Int64Array, new: pa.Int64Array) -> None:
         """Of rows with these times only some were new: those with the times of `new`."""
-        self._duplicates += len(times) - len(new)
+        account = self._accounts[-1]
+        account.duplicates += len(times) - len(new)
         counts = Counter(counted(times, self.window_millis, bounds(times)))
         if len(new):
             counts.subtract(counted(new, self.window_millis, bounds(new)))
         for start, count in counts.items():
             if count:
-                self._at(start).duplicates += count
+                account.at(start).duplicates += count
 
     def report(
         self, next_offset: int, leader_epoch: int, sources: Duplicates, mixed: Iterable[Hour] = ()
     ) -> SliceReport:
-        """All of it. The slice was read up to `next_offset`, into this epoch."""
-        behind = 0 if self._next_offset is None else next_offset - self._next_offset
-        windows = (
-            WindowCount(
-                start=start,
-                rows=each.rows,
-                duplicates=each.duplicates,
-                dead=each.dead,
-                bytes=each.bytes,
-                crc_sum=each.crc_sum,
-            )
-            for start, each in sorted(self._windows.items())
-        )
+        """All of it. The slice was read up to `next_offset`, into this epoch. Raises Mismatch if
+        there is an offset of which nothing is known."""
+        accounts = tuple(each.finished() for each in self._accounts)
+        reached = accounts[-1].next_offset if accounts else next_offset
+        odd = next((each for each in accounts if not each.adds_up), None)
+        if odd is not None or reached != next_offset:
+            first, end = (reached, next_offset) if odd is None else (odd.first, odd.next_offset)
+            raise Mismatch(f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd)}")
         return SliceReport(
             slice=self.piece.number,
             topic=self.piece.topic,
             partition=self.piece.partition,
             first=self.piece.first,
             next_offset=next_offset,
+            begins=accounts[0].first if accounts else next_offset,
+            leads=self._leads,
+            gives_up=self._gives_up,
             leader_epoch=leader_epoch,
             batches=self._batches,
             bytes=self._bytes,
-            no_events=self._no_events + behind,
+            accounts=accounts,
             rows=dict(sorted(self._rows.items())),
-            windows=tuple(windows),
-            sources=sources.runs(),
+            sources=sources.runs(self.leader_epoch),
             scattered=sources.scattered,
             untracked=sources.untracked,
             mixed=tuple(sorted(mixed)),
-            other_hours=self._other_hours,
-            duplicates=self._duplicates,
             repeated=sources.most_repeated,
             dead=dict(self._dead),
+            unnamed=self._unnamed,
             schema_ids=dict(self._schema_ids),
+            last=None if self._last is None else _identified(self._last),
         )
+
+    def _goes_on(self, header: BatchHeader, *, has_duplicates: bool) -> _Account:
+        """The account that the batch belongs to, which now reaches to the batch's end."""
+        account = self._accounts[-1] if self._accounts else None
+        if account is None:
+            first = max(header.base_offset, self.piece.first)
+        else:
+            first = account.next_offset
+        if (
+            account is None
+            or account.leader_epoch != header.leader_epoch
+            or (account.has_duplicates != has_duplicates and len(self._accounts) < MOST_ACCOUNTS)
+        ):
+            account = _Account(header.leader_epoch, first, first, has_duplicates)
+            self._accounts.append(account)
+        account.next_offset = header.next_offset
+        self._last = header
+        return account
+
+    def _has_duplicates(self) -> bool:
+        return bool(self._accounts) and self._accounts[-1].has_duplicates
+
+    def _died_at(self, time: int, count: int) -> None:
+        first, last = self.times
+        if not self.only_hours:
+            time = min(max(time, first), last)
+        self._accounts[-1].dead += count
+        if (window := self._window(time)) is not None:
+            window.dead += count
 
     def _window(self, time: int) -> _Window | None:
         time = min(max(time, FIRST_TIME), LAST_TIME)
         if self.only_hours and hour_of(time) not in self.only_hours:
             return None
-        return self._at(time - time % self.window_millis)
+        return self._accounts[-1].at(time - time % self.window_millis)
 
-    def _at(self, start: int) -> _Window:
-        return self._windows.setdefault(start, _Window())
+
+def _identified(header: BatchHeader) -> LastBatch:
+    return LastBatch(
+        base_offset=header.base_offset,
+        next_offset=header.next_offset,
+        crc=header.crc,
+        max_timestamp=header.max_timestamp,
+        leader_epoch=header.leader_epoch,
+    )
+
+
+def unaccounted(odd: Account | None) -> str:
+    """What was found where it does not add up, and what to do."""
+    found = "nothing was seen there"
+    if odd is not None:
+        found = (
+            f"{odd.rows:,} rows, {odd.duplicates:,} duplicates, {odd.dead:,} dead letters,"
+            f" {odd.other_hours:,} of other hours, {odd.no_events:,} without events and"
+            f" {odd.given_up:,} missing were found there, which are not as many as the offsets"
+        )
+    return (
+        f"{found}; nothing was committed. Load again; if it stays like that, report it, and"
+        " --max-records loads what lies before"
+    )

@@ -9,7 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from client.partition_reader import PassedOver
 from loader.decoding.decoded import Dead, Decoded
+from loader.errors import Mismatch
 from loader.landing.arrived import Arrived
 from loader.landing.dead_letters import DeadLetters
 from loader.landing.duplicates import Duplicates
@@ -48,18 +50,48 @@ class Landing:
             piece.number, spec.compression, spec.memory_bytes, most_hours=most_hours
         )
 
-    def take(self, header: BatchHeader, decoded: Decoded) -> Iterator[pa.RecordBatch]:
-        """The next batch of the slice, with what was made of it."""
+    def take(
+        self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The next batch of the slice, with what was made of it. What lies before the slice is cut
+        off. Records that are not there were compacted away, unless they are given up. Raises
+        Mismatch if not everything that it says it holds was found."""
         dead, arrived = decoded.dead, _arrived(decoded)
-        if header.base_offset < self._piece.first:
-            dead = tuple(each for each in dead if each.offset >= self._piece.first)
+        self._check(header, 0 if arrived is None else len(arrived), decoded)
+        begins = max(header.base_offset, self._piece.first)
+        unnamed = max(0, decoded.unnamed[1] - max(decoded.unnamed[0], begins))
+        if header.base_offset < begins:
+            dead = tuple(each for each in dead if each.offset >= begins)
             arrived = arrived and self._from_first(arrived)
         rows = 0 if arrived is None else len(arrived)
-        self._slice.read(header, rows + len(dead), decoded.schema_ids)
+        if self._slice.starts_epoch(header.leader_epoch):
+            self._duplicates.end_part(self._slice.leader_epoch)
+        wanted = self._wanted(arrived) if rows and arrived is not None else None
+        new = None if wanted is None else self._duplicates.new(wanted)
+        has_duplicates = wanted is not None and new is not None and len(new) < len(wanted)
+        self._slice.read(header, decoded.schema_ids, has_duplicates=has_duplicates)
+        if rows + len(dead) + unnamed < header.next_offset - begins:
+            for first, end in _holes(header, begins, arrived, dead):
+                self._slice.nothing(first, end, given_up=given_up)
+        if unnamed:
+            self._bury_unnamed(header.base_timestamp, unnamed)
         if dead:
             yield from self._bury(dead)
-        if arrived is not None and rows:
-            yield from self._land(arrived)
+        self._slice.of_other_hours(rows - (0 if wanted is None else len(wanted)))
+        if wanted is not None and new is not None:
+            if has_duplicates:
+                self._slice.repeated(wanted.times, new.times)
+            yield from self._land(new)
+
+    def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
+        """Offsets of the slice that hold no message. What is not there was compacted away, unless
+        it is given up."""
+        if passed.header is None:
+            self._slice.nothing(passed.first, passed.end, given_up=given_up)
+            return
+        if self._slice.starts_epoch(passed.header.leader_epoch):
+            self._duplicates.end_part(self._slice.leader_epoch)
+        self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
         """All that is held back, and the report. The slice was read up to `next_offset`, and what
@@ -74,14 +106,25 @@ class Landing:
         report = self._slice.report(next_offset, leader_epoch, self._duplicates, mixed)
         yield report_piece(report)
 
-    def _land(self, arrived: Arrived) -> Iterator[pa.RecordBatch]:
+    def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
+        """A batch has as many records as it says, and no more than offsets: if these are fewer than
+        its offsets, the rest is not there. One that is broken has something at each."""
+        found = rows + len(decoded.dead) + decoded.unnamed[1] - decoded.unnamed[0]
+        offsets = header.next_offset - header.base_offset
+        if found != offsets and (found != header.record_count or found > offsets):
+            last = header.next_offset - 1
+            raise Mismatch(
+                f"{self._piece.log}, offsets {header.base_offset} to {last}: a batch of"
+                f" {header.record_count:,} records became {rows:,} rows and {found - rows:,} dead"
+                " letters; nothing was committed. This is a fault of the loader's: report it;"
+                " --max-records loads what lies before"
+            )
+
+    def _wanted(self, arrived: Arrived) -> Arrived | None:
         wanted = self._of_hours(arrived) if self._only_hours else arrived
-        self._slice.passed_over(len(arrived) - len(wanted))
-        if not len(wanted):
-            return
-        new = self._duplicates.new(wanted)
-        if len(new) < len(wanted):
-            self._slice.repeated(wanted.times, new.times)
+        return wanted if len(wanted) else None
+
+    def _land(self, new: Arrived) -> Iterator[pa.RecordBatch]:
         if not len(new):
             return
         within = bounds(new.times)
@@ -99,11 +142,17 @@ class Landing:
             for each in dead
             if not self._only_hours or hour_of(each.timestamp) in self._only_hours
         ]
-        self._slice.passed_over(len(dead) - len(wanted))
+        self._slice.of_other_hours(len(dead) - len(wanted))
         self._slice.died(wanted)
         self._dead.add(wanted)
         if self._dead.bytes >= _DEAD_BYTES and (letters := self._dead.take()) is not None:
             yield from self._files.dead(letters)
+
+    def _bury_unnamed(self, time: int, count: int) -> None:
+        if self._only_hours and hour_of(time) not in self._only_hours:
+            self._slice.of_other_hours(count)
+        else:
+            self._slice.died_unnamed(time, count)
 
     def _from_first(self, arrived: Arrived) -> Arrived:
         first = pa.scalar(self._piece.first, pa.int64())
@@ -116,6 +165,18 @@ class Landing:
         hours = beginnings(arrived.times, HOUR_MILLIS)
         wanted = pa.array(sorted(self._only_hours), pa.int64())
         return arrived.where(pc.is_in(hours, value_set=wanted))
+
+
+def _holes(
+    header: BatchHeader, begins: int, arrived: Arrived | None, dead: Sequence[Dead]
+) -> Iterator[tuple[int, int]]:
+    """The offsets of a batch that no record of it has: from, and up to but without."""
+    rows = [] if arrived is None else arrived.rows.column(_OFFSET).to_pylist()
+    reached = begins
+    for offset in (*sorted((*rows, *(each.offset for each in dead))), header.next_offset):
+        if offset > reached:
+            yield reached, offset
+        reached = offset + 1
 
 
 def _arrived(decoded: Decoded) -> Arrived | None:

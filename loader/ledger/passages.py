@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ledger.names import NOWHERE, topic_id_text
+from loader.intervals import subtract
 from loader.manifests import Manifest, Passage
 from loader.reports import WindowCount
 from loader.tables import HOUR_MILLIS, Hour
@@ -120,7 +121,12 @@ def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
         "topic_id": _topic_id(passage.topic_id),
         "partition": passage.partition,
         "leader_epoch": passage.leader_epoch,
-        "offsets": [{"first": passage.first, "count": passage.next_offset - passage.first}],
+        "offsets": [
+            {"first": first, "count": last - first + 1}
+            for first, last in subtract(
+                ((passage.first, passage.next_offset - 1),), passage.missing
+            )
+        ],
         "no_events": passage.no_events,
         "windows": windows,
         "runs": runs,

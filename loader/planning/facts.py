@@ -5,6 +5,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """The log is another one than was read, though of the same name and id."""
+
+    same_to: int  # up to there it is the same; -1 if nobody knows
+    was: str  # the batch that was read, in words
+    found: str  # what is there now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
     """Consumers can read from `earliest` on, up to `end`."""
 
@@ -12,6 +21,7 @@ class PartitionFacts:
     earliest: int
     end: int  # what transactions have still open lies behind it
     epoch_end: int | None = None  # where the epoch of the last batch read ended; if that is known
+    parted: Parted | None = None  # as batches tell; None: nothing speaks against it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

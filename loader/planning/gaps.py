@@ -21,7 +21,8 @@ class Why(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """The offsets from `first` on, below `end`; `end` is -1 where nobody knows it. If it is
-    accepted, `again` offsets that may have been read before are read once more."""
+    accepted, `again` offsets that may have been read before are read once more. Where batches have
+    told that the log is another one, `was` is the one that was read, and `found` what is there."""
 
     topic: str
     partition: int
@@ -29,6 +30,8 @@ class Gap:
     end: int
     why: Why
     again: int = 0
+    was: str = ""
+    found: str = ""
 
     def __str__(self) -> str:
         name, last = f"{self.topic}-{self.partition}", self.end - 1
@@ -41,6 +44,7 @@ class Gap:
                     f"of the old one, offsets from {self.first} on were not loaded"
                 )
             case Why.TRUNCATED:
+                parted = f": the last batch that was read is {self.was}; in its place: {self.found}"
                 again = (
                     f"; how much of the rest is the same nobody can tell: all {self.again:,} "
                     "offsets that are there are to be read again, and rows without a source and "
@@ -48,7 +52,8 @@ class Gap:
                 )
                 return (
                     f"{name}: offsets {self.first} to {last} were loaded, and the log has lost "
-                    f"them since, or holds something else there{again if self.again else ''}"
+                    f"them since, or holds something else there{parted if self.was else ''}"
+                    f"{again if self.again else ''}"
                 )
             case Why.VANISHED:
                 return (

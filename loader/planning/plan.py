@@ -11,6 +11,7 @@ import msgspec
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
 from loader.planning.gaps import Gap, Why, refusal
+from loader.planning.same_log import is_another
 from loader.planning.slicing import Range, divide, share
 from loader.planning.starting import Start, added, at_the_beginning, made_anew, reading_on
 from loader.tables import Slice, SourceTopic, TableSource
@@ -106,11 +107,6 @@ def starts_of(facts: TopicFacts, known: TopicState | None) -> dict[int, Start]:
     return starts
 
 
-def is_another(facts: TopicFacts, known: TopicState) -> bool:
-    """Whether the topic is not the one that was read, but of the same name. Only ids tell."""
-    return bool(facts.topic_id and known.topic_id) and facts.topic_id != known.topic_id
-
-
 def vanished(facts: Mapping[str, TopicFacts], known: TopicState | None) -> list[Gap]:
     """Partitions that were read, and are not there any more; once."""
     if known is None:
@@ -132,7 +128,6 @@ def _range(source: SourceTopic, facts: TopicFacts, partition: int, start: Start)
         partition=partition,
         first=start.offset,
         end=facts.partitions[partition].end,
-        within=start.within,
     )
 
 
@@ -166,6 +161,7 @@ def _before(
                 leader_epoch=start.leader_epoch,
                 from_offset=start.offset if (source.topic, partition) in read else -1,
                 skipped=start.skipped,
+                last=start.last,
             )
             for partition, start in starts[source.topic].items()
         )

@@ -10,7 +10,8 @@ from client.delivery import TopicPartition
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
 from loader.planning.gaps import Gap, Why, refusal
-from loader.planning.plan import Plan, is_another
+from loader.planning.plan import Plan
+from loader.planning.same_log import is_another
 from loader.planning.slicing import Range, divide
 from loader.tables import TableSource
 
@@ -80,8 +81,9 @@ def _lost(
         return gap(-1, Why.RECREATED)
     if began < there.earliest:
         return gap(min(there.earliest, known.next_offset), Why.RETENTION)
-    parted = there.end if there.epoch_end is None else min(there.end, there.epoch_end)
-    return gap(known.next_offset, Why.TRUNCATED) if parted < known.next_offset else []
+    parts = there.end if there.epoch_end is None else min(there.end, there.epoch_end)
+    lost = there.parted is not None or parts < known.next_offset
+    return gap(known.next_offset, Why.TRUNCATED) if lost else []
 
 
 def _ranges(facts: Mapping[str, TopicFacts], topic: TopicState) -> list[Range]:
@@ -96,7 +98,6 @@ def _ranges(facts: Mapping[str, TopicFacts], topic: TopicState) -> list[Range]:
             partition=each.partition,
             first=found.partitions[each.partition].earliest,
             end=min(each.next_offset, found.partitions[each.partition].end),
-            within=found.partitions[each.partition].earliest > 0,
         )
         for each in topic.partitions
         if each.partition in found.partitions

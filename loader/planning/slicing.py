@@ -9,7 +9,8 @@ from loader.tables import Slice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What one run reads of one partition: the batches whose base offset is in it."""
+    """What one run reads of one partition: the records from `first` on, to the end of the batch
+    that `end` lies in or behind."""
 
     topic: str
     topic_id: str
@@ -17,7 +18,6 @@ class Range:
     partition: int
     first: int
     end: int
-    within: bool = False  # `first` may lie within a batch
 
     @property
     def offsets(self) -> int:
@@ -47,7 +47,7 @@ def divide(ranges: Sequence[Range], offsets: int) -> tuple[Slice, ...]:
             partition=each.partition,
             first=first,
             end=end,
-            from_within=each.within and first == each.first,
+            from_within=first == each.first,
         )
         for number, (each, first, end) in enumerate(in_turn)
     )

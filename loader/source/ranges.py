@@ -56,7 +56,6 @@ def range_of(facts: TopicFacts, partition: int, first: int, end: int) -> Range:
         partition=partition,
         first=first,
         end=end,
-        within=True,
     )
 
 

@@ -19,7 +19,7 @@ from client.delivery import TopicPartition
 from client.errors import OffsetsMissing
 from client.fetcher import Batch
 from client.offsets import offsets_of
-from client.partition_reader import PartitionReader
+from client.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
 from loader.landing.writer_schemas import WriterSchemas
@@ -168,7 +168,11 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
         )
         try:
             with closing(reader):
-                yield from reader
+                for each in reader.everything():
+                    if isinstance(each, Batch):
+                        yield each
+                    elif each.what is Instead.HOLE and not reader.is_compacted():
+                        _hole(piece, each, fail_on_data_loss=fail_on_data_loss)
             return
         except OffsetsMissing as missing:
             if fail_on_data_loss:
@@ -178,6 +182,15 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
             first = _earliest(brokers, piece)
             if first <= reached:
                 return  # it does not begin later: there is no more of what was meant
+
+
+def _hole(piece: Slice, hole: PassedOver, *, fail_on_data_loss: bool) -> None:
+    """Only the log of a compacted topic may have nothing between what lies around."""
+    why = "there is nothing between what lies around them, and the topic is not compacted"
+    missing = OffsetsMissing(piece.log, hole.first, hole.end, why)
+    if fail_on_data_loss:
+        raise missing
+    _log.warning("%s", missing)
 
 
 def _earliest(brokers: Brokers, piece: Slice) -> int:

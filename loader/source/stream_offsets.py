@@ -93,7 +93,6 @@ def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
             partition=index,
             first=reached.first,
             end=reached.next,
-            within=True,
         )
         for topic, each in end.topics.items()
         for index, reached in each.partitions.items()

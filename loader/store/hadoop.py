@@ -110,6 +110,17 @@ class HadoopStore:
                     return None
                 raise
 
+    def checksum(self, path: str) -> str:
+        """As the filesystem keeps it: HDFS has it of its blocks, and reads none of them for it."""
+        with _as_store_error("look at", path):
+            try:
+                found = self._files.getFileChecksum(self._at(path))
+            except Py4JJavaError as error:
+                if _java_class(error) == _MISSING:
+                    return ""
+                raise
+            return "" if found is None else str(found.toString())
+
     def rename(self, source: str, target: str) -> bool:
         with _as_store_error("rename", source):
             try:

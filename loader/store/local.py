@@ -15,10 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from crc32c import crc32c
+
 from loader.errors import StoreError
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time
+_AT_ONCE: Final = 1024 * 1024  # bytes that are read
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV)
 
 
@@ -94,6 +97,17 @@ class LocalStore:
                 return self._at(path).stat().st_size
             except FileNotFoundError:
                 return None
+
+    def checksum(self, path: str) -> str:
+        with _as_store_error("read", path):
+            try:
+                with self._at(path).open("rb") as file:
+                    crc, buffer = 0, memoryview(bytearray(_AT_ONCE))
+                    while size := file.readinto(buffer):
+                        crc = crc32c(buffer[:size], crc)
+            except FileNotFoundError:
+                return ""
+        return f"CRC32C:{crc:08x}"
 
     def rename(self, source: str, target: str) -> bool:
         moved, to = self._at(source), self._at(target)

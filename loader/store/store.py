@@ -64,6 +64,10 @@ class Store(Protocol):
     def size(self, path: str) -> int | None:
         """Of a file; None if it is not there."""
 
+    def checksum(self, path: str) -> str:
+        """Of a file's content, with how it was made: `CRC32C:1a2b3c4d`. Empty if it is not there,
+        or the filesystem has none."""
+
     def rename(self, source: str, target: str) -> bool:
         """Moves a file to a name that no other one ever has. False if the source is not there."""
 

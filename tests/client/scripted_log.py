@@ -176,7 +176,7 @@ class ScriptedLog:
         code, records = ErrorCode.none, b""
         if broker != self.leader:
             code = ErrorCode.not_leader_or_follower
-        elif wanted.current_leader_epoch < self.epoch:
+        elif 0 <= wanted.current_leader_epoch < self.epoch:
             code = ErrorCode.fenced_leader_epoch
         elif not self.start <= wanted.fetch_offset <= self.end:
             code = ErrorCode.offset_out_of_range

@@ -62,6 +62,10 @@ class Application:
         self._brokers.close()
         self._registry.close()
 
+    def begin_anew(self) -> None:
+        """As after a restart: what it goes on with is numbered from 0, under another id."""
+        self._producer = Producer(self._brokers, self.topic, codec=Codec.ZSTD)
+
     def change(self, schema: str) -> int:
         """From now on events are of this schema, whose id is returned."""
         schema_id = self._registry.register(f"{self.topic}-value", schema)

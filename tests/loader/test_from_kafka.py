@@ -49,7 +49,11 @@ def test_only_what_is_committed_lands(
     application = Application(running_kafka.bootstrap, running_registry.url, new_topic)
     try:
         encoder = Encoder(parse(event_schema(), strict=False), application.change(event_schema()))
-        settings = {"bootstrap.servers": running_kafka.bootstrap, "transactional.id": new_topic}
+        settings = {
+            "bootstrap.servers": running_kafka.bootstrap,
+            "transactional.id": new_topic,
+            "transaction.timeout.ms": 600_000,  # else one that is open is aborted meanwhile
+        }
         theirs = TheirProducer(settings)
         theirs.init_transactions(60)
 

@@ -27,7 +27,8 @@ def table_of(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
 def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     failed = TableOutcome("clicks", error=GapError("no such offsets"))
     show([loaded(), TableOutcome("idle"), failed])
-    heading, *rows = [[cell.strip() for cell in line if cell.strip()] for line in table_of(capsys)]
+    lines = [[cell.strip() for cell in line if cell.strip()] for line in table_of(capsys)]
+    heading, *rows, empty, reason, cure = lines
     assert heading == [
         *("table", "rows", "bytes", "files", "late", "duplicates", "dead", "offsets"),
         *("hours complete", "seconds"),
@@ -36,6 +37,9 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
         ["views", "9", "812", "2", "1", "1", "2", "0: 3-10, 1: 0-5", "1", "2.2"],
         ["clicks", "0", "0", "0", "0", "0", "0", "-", "0", "failed"],
     ]
+    # The last lines are what somebody has to do.
+    assert (empty, reason) == ([], ["clicks failed: no such offsets"])
+    assert cure[0].startswith("what to do: penstock load --accept-gap --topics clicks")
 
 
 def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +49,11 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     outcome = TableOutcome("views", checked=[HOUR], faults=faults, error=FilesDiffer("two files"))
     show([outcome])
-    *_, heading, first, second = [[cell.strip() for cell in line] for line in table_of(capsys)]
+    *_, heading, first, second, _, reason, cure = [
+        [cell.strip() for cell in line] for line in table_of(capsys)
+    ]
+    assert reason == ["views: two files"]
+    assert cure[1].startswith("what to do: put the files back")
     assert [each for each in heading if each] == [
         *("table", "fault", "file", "committed rows", "found rows")
     ]

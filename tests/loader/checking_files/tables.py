@@ -90,13 +90,14 @@ class Table:
             for fault in each.faults
         ]
 
-    def check(self, young_millis: int = TWO_DAYS) -> FileCheck:
+    def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
         return FileCheck(
             self.history,
             self.topics,
             young_millis=young_millis,
             count=self._count,
             tell=self._tell,
+            most_bytes=most_bytes,
         )
 
     def _after(

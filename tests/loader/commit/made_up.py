@@ -8,7 +8,7 @@ from loader.commit.staging import Staged, StagedFile
 from loader.landing.pieces import FileKind
 from loader.manifests import VERSION, HourState, Kind, Manifest, PartitionState, TopicState
 from loader.planning.plan import Plan
-from loader.reports import Intervals, SliceReport, SourceRun, WindowCount
+from loader.reports import Account, Intervals, SliceReport, SourceRun, WindowCount
 from loader.tables import HOUR_MILLIS, Hour, Slice
 
 HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
@@ -39,8 +39,10 @@ def report(
     sources: Mapping[str, Intervals] | None = None,
     scattered: tuple[str, ...] = (),
     leader_epoch: int = 3,
+    leads: int | None = None,
 ) -> SliceReport:
-    """All rows of an hour are in its first window, with what did not become one."""
+    """All rows of an hour are in its first window, with what did not become one. What is not said
+    to be anything was compacted away; or, with `no_events`, lies before all that is."""
     end = of.end if next_offset is None else next_offset
     begins = min(rows, default=HOUR)
     windows = {hour: WindowCount(start=hour, rows=count) for hour, count in rows.items()}
@@ -50,24 +52,36 @@ def report(
             start=begins, rows=first.rows, duplicates=duplicates, dead=dead, bytes=100, crc_sum=7
         )
     counted = sum(rows.values()) + duplicates + dead
+    compacted = end - of.first - counted if no_events is None else no_events
+    accounted_from = end - counted - compacted
+    account = Account(
+        leader_epoch=leader_epoch,
+        first=accounted_from,
+        next_offset=end,
+        rows=sum(rows.values()),
+        duplicates=duplicates,
+        dead=dead,
+        compacted=compacted,
+        windows=tuple(windows.values()),
+    )
     return SliceReport(
         slice=of.number,
         topic=of.topic,
         partition=of.partition,
         first=of.first,
         next_offset=end,
+        begins=accounted_from,
+        leads=accounted_from - of.first if leads is None else leads,
         leader_epoch=leader_epoch,
         batches=1,
         bytes=100,
-        no_events=end - of.first - counted if no_events is None else no_events,
+        accounts=(account,) if end > accounted_from else (),
         rows=dict(rows),
-        windows=tuple(windows.values()),
         sources=tuple(
-            SourceRun(source=source, intervals=intervals)
+            SourceRun(source=source, intervals=intervals, leader_epoch=leader_epoch)
             for source, intervals in (sources or {}).items()
         ),
         scattered=scattered,
-        duplicates=duplicates,
         dead={"no value": dead} if dead else {},
     )
 

@@ -26,7 +26,7 @@ from loader.manifests import SEVERAL, Added, HourState, Kind, Manifest, Marker
 from loader.markers import no_marker, success_marker
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
-from loader.reports import Intervals, SliceReport, SourceRun, WindowCount
+from loader.reports import Account, Intervals, SliceReport, SourceRun, WindowCount
 from loader.store.store import Store
 from loader.tables import (
     HOUR_MILLIS,
@@ -134,6 +134,7 @@ class SmallLoader:
             loader=f"small {self.token}",
             schema="{}",
             dead_share=0.5,
+            few_dead=0,
             duplicate_share=0.5,
             forget_after=7 * DAY,
         )
@@ -284,17 +285,13 @@ def landed(
                 window["rows"] += 1
                 files[hour_of(event.time)].append(row)
     total = sum(fates.values(), Counter())
-    report = SliceReport(
-        slice=piece.number,
-        topic=piece.topic,
-        partition=piece.partition,
-        first=piece.first,
-        next_offset=next_offset,
+    account = Account(
         leader_epoch=0,
-        batches=batches,
-        bytes=0,
-        no_events=0,
-        rows={hour: len(rows) for hour, rows in files.items() if hour is not None},
+        first=next_offset - counted,
+        next_offset=next_offset,
+        rows=total["rows"],
+        duplicates=total["duplicates"],
+        dead=total["dead"],
         windows=tuple(
             WindowCount(
                 start=start,
@@ -304,12 +301,24 @@ def landed(
             )
             for start, fate in sorted(fates.items())
         ),
+    )
+    report = SliceReport(
+        slice=piece.number,
+        topic=piece.topic,
+        partition=piece.partition,
+        first=piece.first,
+        next_offset=next_offset,
+        begins=account.first,
+        leader_epoch=0,
+        batches=batches,
+        bytes=0,
+        accounts=(account,) if counted else (),
+        rows={hour: len(rows) for hour, rows in files.items() if hour is not None},
         sources=tuple(
-            SourceRun(source=source, intervals=found.intervals)
+            SourceRun(source=source, intervals=found.intervals, leader_epoch=0)
             for source, found in own.items()
             if found.intervals
         ),
-        duplicates=total["duplicates"],
         dead={"no value": total["dead"]} if total["dead"] else {},
     )
     return report, files

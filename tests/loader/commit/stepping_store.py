@@ -52,6 +52,10 @@ class SteppingStore:
         self._look()
         return self._store.size(path)
 
+    def checksum(self, path: str) -> str:
+        self._look()
+        return self._store.checksum(path)
+
     def rename(self, source: str, target: str) -> bool:
         self._step()
         renamed = self._store.rename(source, target)

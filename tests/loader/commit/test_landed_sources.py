@@ -30,7 +30,7 @@ def test_no_overlaps_between_slices_that_only_touch() -> None:
         report(piece(1, 9, 18), {}, sources={"a": ((10, 19),), "c": ((0, 0),)}),
     )
     assert found.twice == {}
-    assert found.of(("t", 0)) == {"a": ((0, 19),), "b": ((0, 0),), "c": ((0, 0),)}
+    assert found.of(("t", 0), 3) == {"a": ((0, 19),), "b": ((0, 0),), "c": ((0, 0),)}
 
 
 def test_the_later_slice_is_done_again() -> None:
@@ -49,7 +49,7 @@ def test_a_source_that_was_known_from_another_partition() -> None:
     there = report(piece(0, 0, 9, partition=1), {}, sources={"a": ((8, 12),), "b": ((10, 11),)})
     found = landed(there, known=(known,))
     assert found.twice == {0: {"a": ((8, 9),)}}
-    assert found.of(("t", 1)) == {"a": ((10, 12),), "b": ((10, 11),)}
+    assert found.of(("t", 1), 3) == {"a": ((10, 12),), "b": ((10, 11),)}
 
 
 def test_tasks_are_told_of_their_own_partition_and_of_what_is_in_several() -> None:
@@ -65,6 +65,18 @@ def test_tasks_are_told_of_their_own_partition_and_of_what_is_in_several() -> No
     assert seen_in(known, [("u", 0)]) == {}
 
 
+def test_what_was_written_is_told_by_epoch() -> None:
+    found = landed(
+        report(piece(0, 0, 9), {}, sources={"a": ((0, 9),)}, leader_epoch=3),
+        report(piece(1, 9, 20), {}, sources={"a": ((8, 19),), "b": ((0, 0),)}, leader_epoch=4),
+        report(piece(2, 20, 22), {}, sources={"a": ((20, 21),)}, leader_epoch=4),
+    )
+    assert found.twice == {1: {"a": ((8, 9),)}}
+    assert found.of(("t", 0), 3) == {"a": ((0, 9),)}
+    assert found.of(("t", 0), 4) == {"a": ((10, 21),), "b": ((0, 0),)}
+    assert found.of(("t", 0), 5) == {}
+
+
 def test_topics_of_one_table_know_nothing_of_each_other() -> None:
     """A topic and its copy in another cluster have the same events, and both of them land."""
     known = KnownSources(topic="dc1.clicks", partition=0, loaded=Hour(0), landed={"a": 10})
@@ -74,7 +86,7 @@ def test_topics_of_one_table_know_nothing_of_each_other() -> None:
     ]
     found = landed(*reports, known=(known,))
     assert found.twice == {}
-    assert found.of(("dc2.clicks", 0)) == {"a": ((0, 19),)}
+    assert found.of(("dc2.clicks", 0), 3) == {"a": ((0, 19),)}
 
 
 Event = tuple[str, int]
@@ -121,7 +133,7 @@ def test_whatever_comes_wherever_lands_once(runs: list[list[tuple[int, set[Event
             by_log.setdefault(each.origin, Counter()).update(again)
         for log, events_of_log in by_log.items():
             rows += events_of_log
-            said = ((source, all_) for source, all_ in found.of(log).items())
+            said = ((source, all_) for source, all_ in found.of(log, 3).items())
             assert (
                 Counter(
                     (source, seq)

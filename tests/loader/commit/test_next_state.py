@@ -32,6 +32,7 @@ def next_after(
     *slices: Slice,
     planned: Plan | None = None,
     dead_share: float = 0.5,
+    few_dead: int = 1,
     duplicate_share: float = 0.5,
 ) -> Manifest:
     return load_manifest(
@@ -43,6 +44,7 @@ def next_after(
         loader="test",
         schema="columns",
         dead_share=dead_share,
+        few_dead=few_dead,
         duplicate_share=duplicate_share,
         forget_after=86_400_000,
     )
@@ -98,17 +100,44 @@ def test_passages_say_what_was_read_by_partition() -> None:
         report(slices[1], {HOUR: 6, NEXT_HOUR: 4}, sources={"b": ((0, 0),), "a": ((9, 9),)}),
         report(slices[2], {HOUR: 2}, no_events=1),
     )
-    first, second = next_after(None, left, *slices).passages
+    first, second, third = next_after(None, left, *slices).passages
     assert (first.topic, first.topic_id, first.cluster, first.partition) == ("t", "id", "dc1", 0)
-    assert (first.first, first.next_offset, first.no_events) == (0, 20, 0)
-    assert [(each.start, each.rows, each.duplicates, each.dead) for each in first.windows] == [
-        (HOUR, 14, 1, 1),
-        (NEXT_HOUR, 4, 0, 0),
-    ]
+    # What has duplicates is told apart: so it is known where they lay.
+    assert (first.first, first.next_offset, first.no_events) == (0, 10, 0)
+    assert (second.first, second.next_offset, second.no_events) == (10, 20, 0)
+    assert [
+        (each.start, each.rows, each.duplicates, each.dead)
+        for passage in (first, second)
+        for each in passage.windows
+    ] == [(HOUR, 8, 1, 1), (HOUR, 6, 0, 0), (NEXT_HOUR, 4, 0, 0)]
+    assert (first.windows[0].bytes, first.windows[0].crc_sum) == (100, 7)
+    assert (first.sources, second.sources) == ({}, {"a": ((0, 7), (9, 9)), "b": ((0, 0),)})
+    # Before its first batch nothing was there: compaction has removed it.
+    assert (third.first, third.next_offset, third.no_events) == (4, 9, 3)
+
+
+def test_slices_of_one_epoch_are_one_passage() -> None:
+    slices = [piece(0, 0, 10), piece(1, 10, 20), piece(2, 20, 30)]
+    left = left_by(
+        report(slices[0], {HOUR: 10}, sources={"a": ((0, 9),)}),
+        report(slices[1], {HOUR: 9}, dead=1, sources={"a": ((10, 18),)}),
+        report(slices[2], {HOUR: 10}, sources={"a": ((19, 28),)}, leader_epoch=4),
+    )
+    first, second = next_after(None, left, *slices).passages
+    assert (first.first, first.next_offset, first.leader_epoch) == (0, 20, 3)
+    assert [(each.start, each.rows, each.dead) for each in first.windows] == [(HOUR, 19, 1)]
     assert (first.windows[0].bytes, first.windows[0].crc_sum) == (200, 14)
-    assert first.sources == {"a": ((0, 7), (9, 9)), "b": ((0, 0),)}
-    # What lies before its first batch was removed by compaction.
-    assert (second.first, second.next_offset, second.no_events) == (4, 9, 3)
+    assert (second.first, second.next_offset, second.leader_epoch) == (20, 30, 4)
+    assert (first.sources, second.sources) == ({"a": ((0, 18),)}, {"a": ((19, 28),)})
+
+
+def test_what_was_given_up_is_missing_and_no_event() -> None:
+    found = report(piece(0, 0, 10), {HOUR: 6}, no_events=0)
+    left = left_by(msgspec.structs.replace(found, gives_up=True))
+    made = next_after(None, left, piece(0, 0, 10))
+    (passage,) = made.passages
+    assert (passage.first, passage.no_events, passage.missing) == (0, 0, ((0, 3),))
+    assert made.topics[0].partitions[0].skipped == 4
 
 
 def test_what_follows_on_a_run() -> None:
@@ -189,6 +218,16 @@ def test_some_may_be_dead(dead: int, share: float) -> None:
     assert next_after(None, left, *slices, dead_share=share).dead == (
         {"no value": dead} if dead else {}
     )
+
+
+@pytest.mark.parametrize("dead", [1, 9])
+def test_a_few_dead_hold_no_quiet_table(dead: int) -> None:
+    slices = [piece(0, 0, 10)]
+    left = left_by(report(slices[0], {HOUR: 10 - dead}, dead=dead))
+    made = next_after(None, left, *slices, dead_share=0.01, few_dead=10)
+    assert made.dead == {"no value": dead}
+    with pytest.raises(TooManyDead):
+        next_after(None, left, *slices, dead_share=0.01, few_dead=dead)
 
 
 def test_too_many_dead() -> None:

@@ -90,6 +90,7 @@ def after_load(store: Store, before: Manifest) -> Manifest:
         loader="test",
         schema="columns",
         dead_share=0.5,
+        few_dead=0,
         duplicate_share=1.0,
         forget_after=DAY,
     )

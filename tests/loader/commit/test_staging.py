@@ -160,7 +160,7 @@ REPORTS = [report(PIECES[0], {HOUR: 9}, dead=1), report(PIECES[1], {HOUR: 5, NEX
 
 def test_what_fits() -> None:
     check(PIECES, left_by(*REPORTS))
-    check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {}, no_events=0)))
+    check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {}, no_events=0)))  # one hole
     check([piece(0, 0, 10)], left_by(report(piece(0, 0, 10), {HOUR: 12}, next_offset=12)))
 
 
@@ -185,6 +185,11 @@ def changed(**fields: object) -> Staged:
     return left_by(msgspec.structs.replace(REPORTS[0], **fields), REPORTS[1])
 
 
+def accounted(**fields: object) -> Staged:
+    account = msgspec.structs.replace(REPORTS[0].accounts[0], **fields)
+    return changed(accounts=(account,))
+
+
 MISFITS = {
     "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; look at \\[1\\]"),
     "a report without a slice": (left_by(*REPORTS, report(piece(2, 20, 30), {})), "3 of 2 slices"),
@@ -194,15 +199,22 @@ MISFITS = {
     "another topic": (changed(topic="u"), "the report of slice 0 does not add up"),
     "another partition": (changed(partition=1), "the report of slice 0 does not add up"),
     "another range": (changed(first=1), "the report of slice 0 does not add up"),
-    "not read to its end": (changed(next_offset=9, no_events=-1), "does not add up"),
-    "more rows than in windows": (changed(rows={HOUR: 8}, no_events=1), "does not add up"),
+    "not read to its end": (changed(next_offset=9), "does not add up"),
+    "an account that ends too early": (accounted(next_offset=9), "does not add up"),
+    "more rows than in windows": (changed(rows={HOUR: 8}), "does not add up"),
+    "fewer rows than are accounted for": (accounted(rows=8, compacted=1), "does not add up"),
     "rows in another hour": (changed(rows={NEXT_HOUR: 9}), "does not add up"),
-    "other duplicates": (changed(duplicates=1, no_events=-1), "does not add up"),
-    "other dead letters": (changed(dead={"x": 2}, no_events=-1), "does not add up"),
-    "more than there are offsets": (changed(no_events=1), "does not add up"),
+    "duplicates of no window": (accounted(duplicates=1, rows=8), "does not add up"),
+    "other dead letters": (changed(dead={"x": 2}), "does not add up"),
+    "offsets of which nothing is known": (accounted(rows=8), "does not add up"),
+    "more than there are offsets": (accounted(compacted=1), "does not add up"),
     "an offset read twice": (
         left_by(report(PIECES[0], {HOUR: 11}, next_offset=11), REPORTS[1]),
-        "slices 0 and 1 have both read offset 10",
+        "t-0, offsets 10 to 10: two slices have both read them",
+    ),
+    "an offset that is nobody's": (
+        left_by(REPORTS[0], report(PIECES[1], {HOUR: 8}, no_events=0, leads=0)),
+        "t-0, offsets 10 to 11: no slice has read them",
     ),
 }
 
@@ -216,7 +228,7 @@ def test_what_does_not_fit(left: Staged, says: str) -> None:
 def test_a_batch_that_reaches_into_the_next_slice() -> None:
     """Which begins with the batch behind it."""
     first = report(PIECES[0], {HOUR: 12}, next_offset=12)
-    check(PIECES, left_by(first, report(PIECES[1], {HOUR: 8}, no_events=0)))
+    check(PIECES, left_by(first, report(PIECES[1], {HOUR: 8}, no_events=0, leads=0)))
 
 
 def test_partitions_do_not_overlap() -> None:
@@ -225,9 +237,9 @@ def test_partitions_do_not_overlap() -> None:
 
 
 def test_of_some_hours_the_dead_of_others_are_not_told_by_window() -> None:
-    found = msgspec.structs.replace(
-        REPORTS[0], windows=(WindowCount(start=HOUR, rows=9),), other_hours=0
-    )
+    account = REPORTS[0].accounts[0]
+    account = msgspec.structs.replace(account, windows=(WindowCount(start=HOUR, rows=9),))
+    found = msgspec.structs.replace(REPORTS[0], accounts=(account,))
     check(PIECES, left_by(found, REPORTS[1]), some_hours=True)
     with pytest.raises(Mismatch):
         check(PIECES, left_by(found, REPORTS[1]))

@@ -10,7 +10,7 @@ from loader.hours.rebuild_manifest import rebuild_manifest
 from loader.landing.pieces import FileKind
 from loader.manifests import HourState, Kind, KnownSources, Manifest, Marker
 from loader.planning.plan import Plan
-from loader.reports import SliceReport, SourceRun, WindowCount
+from loader.reports import Account, SliceReport, SourceRun, WindowCount
 from loader.tables import Hour, Slice, hour_folder
 from tests.loader.hours.manifests import hour, manifest, path
 
@@ -32,21 +32,30 @@ def report(rows: dict[Hour, int], dead: int = 0) -> SliceReport:
     windows = [WindowCount(start=each, rows=count) for each, count in rows.items()]
     if dead:
         windows.append(WindowCount(start=hour(0) + 60_000, dead=dead))
+    account = Account(
+        leader_epoch=3,
+        first=10,
+        next_offset=100,
+        rows=sum(rows.values()),
+        dead=dead,
+        other_hours=88 - sum(rows.values()) - dead,
+        compacted=2,
+        windows=tuple(windows),
+    )
     return SliceReport(
         slice=0,
         topic="logs",
         partition=0,
         first=10,
         next_offset=100,
+        begins=10,
         leader_epoch=3,
         batches=1,
         bytes=1,
-        no_events=2,
+        accounts=(account,),
         rows=rows,
-        windows=tuple(windows),
-        sources=(SourceRun(source="s", intervals=((5, 12),)),),
+        sources=(SourceRun(source="s", intervals=((5, 12),), leader_epoch=3),),
         dead={"why": dead} if dead else {},
-        other_hours=88 - sum(rows.values()) - dead,
     )
 
 
@@ -80,6 +89,7 @@ def rebuilt(
         loader="me",
         schema="new",
         dead_share=0.5,
+        few_dead=0,
         duplicate_share=0.5,
         forget_after=1_000_000,
     )

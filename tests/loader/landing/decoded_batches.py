@@ -92,7 +92,7 @@ def decoded(events: Sequence[Event], dead: Sequence[Dead] = (), *, named: bool =
         sources if named else None,
         seqs if named else None,
         tuple(dead),
-        {SCHEMA_ID: count} if count else {},
+        schema_ids={SCHEMA_ID: count} if count else {},
     )
 
 

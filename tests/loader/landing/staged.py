@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.landing.pieces import PIECE_END, PIECES, FileKind
-from loader.reports import SliceReport
+from loader.reports import SliceReport, WindowCount
 from loader.tables import Hour, hour_in_folder
 
 Files = dict[tuple[str, int, str, str], bytes]
@@ -29,6 +29,22 @@ def written(pieces: Iterable[pa.RecordBatch]) -> Files:
 def report_of(files: Files) -> SliceReport:
     (data,) = (data for key, data in files.items() if key[0] == FileKind.REPORT)
     return msgspec.json.decode(data.removesuffix(PIECE_END.encode()), type=SliceReport)
+
+
+def windows_of(report: SliceReport) -> dict[int, WindowCount]:
+    """Of all accounts, by their start."""
+    found: dict[int, WindowCount] = {}
+    for each in (window for account in report.accounts for window in account.windows):
+        known = found.get(each.start, WindowCount(start=each.start))
+        found[each.start] = WindowCount(
+            start=each.start,
+            rows=known.rows + each.rows,
+            duplicates=known.duplicates + each.duplicates,
+            dead=known.dead + each.dead,
+            bytes=known.bytes + each.bytes,
+            crc_sum=known.crc_sum + each.crc_sum,
+        )
+    return dict(sorted(found.items()))
 
 
 def rows_by_hour(files: Files) -> dict[Hour, pa.Table]:

@@ -6,7 +6,7 @@ import pytest
 
 from loader.landing.arrived import Arrived
 from loader.landing.duplicates import Duplicates
-from tests.loader.landing.decoded_batches import START, Event, decoded, in_order
+from tests.loader.landing.decoded_batches import EPOCH, START, Event, decoded, in_order
 
 
 def arrived(events: list[Event]) -> Arrived:
@@ -31,7 +31,7 @@ def test_events_that_say_not_which_they_are_are_all_new() -> None:
     rows = Arrived(batch.rows, batch.times, None, None)
     duplicates = Duplicates({"a/1": ((0, 5),)})
     assert duplicates.new(rows) is rows
-    assert duplicates.runs() == ()
+    assert duplicates.runs(EPOCH) == ()
 
 
 def test_what_is_dropped_is_not_kept_in_memory() -> None:
@@ -50,7 +50,7 @@ def test_the_first_of_equals_is_the_one_that_lands(shuffled: bool) -> None:
     duplicates = Duplicates({})
     assert offsets(duplicates.new(arrived(events + again))) == list(range(100))
     assert offsets(duplicates.new(arrived(again))) == []
-    found = {run.source: run.intervals for run in duplicates.runs()}
+    found = {run.source: run.intervals for run in duplicates.runs(EPOCH)}
     assert found == {f"a/{at}": ((0, 19),) for at in range(5)}
 
 
@@ -61,7 +61,7 @@ def test_numbers_at_the_end_of_what_there_are() -> None:
     events = [Event(at, START, "a/1", seq) for at, seq in enumerate(seqs)]
     duplicates = Duplicates({"a/1": 8})
     assert offsets(duplicates.new(arrived(events))) == [0, 1, 3, 5]
-    (run,) = duplicates.runs()
+    (run,) = duplicates.runs(EPOCH)
     assert run.intervals == ((8, 8), (largest - 1, largest))
 
 
@@ -74,7 +74,7 @@ def test_whoever_does_not_number_its_events_loses_none(source: str, seq: int, am
     duplicates = Duplicates({"": 10, "app-1": ((-5, 5),)})
     found = offsets(duplicates.new(arrived(sorted(alike + others))))
     assert found == sorted([*range(0, 400, 2), *(each.offset for each in others[::2])])
-    assert [run.source for run in duplicates.runs()] == (["a/1"] if among else [])
+    assert [run.source for run in duplicates.runs(EPOCH)] == (["a/1"] if among else [])
     assert duplicates.most_repeated == ("a/1" if among else "")
 
 
@@ -83,7 +83,7 @@ def test_numbers_that_begin_below_zero() -> None:
     duplicates = Duplicates({})
     assert offsets(duplicates.new(arrived(events))) == list(range(20))
     assert offsets(duplicates.new(arrived(events))) == list(range(10))
-    assert [run.intervals for run in duplicates.runs()] == [((0, 9),)]
+    assert [run.intervals for run in duplicates.runs(EPOCH)] == [((0, 9),)]
 
 
 def test_the_source_with_most_duplicates_is_named() -> None:
@@ -102,7 +102,7 @@ def test_a_source_with_too_many_gaps_is_scattered() -> None:
     assert duplicates.scattered == ("a/1",)
     assert offsets(duplicates.new(arrived(gaps))) == [0, 1, 2, 3, 4]
     assert offsets(duplicates.new(arrived(in_order(10, first=1000)))) == []
-    assert duplicates.runs() == ()
+    assert duplicates.runs(EPOCH) == ()
 
 
 def test_too_many_sources_are_not_tracked() -> None:
@@ -110,7 +110,7 @@ def test_too_many_sources_are_not_tracked() -> None:
     events = [Event(at, START + at, f"new/{at}", 0) for at in range(10)]
     assert offsets(duplicates.new(arrived(events))) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
     assert duplicates.untracked == 5
-    assert [run.source for run in duplicates.runs()] == ["new/0", "new/1", "new/2", "new/3"]
+    assert [run.source for run in duplicates.runs(EPOCH)] == ["new/0", "new/1", "new/2", "new/3"]
     # Those that are tracked are still known.
     assert offsets(duplicates.new(arrived(events[:5]))) == [4]
 
@@ -124,5 +124,5 @@ def test_what_is_remembered_is_bounded_whatever_comes() -> None:
             for at in range(200)
         ]
         duplicates.new(arrived(events))
-    remembered = sum(len(run.intervals) for run in duplicates.runs())
+    remembered = sum(len(run.intervals) for run in duplicates.runs(EPOCH))
     assert remembered + len(duplicates.scattered) <= 50

@@ -8,6 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from client.partition_reader import Instead, PassedOver
 from loader.decoding.decoded import Dead
 from loader.intervals import union
 from loader.landing.landing import Landing
@@ -26,7 +27,14 @@ from tests.loader.landing.decoded_batches import (
     a_spec,
     decoded,
 )
-from tests.loader.landing.staged import Files, only, report_of, rows_by_hour, written
+from tests.loader.landing.staged import (
+    Files,
+    only,
+    report_of,
+    rows_by_hour,
+    windows_of,
+    written,
+)
 from tests.loader.membership import contains
 
 FIRST = 10  # the slice's first offset; the first batch may begin before it
@@ -72,7 +80,8 @@ def slices(draw: st.DrawFn) -> list[Batch]:
             else:
                 offset += draw(st.integers(1, 5))
         batch.next_offset = offset
-        batches.append(batch)
+        if offset > FIRST:
+            batches.append(batch)
         offset += draw(st.sampled_from([0, 0, 3]))
     return batches
 
@@ -113,28 +122,49 @@ def test_files_and_report_are_true(
     assert report.duplicates == len(events) - len(new)
     assert report.dead == Counter(each.reason for each in dead)
     assert report.leader_epoch == EPOCH
-    assert (report.batches, report.bytes) == (len(batches), SIZE * len(batches))
+    with_records = [each for each in batches if each.events or each.dead]
+    assert (report.batches, report.bytes) == (len(with_records), SIZE * len(with_records))
     assert {run.source: run.intervals for run in report.sources} == landed_intervals(new)
 
     begins = max(batches[0].base, FIRST) if batches else end
+    assert (report.begins, report.leads) == (begins, begins - FIRST)
     counted = report.row_count + report.duplicates + report.dead_count + report.no_events
     assert counted + report.other_hours == end - begins
+    for account in report.accounts:
+        there = range(account.first, account.next_offset)
+        assert account.rows == sum(each.offset in there for each in new)
+        assert account.dead == sum(each.offset in there for each in dead)
+        assert account.rows + account.duplicates == sum(each.offset in there for each in events)
+        assert account.adds_up
 
-    windows = {each.start: each for each in report.windows}
+    windows = windows_of(report)
     assert not only_hours or {hour_of(start) for start in windows} <= set(only_hours)
     for start in windows.keys() | {each.time - each.time % MINUTE for each in events}:
         window = windows[start]
         assert window.rows == in_window(start, [each.time for each in new])
         assert window.rows + window.duplicates == in_window(start, [each.time for each in events])
         assert window.dead == in_window(start, [each.timestamp for each in dead])
-        assert window.bytes == SIZE * in_window(start, [each.time for each in batches])
-        assert window.crc_sum == CRC * in_window(start, [each.time for each in batches])
+        assert window.bytes == SIZE * in_window(start, [each.time for each in with_records])
+        assert window.crc_sum == CRC * in_window(start, [each.time for each in with_records])
 
 
 def pieces(landing: Landing, batches: list[Batch], end: int) -> Iterator[pa.RecordBatch]:
+    reached = FIRST
     for batch in batches:
         header = a_header(batch.base, batch.next_offset - batch.base, batch.time)
+        header = header._replace(record_count=len(batch.events) + len(batch.dead))
+        if batch.base > reached:
+            passed = PassedOver(reached, batch.base, Instead.HOLE)
+            landing.nothing(passed, given_up=False)
+        reached = batch.next_offset
+        if not header.record_count:
+            first = max(FIRST, batch.base)
+            passed = PassedOver(first, batch.next_offset, Instead.EMPTIED, header)
+            landing.nothing(passed, given_up=False)
+            continue
         yield from landing.take(header, decoded(batch.events, batch.dead))
+    if end > reached:
+        landing.nothing(PassedOver(reached, end, Instead.HOLE), given_up=False)
     yield from landing.end(end, EPOCH)
 
 

@@ -23,7 +23,7 @@ from tests.loader.landing.decoded_batches import (
     in_order,
     landed,
 )
-from tests.loader.landing.staged import only, report_of, rows_by_hour, written
+from tests.loader.landing.staged import only, report_of, rows_by_hour, windows_of, written
 
 
 def test_row_groups_hold_so_many_bytes() -> None:
@@ -147,8 +147,11 @@ def test_batches_and_dead_letters_of_any_time_are_counted() -> None:
         *landing.end(2, 0),
     ]
     report = report_of(written(pieces))
-    assert [(each.dead, each.bytes) for each in report.windows] == [(1, 1000), (1, 1000)]
-    starts = [each.start for each in report.windows]
+    assert [(each.dead, each.bytes) for each in windows_of(report).values()] == [
+        (1, 1000),
+        (1, 1000),
+    ]
+    starts = [each.start for each in windows_of(report).values()]
     assert starts == [FIRST_TIME, LAST_TIME - MINUTE + 1]
 
 
@@ -158,7 +161,7 @@ def test_dead_letters_of_any_time_are_of_few_windows() -> None:
     letters = [Dead(at, time, None, b"", "out of range", "") for at, time in enumerate(times)]
     pieces = [*landing.take(a_header(0, 200, START), decoded([], letters)), *landing.end(200, 1)]
     report = report_of(written(pieces))
-    found = [(each.start - START, each.dead) for each in report.windows]
+    found = [(each.start - START, each.dead) for each in windows_of(report).values()]
     assert found == [(0, 101), (MINUTE, 1), (2 * MINUTE, 98)]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import PartitionFacts, TopicFacts
+from loader.planning.facts import Parted, PartitionFacts, TopicFacts
 from loader.planning.gaps import Gap, Why
 from loader.planning.plan import Plan, plan
 from loader.tables import SourceTopic, TableSource
@@ -32,6 +32,18 @@ def facts(
         for index, each in enumerate(partitions)
     }
     return {topic: TopicFacts(topic=topic, topic_id=topic_id, partitions=found)}
+
+
+def other_log(found: dict[str, TopicFacts], *, same_to: int) -> dict[str, TopicFacts]:
+    """As batches tell."""
+    parted = Parted(same_to=same_to, was="2 to 3", found="1 to 8")
+    return {
+        name: replace(
+            topic,
+            partitions={at: replace(each, parted=parted) for at, each in topic.partitions.items()},
+        )
+        for name, topic in found.items()
+    }
 
 
 def state(*next_offsets: int, topic: str = "t", topic_id: str = "one") -> list[TopicState]:
@@ -64,7 +76,7 @@ def planned(
 def as_asked_for(
     known: Sequence[TopicState], found: dict[str, TopicFacts]
 ) -> dict[str, TopicFacts]:
-    """Nobody asks where an epoch ended that is not known."""
+    """Nobody asks where an epoch ended that is not known, nor for batches that were not read."""
     unknown = {
         (topic.topic, each.partition)
         for topic in known
@@ -75,7 +87,9 @@ def as_asked_for(
         name: replace(
             topic,
             partitions={
-                index: replace(each, epoch_end=None) if (name, index) in unknown else each
+                index: replace(each, epoch_end=None, parted=None)
+                if (name, index) in unknown
+                else each
                 for index, each in topic.partitions.items()
             },
         )
@@ -83,8 +97,8 @@ def as_asked_for(
     }
 
 
-def ranges(made: Plan) -> list[tuple[int, int, int, bool]]:
-    return [(each.partition, each.first, each.end, each.within) for each in made.ranges]
+def ranges(made: Plan) -> list[tuple[int, int, int]]:
+    return [(each.partition, each.first, each.end) for each in made.ranges]
 
 
 def next_offsets(made: Plan) -> list[int]:
@@ -93,7 +107,7 @@ def next_offsets(made: Plan) -> list[int]:
 
 def test_a_new_topic_is_read_from_its_beginning() -> None:
     made = planned(facts((0, 10), (7, 9), (3, 3)), [])
-    assert ranges(made) == [(0, 0, 10, False), (1, 7, 9, True)]
+    assert ranges(made) == [(0, 0, 10), (1, 7, 9)]
     assert made.records == 12
     assert not made.nothing_to_do
     # Nobody knows how long it has been there: no gap, but not a secret either.
@@ -110,7 +124,7 @@ def test_a_new_topic_is_read_from_its_beginning() -> None:
 
 def test_reading_goes_on_where_it_ended() -> None:
     made = planned(facts((0, 10, 10), (0, 9, 9), (0, 5)), state(4, 9))
-    assert ranges(made) == [(0, 4, 10, False), (2, 0, 5, False)]
+    assert ranges(made) == [(0, 4, 10), (2, 0, 5)]
     assert [each.leader_epoch for each in made.topics[0].partitions] == [EPOCH, EPOCH, -1]
     assert made.slices[0].topic_id == "one"
 
@@ -123,8 +137,13 @@ def test_nothing_new_is_nothing_to_do() -> None:
 
 
 def test_a_topic_without_ids_is_taken_for_the_same() -> None:
-    assert ranges(planned(facts((0, 9), topic_id=""), state(4))) == [(0, 4, 9, False)]
-    assert ranges(planned(facts((0, 9)), state(4, topic_id=""))) == [(0, 4, 9, False)]
+    assert ranges(planned(facts((0, 9), topic_id=""), state(4))) == [(0, 4, 9)]
+    assert ranges(planned(facts((0, 9)), state(4, topic_id=""))) == [(0, 4, 9)]
+
+
+def parted_at(first: int, *, again: int) -> Gap:
+    gap = Gap(topic="t", partition=0, first=first, end=4, why=Why.TRUNCATED, again=again)
+    return replace(gap, was="2 to 3", found="1 to 8")
 
 
 GAPS = [
@@ -132,7 +151,7 @@ GAPS = [
         facts((0, 9), (7, 9)),
         state(9),
         Gap(topic="t", partition=1, first=0, end=7, why=Why.RETENTION),
-        [(1, 7, 9, True)],
+        [(1, 7, 9)],
         "t-1: offsets 0 to 6 were deleted before they were read",
         id="new-partition",
     ),
@@ -140,7 +159,7 @@ GAPS = [
         facts((7, 9)),
         state(4),
         Gap(topic="t", partition=0, first=4, end=7, why=Why.RETENTION),
-        [(0, 7, 9, True)],
+        [(0, 7, 9)],
         "t-0: offsets 4 to 6 were deleted before they were read",
         id="retention",
     ),
@@ -156,7 +175,7 @@ GAPS = [
         facts((0, 9), topic_id="two"),
         state(4),
         Gap(topic="t", partition=0, first=4, end=-1, why=Why.RECREATED),
-        [(0, 0, 9, False)],
+        [(0, 0, 9)],
         "t-0: the topic was deleted and made anew; of the old one, offsets from 4 on",
         id="recreated",
     ),
@@ -164,7 +183,7 @@ GAPS = [
         facts((0, 9, 3)),
         state(4),
         Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
-        [(0, 3, 9, False)],
+        [(0, 3, 9)],
         "t-0: offsets 3 to 3 were loaded, and the log has lost them",
         id="another-history",
     ),
@@ -172,7 +191,7 @@ GAPS = [
         facts((5, 9, 3)),
         state(4),
         Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED),
-        [(0, 5, 9, True)],
+        [(0, 5, 9)],
         "t-0: offsets 3 to 3 were loaded",
         id="another-history-and-retention",
     ),
@@ -180,12 +199,30 @@ GAPS = [
         facts((1, 3)),
         state(4),
         Gap(topic="t", partition=0, first=3, end=4, why=Why.TRUNCATED, again=2),
-        [(0, 1, 3, True)],
+        [(0, 1, 3)],
         "t-0: offsets 3 to 3 were loaded, and the log has lost them since, or holds something else "
         "there; how much of the rest is the same nobody can tell: all 2 offsets that are there are "
         "to be read again, and rows without a source and number, or of a source that is forgotten, "
         "will be there twice. To load",
         id="shorter",
+    ),
+    pytest.param(
+        other_log(facts((0, 9)), same_to=2),
+        state(4),
+        parted_at(2, again=2),
+        [(0, 2, 9)],
+        "t-0: offsets 2 to 3 were loaded, and the log has lost them since, or holds something else "
+        "there: the last batch that was read is 2 to 3; in its place: 1 to 8; how much of the rest "
+        "is the same nobody can tell: all 2 offsets that are there are to be read again",
+        id="another-log",
+    ),
+    pytest.param(
+        other_log(facts((1, 9)), same_to=-1),
+        state(4),
+        parted_at(1, again=3),
+        [(0, 1, 9)],
+        "t-0: offsets 1 to 3 were loaded, and the log has lost them since",
+        id="another-log-from-the-beginning",
     ),
     pytest.param(
         facts((0, 0)),
@@ -228,7 +265,7 @@ def test_a_gap_fails_the_run_unless_it_is_accepted(
     found: dict[str, TopicFacts],
     known: list[TopicState],
     gap: Gap,
-    read: list[tuple[int, int, int, bool]],
+    read: list[tuple[int, int, int]],
     said: str,
 ) -> None:
     with pytest.raises(GapError) as refused:
@@ -243,7 +280,7 @@ def test_a_gap_fails_the_run_unless_it_is_accepted(
     assert not made.nothing_to_do
     after = planned(as_asked_for(made.topics, found), made.topics)
     assert after.gaps == ()
-    assert ranges(after) == [(*each[:3], False) for each in read]
+    assert ranges(after) == read
 
 
 @pytest.mark.parametrize("topic_id", ["one", ""])
@@ -253,10 +290,10 @@ def test_a_topic_that_was_out_of_sight_is_read_on(topic_id: str) -> None:
     away = planned({}, known, accept_gap=True)
     assert [each.absent for each in away.topics[0].partitions] == [True, True]
     half = planned(facts((0, 50), topic_id=topic_id), away.topics)
-    assert ranges(half) == [(0, 40, 50, False)]
+    assert ranges(half) == [(0, 40, 50)]
     assert [each.absent for each in half.topics[0].partitions] == [False, True]
     back = planned(facts((0, 60), (3, 9), topic_id=topic_id), half.topics)
-    assert ranges(back) == [(0, 40, 60, False), (1, 7, 9, False)]
+    assert ranges(back) == [(0, 40, 60), (1, 7, 9)]
     assert not any(each.absent for each in back.topics[0].partitions)
     # And may be gone again.
     with pytest.raises(GapError):
@@ -272,7 +309,7 @@ def test_what_was_out_of_sight_has_lost_offsets_meanwhile() -> None:
 def test_a_topic_that_comes_back_as_another_is_read_from_its_beginning() -> None:
     away = planned({}, state(4), accept_gap=True)
     anew = planned(facts((0, 9), topic_id="two"), away.topics)
-    assert (ranges(anew), anew.gaps) == ([(0, 0, 9, False)], ())
+    assert (ranges(anew), anew.gaps) == ([(0, 0, 9)], ())
     assert anew.topics[0].topic_id == "two"
     with pytest.raises(GapError, match="t-0: offsets 0 to 2 were deleted before they were read"):
         planned(facts((3, 9), topic_id="two"), away.topics)
@@ -291,7 +328,7 @@ def test_what_is_given_up_is_counted() -> None:
 
 def test_all_partitions_of_a_recreated_topic_begin_anew() -> None:
     made = planned(facts((2, 9), (0, 3), topic_id="two"), state(4), accept_gap=True)
-    assert ranges(made) == [(0, 2, 9, True), (1, 0, 3, False)]
+    assert ranges(made) == [(0, 2, 9), (1, 0, 3)]
     assert made.topics[0].topic_id == "two"
     assert next_offsets(made) == [2, 0]
     assert made.topics[0].partitions[0].leader_epoch == -1
@@ -299,7 +336,7 @@ def test_all_partitions_of_a_recreated_topic_begin_anew() -> None:
 
 def test_a_limit_is_shared() -> None:
     made = planned(facts((0, 100), (0, 5), (0, 100)), [], max_records=25)
-    assert ranges(made) == [(0, 0, 10, False), (1, 0, 5, False), (2, 0, 10, False)]
+    assert ranges(made) == [(0, 0, 10), (1, 0, 5), (2, 0, 10)]
     assert made.records == 25
     made = planned(facts((0, 100), (0, 100)), [], max_records=1)
     assert made.records == 1

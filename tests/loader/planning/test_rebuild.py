@@ -32,7 +32,7 @@ def planned(
 def test_everything_that_was_read_and_is_there_is_read_again() -> None:
     known = state(8, 5, 0)
     made = planned(facts((2, 20, 20), (0, 5, 5), (0, 3)), known, {0: 2})
-    assert ranges(made) == [(0, 2, 8, True), (1, 0, 5, False)]
+    assert ranges(made) == [(0, 2, 8), (1, 0, 5)]
     assert made.topics == tuple(known)
     assert made.records == 11
 
@@ -40,18 +40,18 @@ def test_everything_that_was_read_and_is_there_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("found", "began", "why", "read"),
     [
-        (facts((4, 20)), 3, Why.RETENTION, [(0, 4, 8, True)]),
+        (facts((4, 20)), 3, Why.RETENTION, [(0, 4, 8)]),
         (facts((9, 20)), 3, Why.RETENTION, []),
         (facts((0, 20), topic_id="two"), 3, Why.RECREATED, []),
-        (facts((0, 20)), 9, Why.RECREATED, [(0, 0, 8, False)]),
-        (facts((0, 20, 6)), 3, Why.TRUNCATED, [(0, 0, 8, False)]),
-        (facts((0, 6)), 3, Why.TRUNCATED, [(0, 0, 6, False)]),
+        (facts((0, 20)), 9, Why.RECREATED, [(0, 0, 8)]),
+        (facts((0, 20, 6)), 3, Why.TRUNCATED, [(0, 0, 8)]),
+        (facts((0, 6)), 3, Why.TRUNCATED, [(0, 0, 6)]),
         ({}, 3, Why.VANISHED, []),
         (facts(), 3, Why.VANISHED, []),
     ],
 )
 def test_what_only_files_hold_is_not_thrown_away(
-    found: dict[str, TopicFacts], began: int, why: Why, read: list[tuple[int, int, int, bool]]
+    found: dict[str, TopicFacts], began: int, why: Why, read: list[tuple[int, int, int]]
 ) -> None:
     with pytest.raises(GapError) as refused:
         planned(found, state(8), {0: began})
@@ -66,5 +66,5 @@ def test_what_only_files_hold_is_not_thrown_away(
 
 
 def test_what_is_gone_and_in_no_file_of_these_hours_does_not_matter() -> None:
-    assert ranges(planned(facts((4, 20)), state(8), {0: 4})) == [(0, 4, 8, True)]
-    assert ranges(planned(facts((4, 20)), state(8), {})) == [(0, 4, 8, True)]
+    assert ranges(planned(facts((4, 20)), state(8), {0: 4})) == [(0, 4, 8)]
+    assert ranges(planned(facts((4, 20)), state(8), {})) == [(0, 4, 8)]

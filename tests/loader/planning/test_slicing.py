@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from loader.planning.slicing import Range, divide, share
 
 
-def a_range(partition: int, first: int, end: int, *, within: bool = False) -> Range:
+def a_range(partition: int, first: int, end: int) -> Range:
     return Range(
         topic="t",
         topic_id="id",
@@ -16,23 +16,23 @@ def a_range(partition: int, first: int, end: int, *, within: bool = False) -> Ra
         partition=partition,
         first=first,
         end=end,
-        within=within,
     )
 
 
 def test_partitions_take_turns() -> None:
-    slices = divide([a_range(0, 0, 100), a_range(3, 50, 60, within=True)], 40)
+    slices = divide([a_range(0, 0, 100), a_range(3, 50, 60)], 40)
     assert [(each.number, each.partition, each.first, each.end) for each in slices] == [
         (0, 0, 0, 33),
         (1, 3, 50, 60),
         (2, 0, 33, 66),
         (3, 0, 66, 100),
     ]
-    assert [each.from_within for each in slices] == [False, True, False, False]
+    assert [each.from_within for each in slices] == [True, True, False, False]
 
 
-def test_only_the_first_of_a_range_may_begin_within_a_batch() -> None:
-    slices = divide([a_range(0, 7, 27, within=True)], 10)
+def test_only_the_first_of_a_range_has_the_batch_that_it_begins_within() -> None:
+    """Of the others it is the one before."""
+    slices = divide([a_range(0, 7, 27)], 10)
     assert [each.from_within for each in slices] == [True, False]
 
 

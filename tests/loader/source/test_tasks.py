@@ -16,9 +16,7 @@ from loader.source.tasks import SMALL, Task, tasks
 
 
 def range_of(partition: int, first: int, end: int, topic: str = "t") -> Range:
-    return Range(
-        topic=topic, topic_id="", cluster="", partition=partition, first=first, end=end, within=True
-    )
+    return Range(topic=topic, topic_id="", cluster="", partition=partition, first=first, end=end)
 
 
 def divided(ranges: list[Range], weights: tuple[float, ...] = (), **given: object) -> list[Task]:

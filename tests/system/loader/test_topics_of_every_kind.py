@@ -134,7 +134,7 @@ def test_one_load_of_many(spark: SparkSession, writing_to: Write, of_all: Loader
     strange.send_bytes(STRANGER, time=BEGAN)
     strange.flush()
 
-    config = msgspec.structs.replace(of_all, dead_share=0.05)
+    config = msgspec.structs.replace(of_all, dead_share=0.05, few_dead=1)
     found = outcomes(spark, config)
     assert (found["versions"].rows, found["versions"].error) == (50, None)
     rows = rows_of(spark, config, versions.topic)
