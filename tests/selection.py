@@ -1,4 +1,5 @@
-"""`--quick`: only tests that need no server and no JVM, and are not slow: `make quick`.
+"""`--quick`: only tests that need no server and no JVM, and neither are slow nor grow when
+they are to: `make quick`.
 
 Which these are is found in their code, not in a list: see reaching.py. A test whose code, or that
 of a fixture it asks for, comes by something that starts a server or a JVM, is left out.
@@ -36,4 +37,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_quick(item: pytest.Item) -> bool:
-    return item.get_closest_marker("slow") is None and not reaches(item, STARTERS)
+    long = any(item.get_closest_marker(each) for each in ("slow", "fuzz"))
+    return not (long or reaches(item, STARTERS))

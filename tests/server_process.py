@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 LEAST_SECONDS: Final = 60.0
+LEAST_START_SECONDS: Final = 180.0
 
 
 class ServerFailed(Exception):
@@ -125,7 +126,9 @@ class ServerProcess:
             raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
 
     def wait_ready(self, ready: Callable[[], bool], *, within: float) -> None:
-        """Polls `ready`; fails at once when the process ends before."""
+        """Polls `ready`; fails at once when the process ends before. A JVM may take minutes where
+        much else runs."""
+        within = max(within, LEAST_START_SECONDS)
         deadline = time.monotonic() + within
         while not ready():
             if not self.alive:

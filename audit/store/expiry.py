@@ -131,7 +131,10 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
 def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS gone (id INTEGER PRIMARY KEY)")
     connection.execute("DELETE FROM gone")
-    count = connection.execute(f"INSERT INTO gone {_SOURCES}", (before,)).rowcount
+    connection.execute(f"INSERT INTO gone {_SOURCES}", (before,))
+    # In a Turkish locale, Python does not know INSERT by its first letter, and counts -1 rows.
+    (row,) = connection.execute("SELECT changes()").fetchall()
+    count: int = row[0]
     if not count:
         return 0
     connection.execute("DELETE FROM landed WHERE source IN gone")

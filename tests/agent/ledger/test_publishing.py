@@ -193,7 +193,7 @@ def test_runs_wait_until_it_is_known_which_topic_they_are_about(tmp_path: Path) 
             side.journal.parcel(Parcel((), [eventless], {source.id: Progress(10)}))
             ship_other(side)
             wait_for(lambda: covered(broker) == 1)
-            assert side.journal.sizes.statements == 1
+            wait_for(lambda: side.journal.sizes.statements == 1, side.shipper)
             broker.missing.clear()
             wait_for(lambda: not side.journal.sizes.statements, side.shipper)
         (passage,) = (

@@ -45,6 +45,7 @@ def test_two_loads_one_after_the_other_land_everything_once(prepared: Path) -> N
     assert_all_landed_once(store, whole_log())
 
 
+@pytest.mark.timeout(900)
 def test_killed_at_every_step() -> None:
     """Steps of the kernel's. Really killed."""
     run = subprocess.run(
@@ -52,7 +53,7 @@ def test_killed_at_every_step() -> None:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=800,
         check=False,
     )
     assert run.returncode == 0, run.stderr
