@@ -257,10 +257,13 @@ def test_a_change_in_the_tick_of_the_last_look_counts(follow: Follow, tmp_path: 
     """It would leave the folder's times as they were."""
     files, log = follow(), tmp_path / "app.log"
     append(log, "one\n")
-    files.turn()
-    times = tmp_path.stat()
+    rest(files)
+    hour_on = time.time_ns() + 3_600_000_000_000
+    os.utime(tmp_path, ns=(hour_on, hour_on))  # the tick of that time is not over
+    rest(files)
+    files.turn(6.0)
     files.files.close()
-    assert tmp_path.stat().st_mtime_ns == times.st_mtime_ns
+    assert tmp_path.stat().st_mtime_ns == hour_on
     files.restart_closed()
     files.turn()
     assert [each.traces for each in files.unwatched] == [Traces.CHANGED]
