@@ -35,6 +35,7 @@ from schemas.remote.urls import parse_urls
 ASKED_EVERY_SECONDS: Final = 60.0
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 15.0
+_LONGER: Final = 1.25  # all may be started at once: who is waited for comes within seconds
 _ATTEMPT_SECONDS: Final = 5.0
 _TOO_MANY_REQUESTS: Final = 429
 _WAITING: Final = "its schema is being asked for"
@@ -150,7 +151,7 @@ class TopicSchemas:
             self._pause = _FIRST_PAUSE
             return self._interval
         pause = min(self._pause, self._interval)
-        self._pause = min(_LONGEST_PAUSE, self._pause * 2)
+        self._pause = min(_LONGEST_PAUSE, self._pause * _LONGER)
         return pause
 
     def _ask_for(self, wanted: Wanted, files: tuple[str, ...]) -> None:

@@ -194,15 +194,21 @@ def test_in_a_loop_of_deaths_the_pause_is_short_and_stays_so(start: Start) -> No
 
 
 def test_who_is_used_is_not_waited_for_and_stops_later(start: Start, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    script = f"trap 'echo %s >> {told}; exit' TERM; while :; do sleep 0.01; done"
+    told, may = tmp_path / "told", tmp_path / "may answer"
+
+    def script(name: str, wait: str = "") -> str:
+        on_term = f"trap 'echo {name} >> {told}; exit' TERM"
+        return f"{on_term}; {wait} touch {tmp_path / name}; while :; do sleep 0.01; done"
+
+    wait = f"until test -e '{may}'; do sleep 0.01; done;"
+    agent = keeping("agent", script("agent"), "broker")
     run = start(
-        keeping("agent", script % "agent", "broker"),
-        program("broker", script % "broker", is_ready=(tmp_path / "answers").exists),
+        agent._replace(is_ready=(tmp_path / "agent").exists),
+        program("broker", script("broker", wait), is_ready=(tmp_path / "broker").exists),
     )
     run.until("agent", RUNNING)
     assert run.standing("broker").phase is STARTING
-    (tmp_path / "answers").touch()
+    may.touch()
     run.until("broker", RUNNING)
     run.stop()
     assert told.read_text().split() == ["agent", "broker"]
