@@ -42,7 +42,7 @@ def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
             int(entries.seq[row]),
             bool(said["failed"]),
             max(0, min(said["since"], MOST_TIME)),
-            said["reason"],
+            said["reason"].removeprefix(f"table {said['topic']}: "),  # which it is, is known
             said["cure"],
         ),
     )

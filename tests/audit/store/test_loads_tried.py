@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def tried(seq: int, minute: int, *, failed: bool, since: int = 0, topic: str = TOPIC) -> Json:
     said: Json = {"topic": topic, "failed": failed, "since": BEGIN + since * MINUTE}
     if failed:
-        said |= {"reason": REASON, "cure": CURE}
+        said |= {"reason": f"table {topic}: {REASON}", "cure": CURE}
     time = BEGIN + minute * MINUTE
     return entry("hdfs", "loader-1", seq, time, destination=ROOT, loads=[said])
 
