@@ -145,7 +145,7 @@ def _show(outcome: Outcome, kept: Path) -> None:
 
 
 def _summary(outcomes: Sequence[Outcome], seconds: float) -> None:
-    wrong = [each for each in outcomes if each.objections]
+    wrong = [each for each in outcomes if each.objections and not each.error]
     kinds = Counter(kind for each in wrong for kind in each.kinds)
     rules = Counter(rule for each in wrong for rule in {one.rule for one in each.objections})
     failed = sum(bool(each.error) for each in outcomes)

@@ -237,7 +237,9 @@ class Batch:
         with _topics:
             verdict = self._verdict(tenant)
         objections = judge(truth, seen, verdict)
-        error = "" if tenant.agent.alive else tenant.agent.process.last_words(5)
+        error = tenant.error
+        if not tenant.agent.alive:
+            error = f"its agent does not run: {tenant.agent.process.last_words(5)}"
         texts = [each.text for each in seen.rows]
         found = set(texts)
         lines = list(truth.lines())
@@ -250,7 +252,7 @@ class Batch:
             sum(each.text not in found and truth.must_arrive(each) for each in lines),
             len(texts) - len(found),
             verdict.findings,
-            error and f"its agent does not run: {error}",
+            error,
         )
 
     def _verdict(self, tenant: Tenant) -> Verdict:

@@ -3,7 +3,7 @@
 By systemd's own protocol, as sd_notify(3) and sd_listen_fds(3) have it: the program sends
 `FDSTORE=1` and a name with its descriptors to `NOTIFY_SOCKET`, takes them back with
 `FDSTOREREMOVE=1`, and finds them from descriptor 3 on at its next start, with `LISTEN_FDS`,
-`LISTEN_FDNAMES`, and its own number in `LISTEN_PID`.
+`LISTEN_FDNAMES`, and its own number in `LISTEN_PID`. `FDSTORE` says how many may be kept.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ from typing import Final
 from tests.server_process import ServerProcess
 
 MOST: Final = 512  # of one message
+KEPT: Final = 1100  # as the agent's unit has it
 # Between fork and exec: descriptors go to where they are expected, and the number of the process,
 # which only it knows, into its environment. Above all targets first, so that none is overwritten
 # before it was moved.
@@ -55,7 +56,7 @@ class Keeper:
         with self._lock:
             names = [name for name, _ in self._kept]
         kept = {"LISTEN_FDS": str(len(names)), "LISTEN_FDNAMES": ":".join(names)} if names else {}
-        return {"NOTIFY_SOCKET": "@" + self._address[1:], **kept}
+        return {"NOTIFY_SOCKET": "@" + self._address[1:], "FDSTORE": str(KEPT), **kept}
 
     def command(self, program: Sequence[str]) -> list[str]:
         """The program's, started with all that was kept: pass it `descriptors`, too."""

@@ -26,7 +26,8 @@ from tests.witness.script import Action, Script
 from tests.witness.spoiling import Spoiler
 from tests.witness.truth import NEVER, Blind, Truth
 
-SETTLE: Final = 20.0
+SETTLE: Final = 60.0
+FIRST_LOOK: Final = 120.0
 READY: Final = 60.0
 FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
@@ -46,6 +47,7 @@ class Tenant:
         self._random = random.Random(script.seed)
         self._clock = 0.0
         self._is_new = False
+        self.error = ""  # why nobody knows what its verdict is worth
         self.agent = Program(
             pipeline.checkout,
             "agent",
@@ -153,13 +155,28 @@ class Tenant:
             return self.start_agent()
         self._sees("dead")
         if not self.truth.first_look or self._is_new:
-            self.truth.first_look = now()
-            self._is_new = False
+            self._wait_first_look()
         return True
 
     def status(self) -> Any:
         code, body = ask(self.agent.http_port, "/status", timeout=5)
         return json.loads(body) if code == 200 else None
+
+    def _wait_first_look(self) -> None:
+        """What is there now must arrive; what was gone before, need not."""
+        deadline = time.monotonic() + FIRST_LOOK
+        while not self._knows_all_files():
+            if time.monotonic() > deadline:
+                self.error = f"its agent did not look at its files within {FIRST_LOOK:g} s"
+                break
+            time.sleep(0.1)
+        self.truth.first_look = now()
+        self._is_new = False
+
+    def _knows_all_files(self) -> bool:
+        status = self.status()
+        known = {each["path"] for each in status["files"]} if status is not None else set()
+        return status is not None and known >= set(self._application.sizes())
 
     def _found_its_port_taken(self) -> bool:
         return not self.agent.alive and "cannot listen" in self.agent.process.last_words(1)
