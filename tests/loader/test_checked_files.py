@@ -118,3 +118,26 @@ def test_what_a_load_finds_out_beside_its_rows(
     (told,) = said(config, topic, "damaged")
     assert (told["partition"], told["offsets"]) == (0, {"first": 30, "count": 5})
     assert told["topic_id"]
+
+
+def test_a_flipped_byte_is_found_by_the_next_load(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    """The file is as long as it was, and its footer says as many rows."""
+    application.write(30, time=BEGAN)
+    assert load_once(spark, config).rows == 30
+    root = Path(config.root.removeprefix("file://"))
+    (file,) = (root / application.topic).glob("dt=*/hour=*/part-*.parquet")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 4] ^= 1
+    file.write_bytes(data)
+    found = loaded(spark, config)
+    assert isinstance(found.error, FilesDiffer)
+    path = str(file.relative_to(root))
+    assert [fault[:4] for fault in found.faults] == [(path, "changed", 30, 30)]
+    assert "has other bytes than were committed" in str(found.error)
+    last = said(config, application.topic, "checked")[-1]
+    assert [(each["fault"], each["path"]) for each in last["faults"]] == [("changed", path)]
+    asked = Request(check_files=(Hour(BEGAN),))
+    (checked,) = load(config, asked, lambda: spark, Listening())
+    assert [fault.path for fault in checked.faults] == [path]

@@ -107,6 +107,19 @@ def test_renaming(store: Store) -> None:
     assert list(store.list("a")) == []
 
 
+def test_a_checksum_is_of_the_content_alone(store: Store) -> None:
+    store.replace("a/1", b"one" * 1_000_000)
+    first = store.checksum("a/1")
+    method, _, digits = first.rpartition(":")
+    assert method
+    assert int(digits, 16) >= 0
+    assert store.rename("a/1", f"new/{ODD}")
+    assert store.checksum(f"new/{ODD}") == first
+    assert store.checksum("a/1") == ""
+    store.replace(f"new/{ODD}", b"one" * 999_999 + b"two")
+    assert store.checksum(f"new/{ODD}") not in {"", first}
+
+
 def test_a_folder_that_was_taken_away_meanwhile(store: Store) -> None:
     store.replace("a/1", b"one")
     store.replace("a/2", b"two")
