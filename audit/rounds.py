@@ -169,6 +169,10 @@ class Rounds:
             changed = True
         if self._judging.is_behind(as_of):
             return changed
+        for name in as_of:
+            if not self._standing.clusters[name].judged:
+                self._standing.note(name, judged=True)
+                changed = True
         if not self._standing.read_since:
             self._standing.note_all_read(now)
             changed = True

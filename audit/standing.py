@@ -18,6 +18,7 @@ class ClusterStanding:
     """One cluster's ledger."""
 
     read: bool = False  # to its end, since the start
+    judged: bool = False  # all that was read up to then
     as_of: int = 0  # when it had last been read to its end; before, the time of the newest entry
     behind: int = -1  # entries that are still to be read; -1: not known
     unreachable: str = ""  # why it cannot be read just now
@@ -129,13 +130,17 @@ class Standing:
         return said
 
     def why_not_ready(self) -> str:
-        """Empty once every ledger that can be reached has been read to its end, and judged."""
+        """Empty once every ledger has been read up to where it ended at the start, and judged. A
+        cluster that goes away later is said, and leaves the others ready."""
         reading = "; ".join(
-            f"the ledger of {name} is being read{_left(each.behind)}"
+            f"Cluster {name} cannot be read: {each.unreachable}"
+            if each.unreachable
+            else f"the ledger of {name} is being read{_left(each.behind)}"
             for name, each in sorted(self.clusters.items())
-            if not each.read and not each.unreachable
+            if not each.read
         )
-        return reading or ("" if self.read_since else "what was read is being judged")
+        judged = all(each.judged for each in self.clusters.values())
+        return reading or ("" if judged else "what was read is being judged")
 
 
 def _left(behind: int) -> str:

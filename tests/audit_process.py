@@ -1,7 +1,8 @@
 """A Penstock audit as a child process, run as a user runs it: `python -m penstock audit`.
 
-Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all
-that is in the ledgers of the clusters that can be reached has been read and judged.
+Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all that
+was in the ledgers of all clusters when it started has been read and judged. One that is given no
+cluster counts as started when it has noticed that.
 """
 
 import http.client
@@ -16,6 +17,7 @@ import yaml
 
 from tests.server_process import RunningServer, ServerProcess, free_ports
 
+_NOBODY = "127.0.0.1:9"
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -36,11 +38,12 @@ class AuditProcess(RunningServer):
         self,
         directory: Path,
         *,
-        brokers: str = "127.0.0.1:9",
+        brokers: str = _NOBODY,
         registry: str = "http://127.0.0.1:9",
         settings: Mapping[str, object] | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._has_ledger = brokers != _NOBODY
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = directory / "audit.yaml"
@@ -62,7 +65,8 @@ class AuditProcess(RunningServer):
         )
 
     def ready(self) -> bool:
-        return self.ask("/readyz").status == 200
+        answer = self.ask("/readyz")
+        return answer.status == 200 if self._has_ledger else b"cannot be read" in answer.body
 
     def ask(
         self,

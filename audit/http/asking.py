@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from audit.deleted import settled
-from audit.errors import BadQuery, Unknown
+from audit.errors import BadQuery, NotNow, Unknown
 from audit.http.answers import Page
 from audit.http.queries import Paged
 from audit.judged_hours import HOUR
@@ -22,14 +22,16 @@ T = TypeVar("T")
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
-    """The topic of that name that there is now, or the last one there was. Raises Unknown,
-    BadQuery."""
+    """The topic of that name that there is now, or the last one there was. Raises Unknown, or
+    NotNow as long as it may still be read; BadQuery."""
     named = [
         each
         for each in service.reading.topics()
         if each.topic == topic and cluster in {"", each.cluster}
     ]
     if not named:
+        if why_not := service.standing.why_not_ready():
+            raise NotNow(f"nothing is known yet of a topic {topic[:300]}: {why_not}")
         where = f" in {cluster[:200]}" if cluster else ""
         raise Unknown(f"the audit knows of no topic {topic[:300]}{where}")
     clusters = sorted({each.cluster for each in named})

@@ -156,6 +156,17 @@ def _first_window(chunk: Chunk) -> Numbers:
     return found
 
 
+def _main_window(chunk: Chunk) -> Numbers:
+    """By passage, that which has most of its events, and of several the last; that in which the
+    entry was written if it has none."""
+    windows = chunk.windows
+    found = chunk.entries.window()[chunk.passages.entry].copy()
+    together = grouped(windows.passage, then=(windows.events, windows.start))
+    if len(together):
+        found[together.keys[0]] = windows.start[together.last()]
+    return found
+
+
 def _add_loads(chunk: Chunk) -> None:
     passages, entries = chunk.passages, chunk.entries
     at = np.flatnonzero(chunk.passages_of("hdfs"))
@@ -184,7 +195,8 @@ def _add_loads(chunk: Chunk) -> None:
 
 
 def _add_lines(chunk: Chunk) -> None:
-    """In the first window of the events that went with them, or that in which agents said it."""
+    """In the window of most of the events that went with them, or that in which agents said it: one
+    event of another year does not take all lines there."""
     runs, entries = chunk.runs, chunk.entries
     entry = chunk.passages.entry[runs.passage]
     at = np.flatnonzero(entries.of_tier("agent")[entry])
@@ -196,7 +208,7 @@ def _add_lines(chunk: Chunk) -> None:
     lost = excepted.sum_of("lost", count)[at]
     unknown = excepted.unknown("lost", count)[at]
     lost_bytes = excepted.sum_of("lost", count, of_bytes=True)[at]
-    start = _first_window(chunk)[runs.passage[at]]
+    start = _main_window(chunk)[runs.passage[at]]
     length = entries.window_millis[entry[at]]
     topic = chunk.topic[runs.passage[at]]
     together = grouped(topic, start, length)

@@ -54,7 +54,7 @@ CREATE TABLE uncounted (topic INT, start INT, length INT, tier INT,
     PRIMARY KEY (topic, start, length, tier)) WITHOUT ROWID;
 CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
     PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
--- What became of lines, by the first window of what went with them, or when agents said so.
+-- What became of lines, by the window of most of what went with them, or when agents said so.
 CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, filtered INT,
     dead INT, lost INT, lost_unknown INT, lost_bytes INT,
     PRIMARY KEY (topic, start, length)) WITHOUT ROWID;

@@ -51,4 +51,20 @@ def test_what_was_in_the_way_is_not_said_for_ever() -> None:
     assert known.notices() == ["built anew", "the disk is full"]
     known.note_all_read(5)
     assert known.notices() == ["built anew"]
+
+
+def test_ready_is_who_has_read_and_judged_what_was_there() -> None:
+    """A cluster that could not be reached at the start may have topics that nobody knows of."""
+    known = Standing({"east": ClusterStanding(), "west": ClusterStanding()})
+    known.note("east", read=True, judged=True)
+    known.note("west", unreachable="nobody answers")
+    known.note_all_read(5)
+    assert known.why_not_ready() == "Cluster west cannot be read: nobody answers"
+    known.note("west", unreachable="", behind=7)
+    assert known.why_not_ready() == "the ledger of west is being read: 7 entries are left"
+    known.note("west", read=True)
+    assert known.why_not_ready() == "what was read is being judged"
+    known.note("west", judged=True)
+    assert known.why_not_ready() == ""
+    known.note("west", unreachable="gone")
     assert known.why_not_ready() == ""

@@ -32,15 +32,8 @@ def said(at: int, agent: str, source: str, first: int, *runs: Json, **more: Any)
     events = sum(each["events"] for each in runs)
     whole = passage(0, first, events, [window(time, events)])
     beat = {"until": NOW, "topics": [TOPIC]}
-    mine = entry(
-        "agent",
-        journal,
-        seq,
-        time,
-        passages=[whole | {"runs": list(runs)}],
-        heartbeats=[beat],
-        **more,
-    )
+    mine = [whole | {"runs": list(runs)}]
+    told = entry("agent", journal, seq, time, passages=mine, heartbeats=[beat], **more)
     told["header"]["host"] = HOST
     landed = [run(source, each["seq"], each["events"]) for each in runs]
     return [

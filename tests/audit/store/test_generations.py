@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def agent(number: int, *passages: Json, time: int = TIME) -> Json:
 
 
 def broker(
-    number: int, *stretches: tuple[int, int, int, int], journal: str = "broker", **more: object
+    number: int, *stretches: tuple[int, int, int, int], journal: str = "broker", **more: Any
 ) -> Json:
     """Counted: first, count, window, epoch."""
     passages = [
@@ -78,13 +79,13 @@ def withdrawn(first: int, count: int, epoch: int) -> Json:
 def lost_tail(*, told: bool) -> list[Json]:
     """Of six hundred events the last two hundred were lost before they were loaded; then four
     hundred others were written from there on."""
-    more = {"withdrawn": [withdrawn(400, 200, 3)]} if told else {}
+    gone = [withdrawn(400, 200, 3)] if told else []
     return [
         agent(0, shipped(0, 0, 600)),
         broker(0, (0, 600, TIME, 0)),
         loader(0, 0, 400, TIME, run("file", 0, 400)),
         agent(1, shipped(600, 400, 400, time=LATER, epoch=3), time=LATER),
-        broker(1, (400, 400, LATER, 3), **more),
+        broker(1, (400, 400, LATER, 3), withdrawn=gone),
         loader(1, 400, 400, LATER, run("file", 600, 400), epoch=3),
     ]
 

@@ -1,0 +1,183 @@
+"""Events that are in other windows at one tier than at another, and events that were sent again:
+what offsets prove is not called missing or doubled because windows have other sums."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.verdicts import Kind, State
+from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.store.said import (
+    HOUR,
+    MINUTE,
+    ROOT,
+    TOPIC,
+    Json,
+    entry,
+    excepted,
+    passage,
+    run,
+    window,
+)
+
+TIME = FIRST + MINUTE
+OTHER = FIRST + 2 * HOUR + MINUTE
+EARLIER = FIRST - 30 * HOUR
+
+
+def agent(number: int, first: int, events: int, seq: int) -> Json:
+    runs = [
+        run("file", seq, events, path="/a", position=seq * 10, end_position=(seq + events) * 10)
+    ]
+    beat = {"until": NOW, "topics": [TOPIC]}
+    said = passage(0, first, events, [window(TIME, events)], runs=runs)
+    return entry("agent", "agent", number, TIME, passages=[said], heartbeats=[beat])
+
+
+def broker(number: int, first: int, *windows: Json, **more: Any) -> Json:
+    count = sum(each["events"] for each in windows) + more.get("no_events", 0)
+    said = passage(0, first, count, list(windows), **more)
+    return entry("broker", "broker", number, TIME, passages=[said])
+
+
+def loader(
+    number: int, first: int, count: int, *windows: Json, runs: Any = (), **more: Any
+) -> Json:
+    """The bytes and CRCs are in the windows of the batches, as everywhere."""
+    said = passage(0, first, count, list(windows), **more)
+    return entry("hdfs", "loader", number, TIME, destination=ROOT, run=number, passages=[said])
+
+
+def rows(start: int, events: int, batches: int = 0, **more: Any) -> Json:
+    """So many rows; and the batches of so many events."""
+    return window(start, events, bytes=batches * 10, crc_sum=batches * 7) | more
+
+
+@pytest.mark.parametrize("other", [OTHER, EARLIER])
+def test_a_foreign_producer_with_a_time_of_its_own(tmp_path: Path, other: int) -> None:
+    """206 events: the brokers know their records' times, the loader those in their headers."""
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 306)),
+        loader(0, 0, 306, rows(TIME, 100, 306), rows(other, 206), runs=[run("file", 0, 100)]),
+    ]
+    verdict = judged(tmp_path, [said], hours=(-40, 3))
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+    by_start = {each.start: each for each in verdict.windows}
+    assert (by_start[TIME].elsewhere, by_start[other].elsewhere) == (-206, 206)
+    for each in verdict.windows:
+        agents, _, files = (one.events for one in each.sums)
+        lacking = each.missing + each.pending
+        assert agents - lacking + each.excess + each.unclaimed + each.elsewhere == files
+
+
+def test_what_is_lacking_among_them_is_missing_all_the_same(tmp_path: Path) -> None:
+    """Offsets that the loader has passed over."""
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 306)),
+        loader(0, 0, 100, rows(TIME, 100, 100), runs=[run("file", 0, 100)]),
+        loader(1, 150, 156, rows(OTHER, 156), rows(TIME, 0, 156)),
+    ]
+    verdict = judged(tmp_path, [said])
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.offset, finding.offsets) == (Kind.MISSING, 100, 50)
+    assert verdict.totals.missing == 50
+
+
+def test_rows_that_are_fewer_than_their_records_are_missing(tmp_path: Path) -> None:
+    """The loader claims what it has not: nothing is proven, so sums count."""
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 306)),
+        loader(0, 0, 306, rows(TIME, 100, 306), rows(OTHER, 200), runs=[run("file", 0, 100)]),
+    ]
+    verdict = judged(tmp_path, [said])
+    assert State.MISSING in {each.state for each in verdict.windows}
+
+
+def test_records_that_were_planned_and_became_nothing_are_missing(tmp_path: Path) -> None:
+    """A loader that calls them no events."""
+    said = [
+        agent(0, 0, 202, 0),
+        broker(0, 0, window(TIME, 202)),
+        loader(0, 0, 202, no_events=202),
+    ]
+    verdict = judged(tmp_path, [said])
+    assert verdict.state is State.MISSING
+    assert verdict.totals.missing == 202
+    assert {each.host for each in verdict.findings} == {"host-of-agent"}
+
+
+def test_other_bytes_are_changed_whatever_the_times(tmp_path: Path) -> None:
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 100)),
+        loader(0, 0, 100, window(TIME, 100, crc_sum=1), runs=[run("file", 0, 100)]),
+    ]
+    assert judged(tmp_path, [said]).state is State.CHANGED
+
+
+def test_offsets_that_a_loader_has_committed_twice(tmp_path: Path) -> None:
+    """By two runs: those of one file are named, the others counted; each of them once."""
+    landed = [run("file", 0, 100)]
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 150)),
+        loader(0, 0, 150, window(TIME, 150), runs=landed),
+        loader(1, 0, 150, window(TIME, 150), runs=landed),
+    ]
+    verdict = judged(tmp_path, [said])
+    assert verdict.state is State.DUPLICATED
+    assert sorted((each.events, each.source) for each in verdict.findings) == [
+        (50, ""),
+        (100, "file"),
+    ]
+    assert verdict.totals.duplicated == sum(each.excess for each in verdict.windows) == 150
+
+
+def sent_again(dropped: int) -> list[Json]:
+    """Forty events of a hundred; so many of them the loader has dropped."""
+    duplicates = {"excepted": [excepted("duplicate", dropped)]} if dropped else {}
+    return [
+        agent(0, 0, 100, 0),
+        agent(1, 100, 40, 60),
+        broker(0, 0, window(TIME, 140)),
+        loader(0, 0, 140, rows(TIME, 140 - dropped, 140, **duplicates), runs=[run("file", 0, 100)]),
+    ]
+
+
+def test_what_was_sent_twice_and_landed_once_is_no_fault(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [sent_again(40)])
+    (finding,) = verdict.findings
+    assert finding.words == "host-of-agent: /a, events 60 to 99 were shipped more than once"
+    assert finding.accepted == "sent twice, landed once"
+    assert verdict.state is State.COMPLETE
+    assert verdict.totals.duplicated == 0
+
+
+@pytest.mark.parametrize("dropped", [0, 39])
+def test_what_landed_twice_as_well_is_one(tmp_path: Path, dropped: int) -> None:
+    verdict = judged(tmp_path, [sent_again(dropped)])
+    assert verdict.state is State.DUPLICATED
+
+
+def test_as_long_as_it_is_not_loaded_nobody_knows(tmp_path: Path) -> None:
+    said = sent_again(0)
+    said[-1] = loader(0, 0, 100, rows(TIME, 100, 100), runs=[run("file", 0, 100)])
+    verdict = judged(tmp_path, [said])
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+
+
+def test_a_foreign_producer_that_replays(tmp_path: Path) -> None:
+    """Records of today with events of yesterday: the loader knows them, and drops them."""
+    dropped = rows(EARLIER, 0, excepted=[excepted("duplicate", 100)])
+    said = [
+        agent(0, 0, 100, 0),
+        broker(0, 0, window(TIME, 100), window(OTHER, 100)),
+        loader(0, 0, 100, window(TIME, 100), runs=[run("file", 0, 100)]),
+        loader(1, 100, 100, dropped, rows(OTHER, 0, 100)),
+    ]
+    verdict = judged(tmp_path, [said], hours=(-40, 3))
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
