@@ -1,8 +1,8 @@
 """A Penstock audit as a child process, run as a user runs it: `python -m penstock audit`.
 
-Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all that
-was in the ledgers of all clusters when it started has been read and judged. One that is given no
-cluster counts as started when it has noticed that.
+Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all
+that was in the ledgers of all clusters when it started has been read and judged. One that is given
+no cluster counts as started when it has noticed that.
 """
 
 import http.client

@@ -81,7 +81,7 @@ class Tally:
                 changed.append(number)
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)
-        self._lacking(passing, whole, lack, tallied)
+        self._lacking(passing, named, whole, lack, tallied)
         unnamed = dict(over)
         lay(doubled, unnamed, self._axis, ())
         for number, events in over.items():
@@ -106,20 +106,35 @@ class Tally:
         attach(faults, self._axis)
         return faults
 
+    def _unsettled(self, passing: Passing, named: Named) -> set[int]:
+        """Windows of offsets that are lacking, about which something may still be said."""
+        settled = {id(each) for each in self._open_to_nothing(named.certain, passing)}
+        others = [each for each in named.certain if id(each) not in settled]
+        if not all(each.has_time for each in others):
+            return set(range(len(self._windows)))
+        return {
+            number
+            for each in others
+            for number in self._axis.touched(each.finding.from_time, each.finding.to_time)
+        }
+
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         """Without those about which something may still be said."""
         kind = passing.pair.later.kind
-        young = max(self._holes(kind, young=True), default=-1)
         old = max(self._holes(kind, young=False), default=-1)
-        found = [
-            each
-            for each in faults
-            if not self._is_fresh(each.finding.to_time) and each.finding.from_time > young
-        ]
+        found = self._open_to_nothing(faults, passing)
         for fault in found:
             if fault.finding.from_time <= old:
                 fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
         return accepting.cut(found, self._picture.accepted)
+
+    def _open_to_nothing(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
+        young = max(self._holes(passing.pair.later.kind, young=True), default=-1)
+        return [
+            each
+            for each in faults
+            if not self._is_fresh(each.finding.to_time) and each.finding.from_time > young
+        ]
 
     def _may_be_dead(self, fault: Fault, pair: Pair) -> bool:
         """Whether anything that may be this became a dead letter at the later tier."""
@@ -127,15 +142,22 @@ class Tally:
         return any(sums_at(self._windows[each], pair.later).dead for each in touched)
 
     def _lacking(
-        self, passing: Passing, whole: dict[int, int], rest: dict[int, int], tallied: Tallied
+        self,
+        passing: Passing,
+        named: Named,
+        whole: dict[int, int],
+        rest: dict[int, int],
+        tallied: Tallied,
     ) -> None:
         pair = passing.pair
         old = max(self._holes(pair.later.kind, young=False), default=-1)
+        unsettled = self._unsettled(passing, named) if any(rest.values()) else set()
         for number, events in whole.items():
             window = self._windows[number]
             awaited = self._awaits(passing, number) if rest[number] else set()
             pending = rest[number] if awaited else 0
-            moved = rest[number] if not awaited and self._is_exact(passing, number) else 0
+            exact = self._is_exact(passing, number) and number not in unsettled
+            moved = rest[number] if exact and not awaited else 0
             tallied.steps[number] = Step(
                 pair, missing=events - pending - moved, pending=pending, elsewhere=-moved
             )

@@ -41,9 +41,7 @@ def broker(number: int, first: int, *windows: Json, **more: Any) -> Json:
     return entry("broker", "broker", number, TIME, passages=[said])
 
 
-def loader(
-    number: int, first: int, count: int, *windows: Json, runs: Any = (), **more: Any
-) -> Json:
+def loader(number: int, first: int, count: int, *windows: Json, **more: Any) -> Json:
     """The bytes and CRCs are in the windows of the batches, as everywhere."""
     said = passage(0, first, count, list(windows), **more)
     return entry("hdfs", "loader", number, TIME, destination=ROOT, run=number, passages=[said])
