@@ -109,16 +109,6 @@ def _hour(
     return HourVerdict(judged, _faults(windows, findings), events, since)
 
 
-def rows_of_files(findings: Iterable[Finding], kind: Kind) -> int:
-    """Of landed files that are not as they were committed, as far as their rows are known: no sum
-    of a window has these, as they are of what was committed."""
-    return sum(
-        max(0, each.events)
-        for each in findings
-        if each.kind is kind and each.path and not each.source and not each.accepted
-    )
-
-
 def _faults(windows: Sequence[WindowVerdict], findings: Sequence[Finding]) -> dict[State, str]:
     """By what is wrong, the first of what is said of it."""
     said: dict[State, str] = {}

@@ -10,6 +10,7 @@ from audit.http import answers, queries
 from audit.http.asking import key_of, now_of, open_findings, page_of
 from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
+from audit.reconciling.totals import totals
 from audit.service import Service, now_millis
 from audit.store.rows import HourRow, JournalRow
 from audit.verdicts import Finding, State, worst
@@ -33,7 +34,12 @@ def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
     return answers.Hosts(
         page=page_of(query, found.total),
         items=[
-            _as(each, answers.HostRow, state=_state(faults[each.host], pending=each.suspect > 0))
+            _as(
+                each,
+                answers.HostRow,
+                missing=_missing(faults[each.host]),
+                state=_state(faults[each.host], pending=each.suspect > 0 or each.pending > 0),
+            )
             for each in found.items
         ],
     )
@@ -60,6 +66,12 @@ def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
             for each in found.items
         ],
     )
+
+
+def _missing(faults: list[Finding]) -> int:
+    """As the topic's number has it."""
+    lacking = totals(faults)
+    return lacking.missing + lacking.lost
 
 
 def _state(faults: list[Finding], *, pending: bool) -> State:

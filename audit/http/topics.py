@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from audit.errors import BadQuery, Unknown
+from audit.errors import BadQuery, NotNow, Unknown
 from audit.http import answers, queries, sums
 from audit.http.asking import (
     cut,
@@ -18,12 +18,12 @@ from audit.http.asking import (
     picture,
     verdict,
 )
-from audit.judged_hours import DAY, HOUR, hour_of, rows_of_files
+from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
 from audit.store.rows import TopicRow
-from audit.verdicts import Finding, Kind, State, TopicVerdict, worst
+from audit.verdicts import Finding, State, TopicVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -222,10 +222,8 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         state=_so_far(judged.state, judged.from_time, now_millis()),
         tiers=sums.totals(judged, service.reading.delays(key, *between)),
         flow=sums.flow(service.reading.flow(key, *between)),
-        missing=sum(each.missing for each in windows)
-        + rows_of_files(judged.findings, Kind.MISSING),
-        excess=sum(each.excess for each in windows)
-        + rows_of_files(judged.findings, Kind.DUPLICATED),
+        missing=judged.totals.missing + judged.totals.lost,
+        excess=judged.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),
         pending=sum(each.pending for each in windows),
         findings=judged.findings[:_MANY],
@@ -241,7 +239,7 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
         raise BadQuery("`hour` must be the beginning of an hour, in milliseconds since 1970 UTC")
     try:
         key = key_of(service, query.cluster, query.topic)
-    except Unknown as error:
+    except (Unknown, NotNow) as error:
         return _not_yet(str(error))
     standing = service.standing.clusters.get(key.cluster)
     if standing is None or not standing.read:

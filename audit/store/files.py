@@ -37,7 +37,44 @@ def hosts(
         " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
         (*values, size, offset(page, size)),
     ).fetchall()
-    return Paged([_host(connection, topic, *row) for row in rows], total)
+    behind = _are_loaders_behind(connection, topic)
+    found = [_host(connection, topic, *row) for row in rows]
+    if behind:
+        found = [
+            host._replace(pending=_pending_of(connection, topic, row[0]))
+            for host, row in zip(found, rows, strict=True)
+        ]
+    return Paged(found, total)
+
+
+def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
+    """Whether one that reads the topic has still to come to what others have spoken of."""
+    uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for partition, tier, kind, upto_ in connection.execute(
+        "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ? GROUP BY partition, tier",
+        (topic,),
+    ):
+        uptos[partition]["files" if kind == "hdfs" else "log"].append(upto_)
+    loaders = max((len(each["files"]) for each in uptos.values()), default=0)
+    return any(
+        max(each["log"], default=0)
+        > (min(each["files"]) if len(each["files"]) == loaders and each["files"] else 0)
+        for each in uptos.values()
+        if loaders
+    )
+
+
+def _pending_of(connection: sqlite3.Connection, topic: int, host: int) -> int:
+    rows = connection.execute(
+        "SELECT id, shipped FROM sources WHERE topic = ? AND host = ?", (topic, host)
+    ).fetchall()
+    landed = _landed(connection, str([number for number, _ in rows]))
+    return sum(
+        max(0, end - max(first, upto(landed.get(number, ()))))
+        for number, shipped in rows
+        for first, end in pairs_of(shipped)
+    )
 
 
 def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, bad: int) -> HostRow:

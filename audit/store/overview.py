@@ -9,11 +9,11 @@ from audit.picture import TopicKey
 from audit.store.expected import UNTIL
 from audit.store.paging import cut, parted, pattern
 from audit.store.rows import Paged, TopicRow
+from audit.verdicts import State
 
 HOUR: Final = 3_600_000
 # The worst last.
-# The worst last.
-STATES: Final = ("complete", "pending", "unknown", "missing", "duplicated", "changed")
+STATES: Final = tuple(each.value for each in State)  # the worst last
 
 # Topics without an id are only known by name, until one with an id is spoken of.
 KEYS: Final = """

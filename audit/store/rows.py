@@ -83,6 +83,7 @@ class HostRow(NamedTuple):
     dead: int
     last: int
     suspect: int  # files of which something is not as it should be
+    pending: int = 0  # events beyond what has landed of their file, while loaders are behind
 
 
 class SourceRow(NamedTuple):
