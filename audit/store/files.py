@@ -50,7 +50,7 @@ def hosts(
 def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
     """Whether one that reads the topic has still to come to what others have spoken of."""
     uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for partition, tier, kind, upto_ in connection.execute(
+    for partition, _, kind, upto_ in connection.execute(
         "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ? GROUP BY partition, tier",
         (topic,),

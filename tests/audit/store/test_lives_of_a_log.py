@@ -1,0 +1,195 @@
+"""A log that is written, counted, loaded and cut, in any order; whose statements come in any order,
+in any chunks, and again. What is called missing is what was lost before it was loaded: by its file
+and numbers, all of it, and nothing else."""
+
+import random
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.reconciling.totals import by_host, totals
+from audit.verdicts import Finding, Kind, State
+from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.store.said import (
+    MINUTE,
+    ROOT,
+    TOPIC,
+    TOPIC_ID,
+    Json,
+    entry,
+    passage,
+    run,
+    window,
+)
+
+FOREIGN = "foreign"
+_AGENTS = ("a", "b")
+
+
+@dataclass(frozen=True)
+class Event:
+    """`time` is its record's; `own` is what its header says, and where its row lands."""
+
+    source: str
+    seq: int
+    time: int
+    own: int
+
+
+@dataclass
+class Log:
+    """What is true, and what is said of it."""
+
+    said: list[Json] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)  # in the log
+    epoch: int = 0
+    counted: int = 0
+    loaded: int = 0
+    told: Counter[str] = field(default_factory=Counter)
+    seqs: Counter[str] = field(default_factory=Counter)
+    landed: Counter[Event] = field(default_factory=Counter)
+    lost: list[Event] = field(default_factory=list)
+
+    def write(self, source: str, count: int, minute: int, own: int) -> None:
+        time = FIRST + minute * MINUTE
+        first = len(self.events)
+        seq = self.seqs[source]
+        self.seqs[source] += count
+        of_its_own = FIRST + own * MINUTE if source == FOREIGN else time
+        self.events += [Event(source, seq + at, time, of_its_own) for at in range(count)]
+        if source == FOREIGN:
+            return
+        where = {"position": seq * 10, "end_position": (seq + count) * 10}
+        runs = [run(f"file-of-{source}", seq, count, path=f"/log/{source}", **where)]
+        said = passage(0, first, count, [window(time, count)], runs=runs, leader_epoch=self.epoch)
+        beat = {"until": NOW, "topics": [TOPIC]}
+        self._say("agent", source, time, passages=[said], heartbeats=[beat])
+
+    def count(self) -> None:
+        self._pass("broker", "broker", self.counted)
+        self.counted = len(self.events)
+
+    def load(self) -> None:
+        self._pass("hdfs", "loader", self.loaded)
+        self.landed.update(self.events[self.loaded :])
+        self.loaded = len(self.events)
+
+    def cut(self, at: int) -> None:
+        """The log loses what lies from there on; who had read further goes back to it."""
+        if at >= len(self.events):
+            return
+        gone = {
+            "topic": TOPIC,
+            "topic_id": TOPIC_ID,
+            "partition": 0,
+            "leader_epoch": self.epoch + 1,
+            "first": at,
+            "count": len(self.events) - at,
+            "reason": "so",
+        }
+        self.lost += [each for each in self.events[at:] if not self.landed[each]]
+        del self.events[at:]
+        self.epoch += 1
+        self.counted, self.loaded = min(self.counted, at), min(self.loaded, at)
+        self._say("broker", "broker", FIRST, withdrawn=[gone])
+
+    def rise(self) -> None:
+        """Another leader."""
+        self.epoch += 1
+
+    def _pass(self, tier: str, journal: str, first: int) -> None:
+        events = self.events[first:]
+        if not events:
+            return
+        times = Counter(each.own if tier == "hdfs" else each.time for each in events)
+        crcs = Counter(each.time for each in events)
+        windows = [
+            window(start, times[start], bytes=0, crc_sum=crcs[start] * 7)
+            for start in sorted({*times, *crcs})
+        ]
+        runs = [
+            run(f"file-of-{each.source}", each.seq, 1) for each in events if each.source != FOREIGN
+        ]
+        said = passage(
+            0,
+            first,
+            len(events),
+            windows,
+            runs=runs if tier == "hdfs" else [],
+            leader_epoch=self.epoch,
+        )
+        more: Json = {"destination": ROOT, "run": self.told[journal]} if tier == "hdfs" else {}
+        self._say(tier, journal, max(times), passages=[said], **more)
+
+    def _say(self, tier: str, journal: str, time: int, **lists: object) -> None:
+        said = entry(tier, journal, self.told[journal], time, **lists)
+        self.told[journal] += 1
+        self.said.append(said)
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Log:
+    log = Log()
+    steps = st.one_of(
+        st.tuples(
+            st.just("write"),
+            st.sampled_from([*_AGENTS, FOREIGN]),
+            st.integers(1, 5),
+            st.integers(0, 3),
+            st.integers(0, 150),
+        ),
+        st.tuples(st.sampled_from(["count", "load", "rise"])),
+        st.tuples(st.just("cut"), st.integers(0, 12)),
+    )
+    for step in draw(st.lists(steps, max_size=14)):
+        match step:
+            case ("write", source, count, minute, own):
+                log.write(source, count, minute, own)
+            case ("cut", at):
+                log.cut(at)
+            case (what,):
+                getattr(log, what)()
+    log.count()
+    log.load()
+    return log
+
+
+def _named(findings: list[Finding]) -> Counter[tuple[str, int]]:
+    return Counter(
+        (each.source, each.seq + at)
+        for each in findings
+        if each.source
+        for at in range(each.events)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(lives(), st.randoms(use_true_random=False), st.integers(1, 6))
+def test_what_is_missing_is_what_was_lost(log: Log, shuffled: random.Random, size: int) -> None:
+    said = list(log.said)
+    if size > 1:
+        said += shuffled.sample(said, len(said) // 2)
+        shuffled.shuffle(said)
+    chunks = [said[at : at + size] for at in range(0, len(said), size)]
+    with tempfile.TemporaryDirectory() as directory:
+        verdict = judged(Path(directory), chunks)
+    lost = Counter((f"file-of-{e.source}", e.seq) for e in log.lost if e.source != FOREIGN)
+    assert _named(verdict.findings) == lost
+    assert {each.kind for each in verdict.findings} <= {Kind.MISSING}
+    assert (verdict.state is State.MISSING) == bool(verdict.findings)
+    assert not verdict.waits
+    if not log.lost:
+        assert verdict.state is State.COMPLETE
+        assert all(each.missing == each.excess == 0 for each in verdict.windows)
+    for each in verdict.windows:
+        agents, *_, files = (sums.events for sums in each.sums)
+        lacking = each.missing + each.pending
+        assert agents - lacking + each.excess + each.unclaimed + each.elsewhere == files
+    assert verdict.totals == totals(verdict.findings)
+    assert verdict.totals.missing == sum(each.offsets for each in verdict.findings)
+    assert verdict.hosts == by_host(verdict.findings)
+    assert sum(each.totals.missing for each in verdict.hosts) == verdict.totals.missing
