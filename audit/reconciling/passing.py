@@ -45,6 +45,7 @@ class Passing:
     pending: frozenset[int]  # windows
     since: int  # from when on it is waited for; -1: not known
     cut_off: Mapping[int, Partition]  # that are not in the log any more
+    uncounted: bool  # some of that the later tier has, and the earlier one never spoke of
 
     def up_to(self, number: int) -> int:
         return _FOR_EVER if number in self.cut_off else upto(self.claimed.get(number, ()))
@@ -70,7 +71,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     lacking: dict[int, Intervals] = {}
     waiting: dict[int, Intervals] = {}
     unspoken = before = 0
-    ahead = False
+    ahead = uncounted = False
     for each in picture.partitions:
         mine, theirs = _claimed(each, pair.earlier), claimed[each.number]
         if mine == theirs:
@@ -83,6 +84,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
             waiting[each.number] = above
         extra = minus(theirs, mine)
         first = mine[0][0] if mine else 0
+        uncounted = uncounted or (each.is_cut_off and bool(extra))
         early = size(intersection(extra, ((0, first),)))
         before += early
         unspoken += size(extra) - early
@@ -92,7 +94,17 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
         spans = [each for each in picture.open if each.partition not in cut_off]
         pending, since = _open(spans, pair.earlier, claimed, axis)
     return Passing(
-        pair, claimed, lacking, waiting, unspoken, before, ahead, frozenset(pending), since, cut_off
+        pair=pair,
+        claimed=claimed,
+        lacking=lacking,
+        waiting=waiting,
+        unspoken=unspoken,
+        before=before,
+        ahead=ahead,
+        pending=frozenset(pending),
+        since=since,
+        cut_off=cut_off,
+        uncounted=uncounted,
     )
 
 

@@ -240,7 +240,7 @@ class Tally:
         from_agents = passing.pair.earlier.kind is TierKind.AGENT
         return (
             (from_agents and number in self.agents_awaited)
-            or (not from_agents and passing.ahead)
+            or (not from_agents and (passing.ahead or passing.uncounted))
             or any(
                 self._windows[number].start <= each
                 for tier in passing.pair

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from audit.reconciling.totals import by_host, totals
@@ -167,7 +167,7 @@ def _named(findings: list[Finding]) -> Counter[tuple[str, int]]:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, phases=[Phase.generate])
 @given(lives(), st.randoms(use_true_random=False), st.integers(1, 6))
 def test_what_is_missing_is_what_was_lost(log: Log, shuffled: random.Random, size: int) -> None:
     said = list(log.said)
