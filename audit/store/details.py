@@ -155,7 +155,7 @@ def _add(
 
 
 def _behind(chunk: Chunk) -> list[int]:
-    """Topics of which an agent speaks of what a loader has read already."""
+    """Topics of which an agent speaks of what a loader has read already, or never will."""
     offsets = chunk.offsets
     at = np.flatnonzero(chunk.passages_of("agent")[offsets.passage])
     passage = offsets.passage[at]
@@ -170,8 +170,17 @@ def _behind(chunk: Chunk) -> list[int]:
             (str(np.unique(together.keys[0]).tolist()),),
         )
     }
+    cut_off = {
+        topic
+        for (topic,) in chunk.connection.execute(
+            "SELECT DISTINCT topic FROM cuts WHERE topic IN (SELECT value FROM json_each(?))",
+            (str(np.unique(together.keys[0]).tolist()),),
+        )
+    }
     keys = zip(*(key.tolist() for key in together.keys), strict=True)
-    behind = {key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)}
+    behind = cut_off | {
+        key[0] for key, first in zip(keys, least, strict=True) if first < upto.get(key, 0)
+    }
     return sorted(behind)
 
 

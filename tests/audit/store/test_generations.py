@@ -121,6 +121,20 @@ def test_offsets_that_were_used_again(tmp_path: Path, order: int, told: bool) ->
     assert not verdict.waits
 
 
+def test_an_agent_that_speaks_last_of_what_was_lost(tmp_path: Path) -> None:
+    """The log is shorter now than what it speaks of: no loader will come there."""
+    said = [
+        agent(0, shipped(0, 0, 400)),
+        broker(0, (0, 600, TIME, 0)),
+        broker(1, withdrawn=[withdrawn(400, 200, 3)]),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        agent(1, shipped(400, 400, 200)),
+    ]
+    verdict = judged(tmp_path, [[each] for each in said])
+    (finding,) = verdict.findings
+    assert (finding.source, finding.seq, finding.events) == ("file", 400, 200)
+
+
 def test_what_was_loaded_before_it_was_lost_is_fine(tmp_path: Path) -> None:
     said = lost_tail(told=True)
     said.insert(3, loader(2, 400, 200, TIME, run("file", 400, 200)))
