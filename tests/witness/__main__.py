@@ -5,6 +5,7 @@ a run could not be made. Scripts of wrong runs are kept, and can be run again: `
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +26,8 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 def main() -> int:
     options = _options()
+    # As Ctrl-C: whatever was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     began = time.monotonic()
     outcomes: list[Outcome] = []
     waiting = list(batches(_scripts(options), options.side_by_side))
