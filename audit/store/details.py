@@ -22,8 +22,9 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
+from audit.store.gaps import broker_gaps
 from audit.store.generations import Generations, placed_in
-from audit.store.offsets import Places, broker_gaps, counted_by
+from audit.store.offsets import Places, counted_by
 
 OPEN: Final = 0
 MISSING: Final = 1

@@ -13,7 +13,6 @@ Rule 4: what an agent said of a partition that others write to as well has gaps 
 """
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +24,7 @@ from audit.folding.grouping import grouped, in_order
 from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
-from audit.store.generations import Generations, all_generations, placed_in
+from audit.store.generations import all_generations, placed_in
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
 KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
@@ -196,42 +195,6 @@ def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
         (topic,),
     )
     return {tier: TierKind(kind) for tier, kind in rows}
-
-
-def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    """By generation, united: offsets between those that brokers have spoken of: none, as usual; and
-    what they have not spoken of where the log was cut."""
-    rows = connection.execute(
-        "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
-        " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
-        "  OR partition IN (SELECT partition FROM cuts WHERE topic = ?1)"
-        "  OR partition IN (SELECT others.partition FROM claimed AS others WHERE topic = ?1"
-        "   AND others.tier = claimed.tier AND others.epoch <> claimed.epoch))",
-        (topic, TierKind.BROKER),
-    ).fetchall()
-    there = in_generations(generations, rows)
-    same = there.key[1:] == there.key[:-1]
-    gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
-    if not generations:
-        return gaps
-    for number, cut in generations.cut_off():
-        mine = there.where(there.key == number)
-        first = int(mine.first.min(initial=_FOR_EVER))
-        rest = [(cut.first, first), (int(mine.end.max(initial=first)), _FOR_EVER)]
-        edges = np.array([(number, *each) for each in rest], np.int64)
-        gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
-    return gaps.united()
-
-
-def in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
-    """Packed offsets of partitions and epochs, by generation and united."""
-    keys = np.arange(len(rows))
-    there = Keyed.of_packed(keys, [row[2] for row in rows])
-    partition = np.array([row[0] for row in rows], np.int64)[there.key]
-    epoch = np.array([row[1] for row in rows], np.int64)[there.key]
-    topic = np.zeros(len(there.key), np.int64)
-    _, number, offsets = placed_in({0: generations}, topic, partition, epoch, there)
-    return Keyed(number, offsets.first, offsets.end).united()
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:

@@ -9,15 +9,12 @@ missing has a hole like any other.
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from audit.folding.keyed import Keyed
 from audit.picture import (
-    Acceptance,
     Damage,
     FileFault,
     Hole,
@@ -36,6 +33,7 @@ from audit.picture import (
 )
 from audit.reconciling.intervals import merged
 from audit.store import exactness, placed
+from audit.store.acceptances import accepted
 from audit.store.expected import expected_agents
 from audit.store.generations import STRIDE, Generations
 from audit.store.journals import unpacked
@@ -68,8 +66,6 @@ _BEFORE: Final = 60_000  # that entries are apart
 _MOST_DAMAGE: Final = 10_000
 _MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
-_MOST_NUMBER: Final = 1 << 62
-_NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
 _TOGETHER: Final = 600_000  # milliseconds
 
 
@@ -164,7 +160,7 @@ def picture(
         unwatched=_unwatched(topic, first, to_time),
         inexact=exactness.of(connection, topic.id, topic.tiers, hours),
         placed=[each for each in hours if each.partition in odd],
-        accepted=_accepted(topic),
+        accepted=accepted(connection, topic.name, topic.key.topic_id),
         grace_millis=grace_millis,
     )
 
@@ -384,42 +380,3 @@ def _damaged(topic: Topic) -> list[Damage]:
         (topic.name, topic.key.topic_id, _MOST_DAMAGE),
     )
     return [Damage(*row) for row in rows]
-
-
-def _accepted(topic: Topic) -> list[Acceptance]:
-    rows = topic.connection.execute(
-        "SELECT statement FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
-        " ORDER BY journal, seq, number",
-        (topic.name, topic.key.topic_id),
-    )
-    return [_acceptance(msgspec.json.decode(statement)) for (statement,) in rows]
-
-
-def _acceptance(said: dict[str, Any]) -> Acceptance:
-    seqs: dict[str, list[Interval]] = defaultdict(list)
-    sizes: dict[str, list[Interval]] = defaultdict(list)
-    for run in said["runs"]:
-        if run["events"] > 0:
-            seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
-        else:
-            sizes[run["source"]].append((run["position"], run["end_position"]))
-    offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
-    return Acceptance(
-        said["partition"],
-        _united(offsets) or (_NONE if offsets else ()),
-        {source: _united(each) for source, each in seqs.items()},
-        {source: _united(each) for source, each in sizes.items()},
-        said["host"],
-        said["from_time"],
-        said["to_time"],
-        said["reason"],
-        said["operator"],
-    )
-
-
-def _united(intervals: Sequence[Interval]) -> Intervals:
-    """As far as there can be such numbers: an operator may have written "to the end"."""
-    within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
-    columns = np.array([each for each in within if each[0] < each[1]], np.int64).reshape(-1, 2)
-    found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
-    return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))

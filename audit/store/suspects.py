@@ -13,8 +13,8 @@ from audit.folding.stretches import Stretches
 from audit.picture import Intervals, Lost, Source, Stretch, Tier, Twice
 from audit.store import copies
 from audit.store.details import MISSING, inside, stretches_of
+from audit.store.gaps import broker_gaps
 from audit.store.generations import Generations
-from audit.store.offsets import broker_gaps
 
 MOST_SOURCES: Final = 2_000  # of one picture
 MOST_STRETCHES: Final = 20_000
