@@ -10,7 +10,7 @@ from tests.server_process import wait_until
 
 
 def test_what_nobody_watched_is_neither_green_nor_missing(
-    browser: Browser, audit: AuditProcess, write: Write, keep: Keep
+    browser: Browser, audit: AuditProcess, write: tuple[Write, str, str], keep: Keep
 ) -> None:
     agent, *rest = Said("blind", "web-5", "/var/log/b/b.log", BEGAN, until=NOW).entries()
     header = {**agent["header"], "seq": 1}
