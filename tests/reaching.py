@@ -1,4 +1,5 @@
-"""What a test reaches: by the names that its code has, and that of all it calls below `tests`.
+"""What a test reaches: by the names that its code has, and that of all it calls in `tests` and
+`bench`.
 
 Nothing is run for it, so it says what a test might start, before it starts it. Names are looked up
 where the code would look them up; what is passed around as a value is not followed.
@@ -6,19 +7,36 @@ where the code would look them up; what is passed around as a value is not follo
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
+
+# Tests of bench start what it measures.
+OURS: Final = ("tests.", "bench.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """A function or a class, and all that it comes by."""
+
+    objects: tuple[object, ...]
+    names: frozenset[str]  # module and name of each, with a dot between
+    texts: frozenset[str]  # that ours have: one may be the name of a fixture
+    asks_by_name: bool
 
 
 def reaches(item: pytest.Item, names: Collection[str]) -> bool:
     """Whether it is one of these: module and name, with a dot between."""
-    return any(
-        f"{getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '')}" in names
-        for each in reached(item)
-    )
+    return any(not each.names.isdisjoint(names) for each in _codes(item))
+
+
+def reached(item: pytest.Item) -> Iterator[object]:
+    """Functions and classes; those of fixtures that the test asks for, too, also by their name."""
+    for each in _codes(item):
+        yield from each.objects
 
 
 def deselect(
@@ -31,34 +49,44 @@ def deselect(
         items[:] = [item for item in items if item not in gone]
 
 
-def reached(item: pytest.Item) -> Iterator[object]:
-    """Functions and classes; those of fixtures that the test asks for, too, also by their name."""
-    manager = item.session._fixturemanager
-    asked = {*getattr(item, "_fixtureinfo").name2fixturedefs}  # noqa: B009
+def _codes(item: pytest.Item) -> tuple[_Code, ...]:
+    manager: Any = item.session._fixturemanager
     call = getattr(item, "callspec", None)
-    by_name = _texts(call.params.values()) if call else set()
-    waiting: list[object] = [getattr(item, "function", None)]
-    asks_by_name = False
-    known: set[str] = set()
-    while waiting:
-        for start in waiting:
-            for each in _from(start):
-                yield each
-                if isinstance(each, FunctionType) and _is_ours(each):
-                    by_name |= _texts(_constants(each.__code__))
-                    if "getfixturevalue" in _names(each.__code__):
-                        asks_by_name = True
-        if asks_by_name:
-            asked |= by_name
-        new = asked - known
-        known |= new
-        definitions = [each for name in new for each in manager.getfixturedefs(name, item) or ()]
-        asked.update(name for each in definitions for name in each.argnames)
-        waiting = [each.func for each in definitions]
+    given = _texts(call.params.values()) if call else frozenset()
+    return _codes_of(
+        manager,
+        item.parent,
+        getattr(item, "function", None),
+        frozenset(getattr(item, "_fixtureinfo").name2fixturedefs),  # noqa: B009
+        frozenset(each for each in given if manager.getfixturedefs(each, item.parent)),
+    )
 
 
 @cache
-def _from(start: Any) -> tuple[object, ...]:
+def _codes_of(
+    manager: Any, parent: Any, function: object, fixtures: frozenset[str], given: frozenset[str]
+) -> tuple[_Code, ...]:
+    """A test with many parameters mostly has the same for all of them: it is found once."""
+    found: list[_Code] = []
+    waiting: list[object] = [function]
+    asked, by_name = set(fixtures), set(given)
+    known: set[str] = set()
+    while waiting:
+        new_codes = [_from(start) for start in waiting]
+        found.extend(new_codes)
+        by_name.update(*(each.texts for each in new_codes))
+        if any(each.asks_by_name for each in found):
+            asked |= by_name
+        new = asked - known
+        known |= new
+        definitions = [each for name in new for each in manager.getfixturedefs(name, parent) or ()]
+        asked.update(name for each in definitions for name in each.argnames)
+        waiting = [each.func for each in definitions]
+    return tuple(found)
+
+
+@cache
+def _from(start: Any) -> _Code:
     found: dict[int, object] = {}
     waiting: list[Any] = [start]
     while waiting:
@@ -72,7 +100,17 @@ def _from(start: Any) -> tuple[object, ...]:
             elif isinstance(each, type):
                 waiting.extend(_methods(each))
                 waiting.extend(each.__bases__)
-    return tuple(found.values())
+    objects = tuple(found.values())
+    codes = [each.__code__ for each in objects if isinstance(each, FunctionType) and _is_ours(each)]
+    return _Code(
+        objects=objects,
+        names=frozenset(
+            f"{getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '')}"
+            for each in objects
+        ),
+        texts=frozenset().union(*(_texts(_constants(code)) for code in codes)),
+        asks_by_name=any("getfixturevalue" in _names(code) for code in codes),
+    )
 
 
 def _named(function: FunctionType) -> Iterator[object]:
@@ -97,11 +135,11 @@ def _named(function: FunctionType) -> Iterator[object]:
 
 
 def _is_ours(each: object) -> bool:
-    return str(getattr(each, "__module__", None)).startswith("tests.")
+    return str(getattr(each, "__module__", None)).startswith(OURS)
 
 
-def _texts(values: Iterable[object]) -> set[str]:
-    return {each for each in values if isinstance(each, str)}
+def _texts(values: Iterable[object]) -> frozenset[str]:
+    return frozenset(each for each in values if isinstance(each, str))
 
 
 def _constants(code: CodeType) -> Iterator[object]:

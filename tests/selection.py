@@ -1,12 +1,19 @@
 """`--quick`: only tests that need no server and no JVM, and neither are slow nor grow when
 they are to: `make quick`.
 
-Which these are is found in their code, not in a list: see reaching.py. A test whose code, or that
-of a fixture it asks for, comes by something that starts a server or a JVM, is left out.
+Which these are is decided at collection, from code and marks. A test whose code, or that of a
+fixture it asks for, comes by something that starts a server or a JVM, is left out: see reaching.py.
+So is one that is marked `slow`, `fuzz`, or `not_quick`, which says why. In the end, the run says
+how many were left out for which reason.
+
+A property test has no more examples than the profile gives, also where it asks for more.
 """
 
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
 
+import hypothesis
 import pytest
 
 from tests.reaching import deselect, reaches
@@ -23,6 +30,13 @@ STARTERS: Final = {
     "pyspark.sql.session.SparkSession",
     "pyspark.core.context.SparkContext",
 }
+NEEDS: Final = "starts a server or a JVM, or may"
+MARKS: Final = {
+    "slow": "marked slow: takes longer than ten seconds",
+    "fuzz": "marked fuzz: grows with HYPOTHESIS_PROFILE=fuzz",
+}
+_LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
+_TO_CONTROLLER: Final = "penstock_left_out"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,9 +47,68 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--quick"):
-        deselect(config, items, lambda item: not is_quick(item))
+        why = {item: reason for item in items if (reason := why_not_quick(item))}
+        config.stash[_LEFT_OUT] = Counter(why.values())
+        deselect(config, items, why.__contains__)
+        for item in items:
+            bound_examples(item, hypothesis.settings().max_examples)
 
 
-def is_quick(item: pytest.Item) -> bool:
-    long = any(item.get_closest_marker(each) for each in ("slow", "fuzz"))
-    return not (long or reaches(item, STARTERS))
+def why_not_quick(item: pytest.Item) -> str:
+    """Nothing, if it is quick."""
+    for mark, reason in MARKS.items():
+        if item.get_closest_marker(mark):
+            return reason
+    if reaches(item, STARTERS):
+        return NEEDS
+    marked = item.get_closest_marker("not_quick")
+    return f"marked not_quick: {_reason(marked)}" if marked else ""
+
+
+def bound_examples(item: Any, most: int) -> None:
+    """Hypothesis looks its settings up when the test is run: at the function, or, of a state
+    machine, at the class."""
+    for owner, name in (
+        (getattr(item, "function", None), "_hypothesis_internal_use_settings"),
+        (getattr(item, "cls", None), "settings"),
+    ):
+        own = getattr(owner, name, None)
+        if isinstance(own, hypothesis.settings) and own.max_examples > most:
+            setattr(owner, name, hypothesis.settings(own, max_examples=most))
+
+
+def _reason(mark: pytest.Mark) -> str:
+    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0].strip():
+        raise pytest.UsageError('not_quick is to say why: pytest.mark.not_quick("many seconds of")')
+    return mark.args[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With pytest-xdist it is the workers who collect, each of them the same tests."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_TO_CONTROLLER] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    counts = getattr(node, "workeroutput", {}).get(_TO_CONTROLLER)
+    if counts:
+        node.config.stash[_LEFT_OUT] = Counter(counts)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for line in told(config.stash.get(_LEFT_OUT, Counter())):
+        terminalreporter.write_line(line)
+
+
+def told(left_out: Mapping[str, int]) -> list[str]:
+    """What was left out, the most first."""
+    if not left_out:
+        return []
+    by_count = sorted(left_out.items(), key=lambda each: (-each[1], each[0]))
+    lines = [f"  {count:5}  {reason}" for reason, count in by_count]
+    return [f"--quick left out {sum(left_out.values())} tests; make test runs them:", *lines]

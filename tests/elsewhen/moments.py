@@ -68,7 +68,7 @@ MOMENTS: Final = (
     ),
 )
 
-_MINUTES: Final = "starting it takes most of the time, and it goes by the same clock as ZooKeeper"
+_MINUTES: Final = "left out for time: it takes minutes to start, in each of the moments"
 LEFT_OUT: Final = (
     LeftOut("Spark", "pyspark.sql.session.SparkSession", _MINUTES),
     LeftOut("a Spark cluster", "tests.spark_cluster.SparkCluster", _MINUTES),

@@ -120,6 +120,7 @@ def test_an_archive_with_another_content_is_not_taken(follow: Follow, tmp_path: 
     assert len(list(files.of(EndUnseen))) == 1
 
 
+@pytest.mark.not_quick("packs and unpacks megabytes")
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_an_archive_that_ends_too_early(follow: Follow, tmp_path: Path, suffix: str) -> None:
     """What can be read is; what follows is unknown, and that is said."""
@@ -159,6 +160,7 @@ def test_a_file_that_was_compressed_and_truncated_while_it_was_followed(
     assert len(list(files.of(Unpacked))) == 1
 
 
+@pytest.mark.not_quick("packs and unpacks megabytes")
 def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) -> None:
     """No more of it is unpacked than may be held."""
     hold = HoldDeleted(bytes=20 * 1024 * 1024)

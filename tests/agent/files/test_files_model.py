@@ -75,6 +75,7 @@ class JudgedWorld(World):
                 yield int(data[at : at + TOKEN])
 
 
+@pytest.mark.not_quick("writes and rotates files for many seconds")
 @pytest.mark.parametrize(("open_files", "events"), [(100, True), (2, True), (100, False)])
 @settings(max_examples=settings().max_examples * 2 // 3)
 @given(

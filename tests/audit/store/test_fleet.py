@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from audit.picture import TierKind
 from audit.store.store import Store
 from bench.audit_fleet import HOUR, Fleet
@@ -11,6 +13,7 @@ BEGIN = 1_760_000_400_000
 FLEET = Fleet(BEGIN, agents=60, topics=4, partitions=2)
 
 
+@pytest.mark.not_quick("very many entries")
 def test_all_of_it_adds_up(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     reading = store.reading()

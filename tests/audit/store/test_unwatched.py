@@ -245,6 +245,7 @@ def test_a_loader_is_not_told_that_the_hour_is_complete(tmp_path: Path) -> None:
     assert gate_of(pictured(tmp_path / "4", [[*fine(), blind, known]], hours=(0, 1)))
 
 
+@pytest.mark.not_quick("very many entries")
 def test_of_very_many_the_rest_is_one_that_covers_them(tmp_path: Path) -> None:
     """Nothing is forgotten: it only becomes less exact."""
     many = [unwatched(TIME, TIME + 1) for _ in range(_MOST_UNWATCHED)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,7 @@ class Watch:
 WATCH = Watch()
 
 
+@pytest.mark.not_quick("goes on from a crash at each of very many steps")
 @settings(max_examples=max(settings.default.max_examples // 10, 5))  # type: ignore[union-attr]
 @given(st.lists(PAIRS, min_size=10, max_size=40), st.integers(0, 2), st.data())
 def test_a_crash_at_any_step_of_a_swap_leaves_the_old_or_the_new(

@@ -45,6 +45,7 @@ def test_two_loads_one_after_the_other_land_everything_once(prepared: Path) -> N
     assert_all_landed_once(store, whole_log())
 
 
+@pytest.mark.not_quick("goes on from a crash at each of very many steps")
 @pytest.mark.timeout(900)
 def test_killed_at_every_step() -> None:
     """Steps of the kernel's. Really killed."""
@@ -60,6 +61,7 @@ def test_killed_at_every_step() -> None:
     assert int(run.stdout) > 150
 
 
+@pytest.mark.not_quick("goes on from a crash at each of very many steps")
 def test_failing_at_every_step(prepared: Path) -> None:
     """Steps of the store's: before, or after what it did. The same process goes on."""
     number = 0
