@@ -88,7 +88,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """With pytest-xdist it is the workers who collect, each of them the same tests."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[_TO_CONTROLLER] = dict(session.config.stash.get(_LEFT_OUT, Counter()))
+        output[_TO_CONTROLLER] = dict(_left_out(session.config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -101,8 +101,13 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    for line in told(config.stash.get(_LEFT_OUT, Counter())):
+    for line in told(_left_out(config)):
         terminalreporter.write_line(line)
+
+
+def _left_out(config: pytest.Config) -> Counter[str]:
+    none: Counter[str] = Counter()
+    return config.stash.get(_LEFT_OUT, none)
 
 
 def told(left_out: Mapping[str, int]) -> list[str]:
