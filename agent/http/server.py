@@ -55,7 +55,7 @@ class AgentServer:
         while not self._stopping.is_set():
             try:
                 server = PageServer(self._host, self._port, self._pages)
-            except (CannotListen, OSError) as error:  # OSError: there are no files left
+            except (CannotListen, OSError, UnicodeError) as error:  # no files left, no such name
                 self.refused = str(error)
             else:
                 self._take(server)
