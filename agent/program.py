@@ -3,7 +3,9 @@
 SIGTERM and SIGINT drain: nothing more is read, what is on its way may still arrive, for `drain`
 seconds. A second one ends the process at once; nothing is lost either way. SIGHUP reads the
 configuration again; so is a file of `inputs_dir` that has changed, without a signal. systemd is
-told of all that, and that the agent still moves.
+told of all that, and that the agent still moves. Where its pages cannot be had, because another
+process has the port or the network is not up yet, files are followed all the same, and the address
+is tried again; that is said once, when the data directory is this agent's.
 
 This is the main thread: it has the signals, and does nothing that takes long.
 """
@@ -26,12 +28,11 @@ from agent.agent import Agent
 from agent.config import AgentConfig
 from agent.errors import AgentError, NotTaken
 from agent.http.pages import agent_pages
+from agent.http.server import AgentServer
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.handed_over import take_over
 from agent.status import Status
 from agent.systemd import Supervisor
-from serving.listening import CannotListen
-from serving.pages import PageServer
 
 CANNOT_START: Final = 1
 STOPPED_BY_ITSELF: Final = 1
@@ -59,7 +60,7 @@ def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
     _listen_for_signals(signals)
     try:
         program.start()
-    except (AgentError, CannotListen) as error:
+    except AgentError as error:
         print(f"penstock agent: {error}", file=sys.stderr)
         program.end()
         program.pause(signals)
@@ -96,14 +97,14 @@ class _Program:
         _say_news(self._directory)
         self._loaded_millis = _now_millis()
         self._agent = Agent(config, self._directory.inputs, take_over())
-        self._server: PageServer | None = None
+        pages = agent_pages(self._status, self._agent.stuck)
+        self._server = AgentServer(config.http_host, config.http_port, pages)
+        self._said_refused = False
         self._running = False
 
     def start(self) -> None:
-        """Raises AgentError or CannotListen, and then wants to be ended."""
+        """Raises AgentError, and then wants to be ended."""
         config = self._config
-        pages = agent_pages(self._status, self._agent.stuck)
-        self._server = PageServer(config.http_host, config.http_port, pages)
         self._server.start()
         self._agent.start()
         self._running = True
@@ -115,6 +116,7 @@ class _Program:
             len(self._directory.inputs),
             self._server.port,
         )
+        self._say_whether_it_can_be_asked()
 
     def run(self, signals: SimpleQueue[int]) -> str:
         """Until it is told to stop; why it had to stop by itself, if it did."""
@@ -135,6 +137,7 @@ class _Program:
             if time.monotonic() - looked >= self._config.scan_interval:
                 self._look_for_inputs()
                 looked = time.monotonic()
+            self._say_whether_it_can_be_asked()
             if not self._agent.stuck():
                 self._supervisor.tell(systemd.ALIVE, systemd.status(self._in_short()))
         return self._agent.failure or ""
@@ -143,8 +146,7 @@ class _Program:
         """Whatever still runs."""
         if self._running:
             self._agent.stop()
-        if self._server is not None:
-            self._server.stop()
+        self._server.stop()
 
     def pause(self, signals: SimpleQueue[int]) -> None:
         """Before whoever looks after it starts it again, at once: so that an agent that cannot
@@ -206,11 +208,25 @@ class _Program:
             loaded_millis=self._loaded_millis,
         )
 
+    def _say_whether_it_can_be_asked(self) -> None:
+        """When that has changed."""
+        refused = self._server.refused
+        if bool(refused) == self._said_refused:
+            return
+        self._said_refused = bool(refused)
+        if refused:
+            log.warning("no pages, files are followed, tried again error=%s", refused)
+        else:
+            log.info("pages are served http_port=%d", self._server.port)
+
     def _in_short(self) -> str:
         """What `systemctl status` shows."""
-        inputs = len(self._directory.inputs)
-        refused = len(self._directory.refusals)
-        return f"{inputs} inputs" + (f", {refused} files not taken" if refused else "")
+        said = [f"{len(self._directory.inputs)} inputs"]
+        if refused := len(self._directory.refusals):
+            said.append(f"{refused} files not taken")
+        if self._server.refused:
+            said.append(f"no pages: {self._server.refused}")
+        return ", ".join(said)
 
 
 def _say_news(directory: InputsDirectory) -> None:

@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, REGISTRY
+from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
 
 pytest_plugins = [
     "tests.scheduling",
@@ -38,7 +38,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 MARK = "PENSTOCK_TEST_SESSION"
 AS_USERS = Path(__file__).with_name("as_users")
 # Whoever runs the tests may have a pipeline of their own: it is left alone.
-NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT)
+NOBODYS = (BOOTSTRAP, REGISTRY, AUDIT, AGENT, BROKER_HTTP)
 GRACE_SECONDS = 60.0  # for processes that are just ending: a JVM of Spark's may take long
 SLOW_FIXTURES = {"spark", "spark_cluster", "hdfs"}
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}

@@ -7,9 +7,10 @@ import click
 import msgspec
 
 from client.errors import BadAddress
+from penstock import address_variables
 from penstock.agent_status import agent_option
 from penstock.audit_address import audit_option
-from penstock.connecting import bootstrap_option
+from penstock.connecting import DEFAULT_BOOTSTRAP, bootstrap_option
 from penstock.http_address import HttpAddress
 from penstock.json_option import json_option
 from penstock.registry_connection import registry_option
@@ -32,6 +33,14 @@ _SECONDS: Final = 5.0
 @audit_option
 @agent_option
 @click.option(
+    "--broker-http",
+    envvar=address_variables.BROKER_HTTP,
+    show_envvar=True,
+    metavar="URL,…",
+    help="HTTP ports of brokers, asked what they have lost; without it "
+    f"{Addresses().broker_http}, and none where --bootstrap is given.",
+)
+@click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -45,13 +54,14 @@ def command(
     registry: str,
     audit: HttpAddress,
     agent: HttpAddress,
+    broker_http: str | None,
     directory: Path | None,
     as_json: bool,
 ) -> int:
     """Show what runs, how far behind it is, and whether every line has arrived.
 
-    Exit code 1: somebody does not answer, a table cannot be loaded, or events are missing, twice,
-    changed, or nobody knows.
+    Exit code 1: somebody does not answer or an agent is silent, a table cannot be loaded, a broker
+    has lost something, or events are missing, twice, changed, or nobody knows.
 
     \b
     Example:
@@ -60,9 +70,11 @@ def command(
         penstock status --bootstrap dc1-a:9092 --audit http://audit:8090
         penstock status --json | jq '.topics[] | {topic, landed}'
     """
+    if broker_http is None:
+        broker_http = Addresses().broker_http if bootstrap == DEFAULT_BOOTSTRAP else ""
     try:
         addresses = (
-            Addresses(bootstrap, registry, str(audit), str(agent))
+            Addresses(bootstrap, registry, str(audit), str(agent), broker_http)
             if directory is None
             else Addresses.of(remembered_ports(directory))
         )

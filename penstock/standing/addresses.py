@@ -26,12 +26,13 @@ class Ports(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Where commands find a pipeline."""
+    """Where commands find a pipeline. An empty `broker_http` is not asked."""
 
     brokers: str = f"{HOST}:{Ports().broker}"
     registry: str = f"http://{HOST}:{Ports().registry}"
     audit: str = f"http://{HOST}:{Ports().audit}"
     agent: str = f"http://{HOST}:{Ports().agent_http}"
+    broker_http: str = f"http://{HOST}:{Ports().broker_http}"  # some, by commas
 
     @classmethod
     def of(cls, ports: Ports) -> "Addresses":
@@ -40,4 +41,5 @@ class Addresses(NamedTuple):
             registry=f"http://{HOST}:{ports.registry}",
             audit=f"http://{HOST}:{ports.audit}",
             agent=f"http://{HOST}:{ports.agent_http}",
+            broker_http=f"http://{HOST}:{ports.broker_http}",
         )

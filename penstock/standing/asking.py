@@ -5,15 +5,17 @@ empty and a line among its problems. Nothing here raises for what others do or a
 """
 
 import time
-from typing import Final, Self, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
 from agent.status import STATUS_PATH, Status
 from client.errors import ClientError
-from penstock.http_address import http_address
+from penstock.http_address import HttpAddress, http_address
 from penstock.standing.addresses import Addresses
 from penstock.standing.audit_part import AskingAudit
+from penstock.standing.broker_pages import AskingBrokerPages, page_addresses
 from penstock.standing.cluster_part import AskingCluster
 from penstock.standing.http_conversation import HttpConversation, NoAnswer
 from penstock.standing.joining import Parts, joined
@@ -56,6 +58,9 @@ class Asking:
             f"agent at {addresses.agent}", self._ask_agent, self._agent.close, every=1
         )
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
+        self._pages = {
+            str(at): _part_of_pages(at, within) for at in page_addresses(addresses.broker_http)
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -65,18 +70,24 @@ class Asking:
 
     def close(self) -> None:
         """Does not wait for answers that are outstanding."""
-        for part in (self._brokers, self._subjects, self._status, self._audit):
+        for part in self._all:
             part.close()
 
     def ask(self) -> Standing:
         """How everything stands now."""
-        for part in (self._brokers, self._subjects, self._status, self._audit):
+        for part in self._all:
             part.ask()
         deadline = time.monotonic() + self._within
         silent: list[str] = []
+        cluster = self._answer(self._brokers, deadline, silent)
+        without_page: list[str] = []
+        pages = {at: self._answer(part, deadline, without_page) for at, part in self._pages.items()}
+        if cluster is not None:  # or it has been said that nobody answers
+            silent += without_page
         return joined(
             Parts(
-                cluster=self._answer(self._brokers, deadline, silent),
+                cluster=cluster,
+                broker_remarks={at: said for at, said in pages.items() if said},
                 subjects=self._answer(self._subjects, deadline, silent),
                 agent=self._answer(self._status, deadline, silent),
                 audit=self._answer(self._audit, deadline, silent),
@@ -84,6 +95,11 @@ class Asking:
             ),
             int(time.time() * 1000),
         )
+
+    @property
+    def _all(self) -> tuple[Part[Any], ...]:
+        pages = self._pages.values()
+        return (self._brokers, self._subjects, self._status, self._audit, *pages)
 
     def _ask_registry(self) -> int:
         return len(self._registry.subjects())
@@ -106,3 +122,8 @@ class Asking:
             said = words if words.startswith("no ") else f"no {part.name}: {words}"
             silent.append(said[:_LONGEST])
         return None
+
+
+def _part_of_pages(at: HttpAddress, within: float) -> Part[Sequence[str]]:
+    pages = AskingBrokerPages(at, within=within)
+    return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)

@@ -10,6 +10,7 @@ from agent.status import Status, why_not_ready
 from audit.http import answers
 from audit.verdicts import State, worst
 from penstock.standing.audit_part import AuditPart, Open, cluster_of, landed_of, last_load
+from penstock.standing.broker_pages import Remarks
 from penstock.standing.cluster_part import ClusterPart
 from penstock.standing.values import (
     AgentStanding,
@@ -18,8 +19,12 @@ from penstock.standing.values import (
     Standing,
     TopicStanding,
 )
+from penstock.standing.words import silence_words
 
 _STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says nothing of now
+_JUST_STARTED_MILLIS: Final = 60_000  # the audit hears of an agent a moment after its start
+_MOST_OF_ONE_KIND: Final = 10  # lines
+_NOT_HEARD: Final = ("never", "silent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Parts:
     agent: Status | None = None
     audit: AuditPart | None = None
     silent: Sequence[str] = field(default=())
+    broker_remarks: Remarks = field(default_factory=dict)
 
 
 def joined(parts: Parts, now: int) -> Standing:
@@ -53,7 +59,7 @@ def joined(parts: Parts, now: int) -> Standing:
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
-        problems=(*parts.silent, *_problems(parts, cluster)),
+        problems=(*parts.silent, *_problems(parts, cluster, now)),
     )
 
 
@@ -173,14 +179,21 @@ def _files_and_lag(status: Status) -> tuple[int, int]:
     )
 
 
-def _problems(parts: Parts, cluster: str) -> Iterator[str]:
+def _problems(parts: Parts, cluster: str, now: int) -> Iterator[str]:
     """What those say who did answer."""
+    for at, remarks in parts.broker_remarks.items():
+        for remark in remarks[:_MOST_OF_ONE_KIND]:
+            yield f"broker at {at}: {remark}"
+        if len(remarks) > _MOST_OF_ONE_KIND:
+            more = len(remarks) - _MOST_OF_ONE_KIND
+            yield f"broker at {at}: and {more:,} lines more, see {at}/readyz"
     if parts.cluster is not None:
         leaderless = sum(each.without_leader for each in parts.cluster.topics.values())
         if leaderless:
             yield f"brokers: {leaderless:,} partitions have no leader"
     if parts.agent is not None and (why := why_not_ready(parts.agent)):
         yield f"agent: not ready: {why}"
+    yield from _not_heard(parts, cluster, now)
     if parts.audit is not None:
         said = parts.audit.topics
         for notice in said.notices:
@@ -190,6 +203,23 @@ def _problems(parts: Parts, cluster: str) -> Iterator[str]:
         if 0 < said.as_of < said.now - _STALE_MILLIS:
             seconds = (said.now - said.as_of) // 1000
             yield f"audit: the ledger was read {seconds:,} s ago, what is said is as old"
+
+
+def _not_heard(parts: Parts, cluster: str, now: int) -> Iterator[str]:
+    """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
+    asked = parts.agent
+    new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
+    rows = [
+        each
+        for each in (parts.audit.agents.items if parts.audit else [])
+        if each.state in _NOT_HEARD
+        and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
+        and not (asked and new and each.agent == asked.agent)
+    ]
+    for each in rows[:_MOST_OF_ONE_KIND]:
+        yield silence_words(each.agent, each.host, each.heard, now)
+    if len(rows) > _MOST_OF_ONE_KIND:
+        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
 
 
 def _few(names: Sequence[str]) -> str:

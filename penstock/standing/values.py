@@ -82,4 +82,4 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
-    problems: tuple[str, ...] = ()  # who does not answer, and why
+    problems: tuple[str, ...] = ()  # who does not answer or is silent, and what brokers have lost

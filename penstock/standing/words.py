@@ -5,6 +5,7 @@ sign.
 """
 
 import math
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.verdicts import State
@@ -123,6 +124,21 @@ def load_words(load: LoadStanding | None, now: int) -> str:
     of = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
     left = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
     return f"last load {when} ago: {load.rows:,} rows of {of}{left}"
+
+
+def silence_words(agent: str, host: str, heard: int, now: int) -> str:
+    """Of an agent that has not been heard for too long, or of a host that never was."""
+    if heard <= 0:
+        return f"no agent of host {host} was ever heard, and the inventory names it"
+    ago = duration((now - heard) // 1000)
+    return f"agent {agent} on {host} is silent: last heard {ago} ago, at {_moment(heard)}"
+
+
+def _moment(millis: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):  # whoever answers may say any number
+        return UNKNOWN
 
 
 def count(number: int) -> str:

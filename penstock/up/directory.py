@@ -39,4 +39,5 @@ def environment(addresses: Addresses) -> str:
         f"export PENSTOCK_REGISTRY={addresses.registry}\n"
         f"export PENSTOCK_AUDIT={addresses.audit}\n"
         f"export PENSTOCK_AGENT={addresses.agent}\n"
+        f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}\n"
     )

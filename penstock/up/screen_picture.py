@@ -225,9 +225,8 @@ def _sums(seen: Seen, width: int) -> list[Text]:
     elif standing.failing_loads:
         lines = _failing(standing, width)
     if all_run(seen.programs):
-        lines += [
-            Text.assemble(("! ", "yellow"), shown(each)) for each in standing.problems[:_REMARKS]
-        ]
+        for each in standing.problems[:_REMARKS]:
+            lines += _marked("!", "yellow", shown(each, 400), width)
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return lines
@@ -238,10 +237,16 @@ def _failing(standing: Standing, width: int) -> list[Text]:
     lines: list[Text] = []
     said = failing_words(standing)
     for mark, colour, text in said[: 2 * _REMARKS]:
-        first, *rest = _wrapped(text, width - 2, "")
-        lines.append(Text.assemble((f"{mark} ", colour), first))
-        lines += [Text("  ") + each for each in rest]
+        lines += _marked(mark, colour, text, width)
     return lines
+
+
+def _marked(mark: str, colour: str, text: str, width: int) -> list[Text]:
+    first, *rest = _wrapped(text, width - 2, "")
+    return [
+        Text.assemble((f"{mark} ", colour), first),
+        *(Text("  ") + each for each in rest),
+    ]
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[Text]:

@@ -35,6 +35,7 @@ class RunningPipeline(NamedTuple):
             "PENSTOCK_REGISTRY": self.addresses.registry,
             "PENSTOCK_AUDIT": self.addresses.audit,
             "PENSTOCK_AGENT": self.addresses.agent,
+            "PENSTOCK_BROKER_HTTP": self.addresses.broker_http,
         }
 
     def aimed(self, text: str) -> str:

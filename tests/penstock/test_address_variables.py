@@ -3,7 +3,7 @@
 import pytest
 
 from penstock import address_variables
-from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, REGISTRY
+from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
 from tests.penstock.running import penstock
 from tests.server_process import free_ports
 
@@ -40,4 +40,4 @@ def test_what_is_wrong_with_a_variable_is_wrong_usage(monkeypatch: pytest.Monkey
 
 def test_there_is_one_for_each_kind_of_address() -> None:
     named = {value for name, value in vars(address_variables).items() if name.isupper()}
-    assert named == set(OPTIONS)
+    assert named == {*OPTIONS, BROKER_HTTP}  # which is one of several that `status` asks

@@ -127,19 +127,57 @@ def test_a_configuration_is_taken_if_it_is_valid(
         assert agent.alive
 
 
-def test_what_cannot_start_says_why(
-    tmp_path: Path, agent: AgentProcess, running_broker: BrokerProcess
-) -> None:
+def test_what_cannot_start_says_why(tmp_path: Path, agent: AgentProcess) -> None:
     ended = penstock("agent", "--config", str(tmp_path / "absent.yaml"))
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
     ended = penstock("agent")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
-    config = ["--config", str(agent.config)]
-    ended = penstock("agent", *config, "--set", f"http_port={running_broker.port}")
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
-    assert "penstock agent: cannot listen on" in ended.stderr
-    ended = penstock("agent", *config, "--json")
+    ended = penstock("agent", "--config", str(agent.config), "--json")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+
+
+def test_files_are_followed_while_another_has_its_port(
+    tmp_path: Path, agent: AgentProcess, new_topic: str
+) -> None:
+    (tmp_path / "logs" / "a.log").write_text("first\nsecond\n")
+    with socket.create_server(("127.0.0.1", agent.http_port)):
+        agent.spawn()
+        until(lambda: agent.said("agent ready", "http_port=0"), "it follows its files")
+        consumed = agent.command(
+            *("consume", new_topic, "--from", "beginning", "--count", "2", "--json"),
+            *("-b", agent.settings["brokers"][0]),  # type: ignore[index]
+        )
+        assert len(consumed.stdout.splitlines()) == 2
+        until(lambda: agent.said("warning", "cannot listen on", "http_port"), "that is said")
+    until(agent.ready, "it answers where the port is free")
+    until(lambda: agent.said("pages are served", f"http_port={agent.http_port}"), "that is said")
+    assert len(agent.said("cannot listen on")) == 1
+    assert agent.terminate() == 0
+
+
+def test_files_are_followed_while_its_address_is_not_there(agent: AgentProcess) -> None:
+    """198.51.100.1 is no machine's: it stands for one that the network has yet to bring."""
+    agent.configure(http_host="198.51.100.1", insecure=True)
+    agent.spawn()
+    until(lambda: agent.said("agent ready"), "it follows its files")
+    until(lambda: agent.said("warning", "cannot listen on 198.51.100.1", "http_host"), "it says so")
+    assert agent.terminate() == 0
+
+
+def test_that_nobody_can_ask_it_is_told_to_a_supervisor(
+    tmp_path: Path, agent: AgentProcess
+) -> None:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
+        socket.create_server(("127.0.0.1", agent.http_port)),
+    ):
+        channel.bind(str(tmp_path / "notify"))
+        channel.settimeout(20)
+        agent.process.environment.update(NOTIFY_SOCKET=str(tmp_path / "notify"))
+        agent.spawn()
+        while "READY=1" not in (said := channel.recv(4096).decode()):
+            pass
+        assert said.startswith("READY=1\nSTATUS=1 inputs, no pages: cannot listen on 127.0.0.1")
 
 
 def test_a_data_directory_is_one_agents(agent: AgentProcess) -> None:
@@ -150,6 +188,11 @@ def test_a_data_directory_is_one_agents(agent: AgentProcess) -> None:
         (line,) = [each for each in ended.stderr.splitlines() if each.startswith("penstock agent")]
         assert str(agent.data_dir) in line
         assert agent.ready()
+        # The port is taken, too: what counts is that the directory is.
+        ended = penstock("agent", "--config", str(agent.config))
+        assert ended.returncode == 1
+        assert str(agent.data_dir) in ended.stderr.splitlines()[-1]
+        assert "cannot listen" not in ended.stderr
 
 
 def test_a_supervisor_is_told(tmp_path: Path, agent: AgentProcess) -> None:

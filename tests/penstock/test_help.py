@@ -164,6 +164,7 @@ def test_what_ends_with_something_to_say_says_it_as_json() -> None:
 def test_addresses_can_be_given_by_the_environment_and_help_says_so() -> None:
     variables = {"--bootstrap": "PENSTOCK_BOOTSTRAP", "--registry": "PENSTOCK_REGISTRY"}
     variables |= {"--audit": "PENSTOCK_AUDIT", "--agent": "PENSTOCK_AGENT"}
+    variables |= {"--broker-http": "PENSTOCK_BROKER_HTTP"}
     for context in every():
         said = " ".join(context.command.get_help(context).split())
         for option in options(context):

@@ -76,6 +76,20 @@ def test_something_is_missing(
     assert (standing.verdict, standing.problems) == ("missing", ())
 
 
+def test_what_a_broker_has_lost_is_a_problem(
+    running_broker: BrokerProcess, running_registry: RegistryProcess
+) -> None:
+    lost = "lost: t-0 has lost what it had acknowledged: messages 0 to 9 are gone"
+    with answering(lambda _path, _query: (200, f"ready\n{lost}\n".encode())) as page:
+        at = ("--broker-http", page.url)
+        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at)
+        assert f"! broker at {page.url}: {lost}" in ended.stdout.splitlines()
+        assert ended.returncode == 1
+        at_json = (*at, "--json")
+        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at_json)
+    assert json.loads(ended.stdout)["problems"] == [f"broker at {page.url}: {lost}"]
+
+
 def test_nobody_answers() -> None:
     servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--audit", NOBODY, "--agent", NOBODY)
     ended = penstock("status", *servers)
@@ -86,7 +100,7 @@ def test_nobody_answers() -> None:
 
 
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
-    remember(Places(tmp_path), Ports(broker=2, registry=3, audit=4, agent_http=5))
+    remember(Places(tmp_path), Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6))
     ended = penstock("status", "--dir", str(tmp_path), "--json")
     where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
     assert where == [
@@ -117,6 +131,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
         ["--registry", "ftp://a"],
         ["--audit", "a"],
         ["--agent", "a b"],
+        ["--broker-http", "a:1"],
     ):
         ended = penstock("status", *wrong)
         assert (ended.returncode, ended.stdout) == (2, ""), wrong

@@ -18,6 +18,7 @@ from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.penstock.running import penstock
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
@@ -154,6 +155,10 @@ def test_a_directory_that_is_removed_while_the_broker_is_down(
     assert "messages 0 to 349 are gone" in page
     metrics = broker.http("/metrics")[1]
     assert f'withdrawn_offsets{{partition="0",topic="{new_topic}"}} 350.0' in metrics
+    at = f"http://127.0.0.1:{broker.http_port}"
+    ended = penstock("status", "-b", broker.bootstrap, "--broker-http", at)
+    assert ended.returncode == 1
+    assert f"! broker at {at}: lost: {new_topic}-0 has lost what it had acknow" in ended.stdout
     # It is shown after a crash, and no more after a clean stop: the ledger has it.
     broker.restart()
     assert "are gone" in broker.http("/readyz")[1]

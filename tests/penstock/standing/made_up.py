@@ -65,7 +65,9 @@ def consumer_row(
     )
 
 
-def agent_row(agent: str, *, cluster: str = "c") -> answers.AgentRow:
+def agent_row(
+    agent: str, *, cluster: str = "c", state: str = "ok", heard: int = NOW - 2_000
+) -> answers.AgentRow:
     return answers.AgentRow(
         agent=agent,
         host="web-1",
@@ -73,9 +75,9 @@ def agent_row(agent: str, *, cluster: str = "c") -> answers.AgentRow:
         version="0.1.0",
         topics=["t"],
         lag_bytes=7,
-        heard=NOW - 2_000,
+        heard=heard,
         until=NOW,
-        state="ok",
+        state=state,
         reason="",
     )
 

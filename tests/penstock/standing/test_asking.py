@@ -30,7 +30,7 @@ def asked(addresses: Addresses) -> Standing:
 
 
 def test_nobody_answers() -> None:
-    standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, NOBODY))
+    standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, NOBODY, ""))
     refused = "connection refused"
     assert standing.problems == (
         f"no broker at 127.0.0.1:1: {refused}",
@@ -48,6 +48,7 @@ def test_nobody_answers() -> None:
         Addresses(registry="nowhere"),
         Addresses(audit="ftp://a"),
         Addresses(agent="a"),
+        Addresses(broker_http="http://a:1,b:2"),
     ],
 )
 def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
@@ -66,7 +67,10 @@ def test_everybody_answers(
         answering(lambda path, _: (200, bodies[path])) as audit,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Addresses(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
+            Addresses(
+                *(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
+                broker_http=f"http://127.0.0.1:{running_broker.http_port}",
+            ),
             within=PATIENT,
         ) as asking,
     ):
@@ -87,6 +91,41 @@ def test_everybody_answers(
     assert [each.end for each in later.topics if each.topic == new_topic] == [4]
 
 
+def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
+    page = b"ready\nlost: t-0 has lost 5\ndamaged: t-1, messages 3 to 4\n"
+    addresses = Addresses(running_broker.bootstrap, NOBODY, NOBODY, NOBODY)
+    asked_for = set()
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        asked_for.add(path)
+        return 200, page
+
+    with answering(answers) as pages:
+        both = f"{pages.url}, http://127.0.0.1:{running_broker.http_port}"
+        problems = asked(addresses._replace(broker_http=both)).problems
+    assert asked_for == {"/readyz"}
+    assert [each for each in problems if "broker" in each] == [
+        f"broker at {pages.url}: lost: t-0 has lost 5",
+        f"broker at {pages.url}: damaged: t-1, messages 3 to 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "why"),
+    [
+        (200, b"hello\n", "what answers is no broker of this release"),
+        (200, b"", "what answers is no broker of this release"),
+        (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
+    ],
+)
+def test_a_broker_whose_page_says_nothing_of_use(
+    running_broker: BrokerProcess, status: int, page: bytes, why: str
+) -> None:
+    with answering(lambda _path, _query: (status, page)) as pages:
+        addresses = Addresses(running_broker.bootstrap, NOBODY, NOBODY, NOBODY, pages.url)
+        assert f"no broker's page at {pages.url}: {why}" in asked(addresses).problems
+
+
 def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     """A broker that takes a connection and says nothing; an agent that is well."""
 
@@ -98,7 +137,7 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
     with (
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
-        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url), within=0.2) as asking,
+        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url, ""), within=0.2) as asking,
     ):
         wait_until(lambda: bool(asking.ask().agents), within=60, what="the agent is heard")
         problems = asking.ask().problems
@@ -111,7 +150,7 @@ def test_where_it_is_is_said_once() -> None:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     with peer(speaks_http) as port:
-        said = asked(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, NOBODY)).problems[0]
+        said = asked(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, NOBODY, "")).problems[0]
     assert said.startswith(f"no broker at 127.0.0.1:{port}: ")
     assert said.count(str(port)) == 1
 
@@ -127,7 +166,7 @@ def test_where_it_is_is_said_once() -> None:
 )
 def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> None:
     with answering(lambda _path, _query: (200, body * times)) as agent:
-        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url))
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url, ""))
     assert any(each.startswith(f"no agent at {agent.url}") for each in standing.problems)
     assert any(why in each for each in standing.problems)
     assert all(len(each) <= 300 for each in standing.problems)
@@ -146,7 +185,7 @@ def test_of_an_agent_with_many_files_all_is_taken() -> None:
     )
     status = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
     with answering(lambda _path, _query: (200, msgspec.json.encode(status))) as agent:
-        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url))
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url, ""))
     assert [each.files for each in standing.agents] == [3]
 
 
@@ -161,7 +200,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        Following(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY)) as following,
+        Following(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
     ):
         wait_until(lambda: says("complete"), within=60, what="asked")
         rows[:] = [topic_row("t", State.MISSING)]

@@ -139,3 +139,43 @@ def test_an_audit_that_is_behind(as_of: int, problems: tuple[str, ...]) -> None:
 def test_what_the_audit_says_of_itself_is_a_problem() -> None:
     standing = joined(Parts(audit=audit_part(notices=["It was rebuilt"])), NOW)
     assert standing.problems == ("audit: It was rebuilt",)
+
+
+def test_an_agent_that_is_silent_is_a_problem_and_so_is_a_host_that_was_never_heard() -> None:
+    """Those of other clusters are another pipeline's; hosts of the inventory are no cluster's."""
+    agents = [
+        agent_row("", cluster="", state="never", heard=-1),
+        agent_row("a1", state="silent", heard=1_795_245_000_000),
+        agent_row("a2", cluster="other", state="silent"),
+        *(agent_row(state, state=state) for state in ("behind", "ok", "retired")),
+    ]
+    audit = audit_part(
+        [topic_row("t")],
+        agents=agents,
+        clusters=["c", "other"],
+        brokers=[broker_row(1, "here:9092")],
+    )
+    parts = Parts(cluster=cluster_part(t=1), audit=audit)
+    assert joined(parts, 1_795_245_000_000 + 720_000).problems == (
+        "no agent of host web-1 was ever heard, and the inventory names it",
+        "agent a1 on web-1 is silent: last heard 12 min ago, at 2026-11-21T07:10:00Z",
+    )
+
+
+@pytest.mark.parametrize(("up_for", "lines"), [(5_000, 0), (600_000, 1)])
+def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: int) -> None:
+    audit = audit_part(agents=[agent_row("a1", state="silent", heard=NOW - 80_000_000)])
+    agent = msgspec.structs.replace(agent_status("a1"), started_millis=NOW - up_for)
+    assert len(joined(Parts(agent=agent, audit=audit), NOW).problems) == lines
+
+
+def test_of_many_lines_the_first_are_shown() -> None:
+    silent = [agent_row(f"a{number}", state="silent") for number in range(12)]
+    parts = Parts(
+        audit=audit_part([topic_row("t")], agents=silent),
+        broker_remarks={"http://b:1": [f"lost: {number}" for number in range(1_010)]},
+    )
+    problems = joined(parts, NOW).problems
+    assert problems[10] == "broker at http://b:1: and 1,000 lines more, see http://b:1/readyz"
+    assert problems[21] == "and 2 agents more are silent"
+    assert len(problems) == 22

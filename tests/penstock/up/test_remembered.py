@@ -73,6 +73,7 @@ def test_a_shell_reads_the_environment(tmp_path: Path) -> None:
         f"PENSTOCK_REGISTRY={addresses.registry}",
         f"PENSTOCK_AUDIT={addresses.audit}",
         f"PENSTOCK_AGENT={addresses.agent}",
+        f"PENSTOCK_BROKER_HTTP={addresses.broker_http}",
     }
 
 
