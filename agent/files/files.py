@@ -295,9 +295,12 @@ class Files:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak."""
         unseen = None if self.scanned_millis else self.unseen(folder)
-        return unseen is not None and not any(
-            roster.survey.means(path) or roster.survey.leads_to(*os.path.split(path))
-            for path in unseen
+        if unseen is None or any(map(roster.survey.may_mean, unseen)):
+            return False
+        return all(
+            any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
+            for path, now in self._adopting.there(folder, self._around.watcher)
+            if roster.survey.may_mean(path)
         )
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:

@@ -347,6 +347,25 @@ def test_a_name_that_comes_and_goes_between_two_looks(follow: Follow, tmp_path: 
     assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
 
 
+def test_a_new_file_that_loses_the_name_that_is_meant_between_two_looks(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """It is there, under a name that no pattern means, so nobody reads it."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    log.rename(tmp_path / "app.log.1")  # this one is open
+    append(log, "nobody has seen this\n")
+    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "three\n")
+    settle(files)
+    assert files.text == b"one\nthree\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+    assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
+
+
 def test_a_chain_of_renames_between_two_looks_hides_nothing(follow: Follow, tmp_path: Path) -> None:
     files, log = follow(), tmp_path / "app.log"
     append(log, "one\n")
