@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,34 @@ def test_a_file_that_grew_and_went_while_nobody_looked(follow: Follow, tmp_path:
     files.restart()
     settle(files)
     assert len(of_sources(files)) == 1
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, damaged: bool) -> None:
+    """It is lost; unless the journal was damaged, and may have forgotten that it was shipped."""
+    files, log = follow(), tmp_path / "app.log"
+    files.look()
+    append(log, "one\ntwo\n")
+    files.look()
+    files.look()
+    (known,) = files.journal.values()
+    files.journal[known.id] = replace(known, size=8)
+    caught_up = int(time.time() * 1000) - 60_000
+    files.looked = {
+        name: replace(each, caught_up_millis=caught_up) for name, each in files.looked.items()
+    }
+    files.crash()
+    log.unlink()
+    files.damaged = damaged
+    files.restart_closed()
+    settle(files)
+    assert files.lost == (0 if damaged else 8)
+    (unseen,) = of_sources(files)
+    assert unseen.position == (0 if damaged else 8)
+    (folder,) = of_folders(files)
+    for each in (unseen, folder):
+        assert (each.from_millis <= caught_up) is damaged
+    assert ("the journal was damaged" in unseen.reason) is damaged
 
 
 def test_a_file_that_was_deleted_while_it_had_a_handle_is_finished(
