@@ -14,7 +14,7 @@ a change, until a later one has confirmed it.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from enum import StrEnum
 from os.path import commonpath
@@ -96,6 +96,10 @@ class Looked:
     caught_up_millis: int = 0
     booted_millis: int = 0
     folders: Mapping[str, Stamp] = field(default_factory=dict)
+
+    def if_forgotten(self) -> "Looked":
+        """What it is worth if what was found at that look is not known any more."""
+        return replace(self, millis=min(self.millis, self.caught_up_millis or self.millis))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ somebody deleted the data directory, or its source has ended.
 import logging
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,6 +76,13 @@ class Adopting:
             return None
         departed = {below(folder, name) for name in found.departed} - self._known_paths
         return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+
+    def there(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
+        """Paths in a folder that something had which came while no agent ran and did not go, and
+        those where it is now; none if nobody watches where that is."""
+        for each in watcher.meanwhile(folder).there:
+            now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
+            yield below(folder, each.name), now
 
     def adopt(
         self,

@@ -56,7 +56,8 @@ class Files:
     """See `happenings` for what a look tells, and `followed` for what is read.
 
     `seen` are the names of inputs that were followed before, also if they have no source yet:
-    `start` is not for them. Without it, those of the known sources are taken. `keeping` has the
+    `start` is not for them. Without it, those of the known sources are taken. If the journal was
+    `damaged`, sources may be known as they stood long ago, or not at all. `keeping` has the
     handles kept over a crash; `left` is what was kept, and handed over.
     """
 
@@ -73,6 +74,7 @@ class Files:
         *,
         seen: Collection[str] | None = None,
         looked: Mapping[str, Looked] = _NEVER,
+        damaged: bool = False,
         spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
@@ -96,6 +98,9 @@ class Files:
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._said_polling = False
+        if damaged:
+            self._around.doubtful = {each.id: each.progress.position for each in known}
+            looked = {name: each.if_forgotten() for name, each in looked.items()}
         self._vigil = Vigil(self._around, looked, boot)
         around = self._around
         around.attention.begins(int(wall() * 1000), is_told_all=True)
@@ -295,9 +300,12 @@ class Files:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak."""
         unseen = None if self.scanned_millis else self.unseen(folder)
-        return unseen is not None and not any(
-            roster.survey.means(path) or roster.survey.leads_to(*os.path.split(path))
-            for path in unseen
+        if unseen is None or any(map(roster.survey.may_mean, unseen)):
+            return False
+        return all(
+            any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
+            for path, now in self._adopting.there(folder, self._around.watcher)
+            if roster.survey.may_mean(path)
         )
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:

@@ -127,6 +127,11 @@ class Survey:
         rests = self.folders.get(folder)
         return bool(rests and steps(rests).below(name, is_link=False))
 
+    def may_mean(self, path: str) -> bool:
+        """Whether a file of this name would be the input's, or be sought in such a folder."""
+        folder, _, name = path.rpartition("/")
+        return self.means(path) or self.leads_to(folder or "/", name)
+
     def all(self) -> Listing:
         listing = Listing(complete=True)
         self.folders = {}

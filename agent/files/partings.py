@@ -146,7 +146,12 @@ def end(
 ) -> None:
     """`unseen`: what became of its file, if there may have been more in it than was seen."""
     known = max(followed.size, followed.destroyed_up_to, followed.progress.position)
-    if followed.unread:
+    since = followed.looked_millis
+    if followed.unread and around.is_doubtful(followed):
+        unseen, why = unseen or Traces.VANISHED, "the journal was damaged: it may have been shipped"
+        known, since = followed.progress.position, min(since, roster.caught_up_millis or since)
+        followed.destroyed_up_to, followed.sealed = 0, False
+    elif followed.unread:
         position = followed.progress.position
         up_to, followed.destroyed_up_to = max(followed.size, followed.destroyed_up_to), 0
         around.say(Lost(followed, position, up_to - position, reason))
@@ -156,7 +161,7 @@ def end(
     if unseen is None or followed.sealed:
         around.say(Ended(followed))
     else:
-        unwatched = _unwatched(followed, known, unseen, around, why)
+        unwatched = _unwatched(followed, known, unseen, around, since=since, why=why)
         around.say(EndUnseen(followed, unwatched))
     roster.drop(followed)
     remembered = followed.known(around.wall())
@@ -179,11 +184,17 @@ def _traces_of(roster: Roster, old: Followed, following: Followed | None) -> Tra
 
 
 def _unwatched(
-    followed: Followed, position: int, traces: Traces, around: Surroundings, why: str
+    followed: Followed,
+    position: int,
+    traces: Traces,
+    around: Surroundings,
+    *,
+    since: int,
+    why: str,
 ) -> Unwatched:
-    """What lay beyond that byte was written after it was last looked at."""
+    """What lay beyond that byte, and was not shipped, was written after that time."""
     now = int(around.wall() * 1000)
-    since = min(followed.looked_millis, now)
+    since = min(since, now)
     up_to = max(followed.looked_millis, now) + 1
     what = "vanished" if traces is Traces.VANISHED else "truncated"
     reason = f"{what} while nobody watched; unknown beyond byte {position}"

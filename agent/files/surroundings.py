@@ -27,6 +27,11 @@ class Surroundings:
     now: float = 0.0
     said: list[Happening] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
+    doubtful: dict[SourceId, int] = field(default_factory=dict)  # positions of a damaged journal
+
+    def is_doubtful(self, followed: Followed) -> bool:
+        """Whether more of it may have been shipped than anybody remembers."""
+        return self.doubtful.get(followed.source) == followed.progress.position
 
     def say(self, *happenings: Happening) -> None:
         self.said.extend(happenings)

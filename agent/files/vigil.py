@@ -141,11 +141,13 @@ class Vigil:
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
             is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
-            if path in followed or has_compressed_name(name) or came.is_folder or is_listed:
+            if path in followed or has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
                 gone.append(came)  # it was not looked at under the name that was meant
+            elif is_listed:
+                del self._came[folder, name]
         for each in dict.fromkeys(gone):
             for roster in rosters:
                 if _is_missed(roster, each):

@@ -14,6 +14,7 @@ import errno
 import os
 import select
 import threading
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -62,8 +63,10 @@ class Watcher:
         self._closing = threading.Lock()
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
-        self._before = Queue((), ())
-        self._left: set[int] = set()  # watches
+        self._before: list[Event] = []  # until somebody asked for the watches that were left
+        self._queue: Queue | None = None  # of them
+        self._left_folders: set[int] = set()
+        self._left: set[int] = set()  # watches that nobody has asked for yet
         self.goes_on = False  # with what an earlier one had
         if events:
             self._begin()
@@ -93,10 +96,9 @@ class Watcher:
         except (OSError, ValueError, KeyError):
             return  # whatever it is, it is no queue
         self.goes_on = True
-        events = [Event(*each) for each in self._inotify.read(timeout=0)]
+        self._before = [Event(*each) for each in self._inotify.read(timeout=0)]
         folders = {watch for watch, mask in watches.items() if mask & _ALL_NAMES == _ALL_NAMES}
-        self._before = Queue(folders, events)
-        self._left = folders
+        self._left_folders, self._left = folders, set(folders)
         for watch in watches.keys() - folders:
             self._remove(watch)
 
@@ -111,7 +113,13 @@ class Watcher:
         watch, device, _ = self._watched.get(folder, (-1, 0, 0))
         if watch < 0 or self._mounts.without_events(device):
             return NOTHING_KNOWN
-        return self._before.of(watch)
+        if self._queue is None:
+            self._queue = Queue(self._left_folders, self._before)
+        return self._queue.of(watch)
+
+    def folders_of(self, watch: int) -> Collection[str]:
+        """Paths of the folder that has it."""
+        return self._folders.get(watch, ())
 
     def unwatch_what_was_left(self) -> None:
         """Watches of an earlier process that nobody has asked for since. After everything was
@@ -175,6 +183,7 @@ class Watcher:
         for watch, mask, cookie, name in self._inotify.read(timeout=0):
             if mask & flags.Q_OVERFLOW:
                 self.overflowed = True
+                self._note_before(Event(watch, mask, cookie, name))
             elif watch in self._files:
                 (self.gone if mask & flags.IGNORED else self.grown).add(watch)
                 del self._files[watch]
@@ -186,6 +195,14 @@ class Watcher:
                         del self._watched[path]
                     if not mask & flags.IGNORED:
                         self._remove(watch)
+            elif watch in self._left:
+                self._note_before(Event(watch, mask, cookie, name))
+
+    def _note_before(self, event: Event) -> None:
+        """It happened before the first look was at its folder."""
+        if self._left:
+            self._before.append(event)
+            self._queue = None
 
     def _note_name(self, watch: int, mask: int, cookie: int, name: str) -> None:
         what = next((what for flag, what in _NAMES if mask & flag), None)

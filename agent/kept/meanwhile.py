@@ -5,7 +5,8 @@ is followed through it by its names, across folders where both are watched; of c
 it says nothing.
 
 What was there before, and went, was the earlier agent's: `departed` are its names as that agent
-last knew them. What came and went was nobody's: `unseen` are all names that it had.
+last knew them. What came and went was nobody's: `unseen` are all names that it had. What came and
+is still there is `there`: who looks only for a name that it had before does not find it.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,6 +30,14 @@ class Event(NamedTuple):
     name: str
 
 
+class There(NamedTuple):
+    """Something new: a name that it had, and where it is now; mostly the same."""
+
+    name: str
+    watch: int
+    name_now: str
+
+
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
     """Of one folder. Unless it is `complete`, nothing is known, and the rest is empty."""
@@ -39,6 +48,7 @@ class Meanwhile:
     departed: frozenset[str] = frozenset()
     unseen: frozenset[str] = frozenset()
     unseen_folders: frozenset[str] = frozenset()  # what was in them nobody knows
+    there: frozenset[There] = frozenset()
 
 
 NOTHING_KNOWN: Final = Meanwhile()
@@ -62,6 +72,7 @@ class _Folder:
     departed: set[str] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
     unseen_folders: set[str] = field(default_factory=set)
+    there: set[There] = field(default_factory=set)
 
 
 class Queue:
@@ -76,6 +87,10 @@ class Queue:
             self._take(event)
         for file in self._moving.values():  # to where nobody watched
             self._gone(file)
+        for at, file in self._there.items():
+            for watch, name in file.names if file.new else ():
+                if watch in self._folders:
+                    self._folders[watch].there.add(There(name, *at))
 
     def of(self, watch: int) -> Meanwhile:
         found = self._folders.get(watch)
@@ -88,6 +103,7 @@ class Queue:
             departed=frozenset(found.departed),
             unseen=frozenset(found.unseen),
             unseen_folders=frozenset(found.unseen_folders),
+            there=frozenset(found.there),
         )
 
     def _take(self, event: Event) -> None:

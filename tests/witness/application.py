@@ -135,7 +135,7 @@ class Application:
         names = [str(path)]
         if label == LINK:
             names.append(str(path.resolve()))
-        self._current[label] = File(label, self._made, names)
+        self._current[label] = File(label, self._made, names, before=self._current[label])
         self._truth.files.append(self._current[label])
         self._changed(path.parent, f"{path.name} was cut")
 
@@ -149,6 +149,7 @@ class Application:
         file.names.append(str(packed))
         rotated.unlink()
         file.ended = now()
+        file.inode_is_gone(file.ended)
         self._changed(rotated.parent, f"{packed.name} in place of {rotated.name}")
 
     def remake(self, label: str) -> None:
@@ -165,6 +166,7 @@ class Application:
             if label == LINK:
                 target.unlink()
             file.ended = now()
+            file.inode_is_gone(file.ended)
             self._changed(path.parent, f"{path.name} is gone")
 
     def switch(self) -> None:
@@ -187,7 +189,9 @@ class Application:
         shutil.rmtree(folder)
         moment = now()
         for label in [each for each in self._current if FOLDERS[each] == name]:
-            self._current.pop(label).ended = moment
+            file = self._current.pop(label)
+            file.ended = moment
+            file.inode_is_gone(moment)
         for path in [each for each in self._rotated if each.parent == folder]:
             self._rotated.pop(path).ended = moment
         self._changed(folder, "the folder is gone")

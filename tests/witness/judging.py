@@ -56,6 +56,8 @@ VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; w
 SLACK: Final = 15_000
 # Of times that the agent takes for a line's, which is when it read it.
 BRIEF: Final = 100
+# Of a smaller file that is gone nobody can say that another one is its copy.
+KNOWN_COPY: Final = 1024
 SECOND: Final = 1000
 
 
@@ -331,7 +333,7 @@ class _Judge:
             yield Objection("unexplained", f"{away}: {called.words}")
         if called.source:
             files = [each for each in self._truth.files if self._is_source(called, each)]
-            if files and all(each.ended == NEVER for each in files):
+            if files and all(_can_be_found(each) for each in files):
                 yield Objection("unexplained", f"that file is still there: {called.words}")
         elif not torn and not any(
             since - slack <= each.time <= until + slack
@@ -390,3 +392,9 @@ class _Judge:
             )
         ):
             yield Objection("sums", f"{verdict.state}, and each host of it is complete")
+
+
+def _can_be_found(file: File) -> bool:
+    """Whether it is there; a copy of a file that is gone is known by what it begins with."""
+    is_copy = file.original_gone != NEVER
+    return file.ended == NEVER and not (is_copy and file.size < KNOWN_COPY)

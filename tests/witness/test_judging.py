@@ -3,10 +3,12 @@ one that is right, it does not."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from tests.witness.application import Application
 from tests.witness.judging import Objection, judge
 from tests.witness.reading import Record, Row
-from tests.witness.truth import Blind, Change, File, Line, Truth
+from tests.witness.truth import NEVER, Blind, Change, File, Line, Truth
 from tests.witness.verdict import Called, Cell, Seen, Verdict
 
 PATH = "/logs/one/a.log"
@@ -189,6 +191,32 @@ def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
     truth.files[0].ended = 4500
     assert rules(truth, landed(0, 1), red(vanished, state="unknown")) == []
     assert rules(truth, landed(0, 2), red(vanished, state="unknown")) == ["hole"]
+
+
+def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path: Path) -> None:
+    """What it was copied from is gone, so nothing shows that it is a copy; of 1 KiB, that does."""
+    truth = Truth("web-1", "t", blind=[Blind(0, NEVER)])
+    application = Application(tmp_path, truth)
+    application.write("a", 3)
+    vanished = Called(
+        *("unknown", "vanished while nobody watched"),
+        path=str(application.path("a")),
+        source="s1",
+        position=truth.files[0].size,
+        from_time=truth.files[0].lines[0].written,
+        to_time=truth.files[0].lines[0].written + 60_000,
+    )
+    rows = [
+        Row("part.parquet", "s1", number, line.start, number, line.text)
+        for number, line in enumerate(truth.lines())
+    ]
+    said = red(vanished, state="unknown")
+    application.copytruncate("a")
+    assert rules(truth, rows, said) == ["unexplained"]
+    application.remake("a")
+    assert rules(truth, rows, said) == []
+    truth.files[0].size = 1024
+    assert rules(truth, rows, said) == ["unexplained"]
 
 
 def test_what_is_called_changed_or_unproven_was_spoilt() -> None:

@@ -37,6 +37,15 @@ class File:
     size: int = 0
     ended: int = NEVER  # when it was truncated, compressed or its last name was removed
     copied: int = NEVER  # when it was truncated, and a copy was left
+    original_gone: int = NEVER  # when the file that it was copied from was no more, copy or not
+    before: "File | None" = None  # what the same inode was before it was truncated
+
+    def inode_is_gone(self, moment: int) -> None:
+        older = self.before
+        while older is not None:
+            if older.original_gone == NEVER:
+                older.original_gone = moment
+            older = older.before
 
 
 @dataclass(frozen=True, slots=True)

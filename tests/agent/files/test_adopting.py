@@ -91,6 +91,46 @@ def test_the_queue_that_was_kept_accounts_for_the_time_without_an_agent(
     assert files.text.split() == [b"one", b"two", b"three"]
 
 
+@pytest.mark.parametrize("is_meant", [False, True])
+def test_a_new_file_that_was_renamed_while_no_agent_ran(
+    tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool
+) -> None:
+    """It is still there; who looks only for the name that it had does not find it."""
+    files = follow("app.log*" if is_meant else "app.log", store=store)
+    log = tmp_path / "app.log"
+    append(log, "one\n")
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    log.rename(tmp_path / "app.log.2")
+    append(log, "two\n")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "three\n")
+    files.restart_closed()
+    turns(files)
+    wanted = [b"one", b"three", b"two"] if is_meant else [b"one", b"three"]
+    assert sorted(files.text.split()) == wanted
+    (said,) = files.unwatched
+    assert said.traces is (Traces.UNCHANGED if is_meant else Traces.CHANGED)
+
+
+def test_what_comes_and_goes_before_the_first_look(tmp_path: Path, files: JournalledFiles) -> None:
+    """The queue has been taken over, and no folder was listed yet."""
+    append(tmp_path / "app.log", "one\n")
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    files.restart_closed()
+    (tmp_path / "app.log").rename(tmp_path / "app.log.1")
+    append(tmp_path / "app.log", "nobody has seen this\n")
+    (tmp_path / "app.log").unlink()
+    turns(files)
+    (said,) = files.unwatched
+    assert said.traces is Traces.CHANGED
+
+
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
     log, wanted = tmp_path / "app.log", []
     for life in range(5):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,34 @@ def test_a_file_that_grew_and_went_while_nobody_looked(follow: Follow, tmp_path:
     files.restart()
     settle(files)
     assert len(of_sources(files)) == 1
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, damaged: bool) -> None:
+    """It is lost; unless the journal was damaged, and may have forgotten that it was shipped."""
+    files, log = follow(), tmp_path / "app.log"
+    files.look()
+    append(log, "one\ntwo\n")
+    files.look()
+    files.look()
+    (known,) = files.journal.values()
+    files.journal[known.id] = replace(known, size=8)
+    caught_up = int(time.time() * 1000) - 60_000
+    files.looked = {
+        name: replace(each, caught_up_millis=caught_up) for name, each in files.looked.items()
+    }
+    files.crash()
+    log.unlink()
+    files.damaged = damaged
+    files.restart_closed()
+    settle(files)
+    assert files.lost == (0 if damaged else 8)
+    (unseen,) = of_sources(files)
+    assert unseen.position == (0 if damaged else 8)
+    (folder,) = of_folders(files)
+    for each in (unseen, folder):
+        assert (each.from_millis <= caught_up) is damaged
+    assert ("the journal was damaged" in unseen.reason) is damaged
 
 
 def test_a_file_that_was_deleted_while_it_had_a_handle_is_finished(
@@ -344,6 +373,25 @@ def test_a_name_that_comes_and_goes_between_two_looks(follow: Follow, tmp_path: 
     files.turn()
     (said,) = files.unwatched
     assert said.reason == "came and went between two looks: app.log.9"
+    assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
+
+
+def test_a_new_file_that_loses_the_name_that_is_meant_between_two_looks(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """It is there, under a name that no pattern means, so nobody reads it."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    log.rename(tmp_path / "app.log.1")  # this one is open
+    append(log, "nobody has seen this\n")
+    (tmp_path / "app.log.1").rename(tmp_path / "app.log.2")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "three\n")
+    settle(files)
+    assert files.text == b"one\nthree\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
     assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
 
 

@@ -83,6 +83,13 @@ class Folders:
         gone = self.new - left
         return {at for number in gone for at in self.names[number] if at[0] < 2}
 
+    def came(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
+        """Names, in watched folders, of what came and is there, each with where it is."""
+        new = {at: number for at, number in self.there.items() if at[0] < 2 and number in self.new}
+        return {
+            (name, at) for at, number in new.items() for name in self.names[number] if name[0] < 2
+        }
+
 
 places = st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from(NAMES))
 acts = st.one_of(
@@ -111,6 +118,12 @@ def test_all_that_came_and_went_is_named(
         assert all(each.complete for each in found)
         said = {(index, name) for index, each in enumerate(found) for name in each.unseen}
         assert said == folders.unseen()
+        there = {
+            ((index, name), (watches.index(watch), now))
+            for index, each in enumerate(found)
+            for name, watch, now in each.there
+        }
+        assert there == folders.came()
 
 
 def test_a_queue_that_overflowed_says_nothing() -> None:

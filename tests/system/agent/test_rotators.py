@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.agent_process import AgentProcess
 from tests.broker_process import BrokerProcess
 from tests.registry_process import RegistryProcess
 from tests.server_process import wait_until
@@ -39,7 +41,7 @@ LOGROTATE = {
 THEMSELVES = {
     "python": {"rotate": "python", "every": RATE // 2, "keep": 50},
     "clock": {"rotate": "clock", "keep": 20},
-    "chain": {"rotate": "chain", "every": RATE // 4, "keep": 6},
+    "chain": {"rotate": "chain", "every": RATE // 4, "keep": 20},
 }
 
 
@@ -81,15 +83,19 @@ def rotate_all(site: Site) -> dict[str, Rotated]:
                     if "copytruncate" in writer.name:
                         # What is written between copy and truncation nobody could read.
                         with writer.paused():
-                            # The copy goes at once where it is compressed.
-                            time.sleep(0.5 if "compress" in writer.name else 0)
+                            if "compress" in writer.name:  # the copy goes at once
+                                wait_until(
+                                    partial(_is_read, agent, writer.path),
+                                    within=30,
+                                    what=f"{writer.path} is read",
+                                )
                             logrotate.rotate()
                     else:
                         logrotate.rotate()
             time.sleep(0.5)
             for each in rotated.values():
                 each.writer.stop()
-            until = time.monotonic() + 15
+            until = time.monotonic() + 60
             for each in rotated.values():
                 # What is missing is for the verdict on that one to say.
                 with suppress(TimeoutError):
@@ -99,6 +105,14 @@ def rotate_all(site: Site) -> dict[str, Rotated]:
         for each in rotated.values():
             each.writer.kill()
     return rotated
+
+
+def _is_read(agent: AgentProcess, path: Path) -> bool:
+    size = path.stat().st_size
+    status = agent.status()
+    return status is not None and any(
+        each["path"] == str(path) and each["position"] == size for each in status["files"]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,8 @@ class Writer:
         """It writes nothing meanwhile."""
         assert self._child is not None
         self._child.send_signal(signal.SIGSTOP)
+        # A write that it is in ends first.
+        os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             yield
         finally:
