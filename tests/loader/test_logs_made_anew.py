@@ -1,5 +1,7 @@
-"""Whole loads of partitions whose log is not the one that was read: of the same topic and id, and
-of leader epochs that tell nothing."""
+"""Whole loads of partitions whose log is not the one that was read: of the same topic and id.
+
+Most are of leader epochs that tell nothing, as with a broker that has forgotten what it had.
+"""
 
 import shutil
 import uuid
@@ -53,9 +55,11 @@ def config(
 
 
 def lose(broker: BrokerProcess, topic: str) -> None:
-    """The partition's directory is removed, and the broker begins an empty log."""
+    """The partition's directory is removed, and the broker does not know that there was one: it
+    begins an empty log at 0, under the same leader epoch."""
     assert broker.terminate() == 0
     shutil.rmtree(broker.partition_dir(topic))
+    (broker.data_dir / "acknowledged").unlink()
     broker.start()
 
 
