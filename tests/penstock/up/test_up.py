@@ -199,7 +199,8 @@ def test_a_whole_run(tmp_path: Path, base: int) -> None:
     with Up(tmp_path / "second.txt", *arguments) as up:
         up.until("everything runs")
         with Asking(Addresses.of(Ports.beginning_at(base))) as asking:
-            until_standing(asking, lambda web: web.landed == len(written), verdict="complete")
+            # A file was renamed while nothing ran: others may have come and gone.
+            until_standing(asking, lambda web: web.landed == len(written), verdict="unknown")
         up.interrupt()
         assert up.wait() == 0, up.said()
     landed = pyarrow.dataset.dataset(Places(directory).warehouse / "web").to_table(["message"])

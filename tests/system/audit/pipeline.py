@@ -6,7 +6,7 @@ times of an hour that is over, so that nobody need wait for a window to end.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -201,18 +201,21 @@ class Pipeline:
             raise AssertionError(f"{topic} is not {state}: {latest}") from error
         return latest[0]
 
-    def wait_for_finding(self, topic: str, kind: Kind, *, within: float = 20) -> Finding:
-        """The only thing that is wrong with a topic, once something is."""
+    def wait_for_finding(
+        self, topic: str, kind: Kind, *, within: float = 20, beside: Collection[Kind] = ()
+    ) -> Finding:
+        """The only thing that is wrong with a topic, once something is, but for what is of these
+        kinds."""
         latest: list[TopicReport] = []
 
         def there() -> bool:
             latest[:] = [self.verdict(topic, until_now=True)]
-            return bool(latest[0].findings)
+            return any(each.kind not in beside for each in latest[0].findings)
 
         try:
             wait_until(there, within=within, what=f"{kind} of {topic}")
         except TimeoutError as error:
             raise AssertionError(f"nothing is wrong with {topic}: {latest}") from error
-        (finding,) = latest[0].findings
+        (finding,) = (each for each in latest[0].findings if each.kind not in beside)
         assert finding.kind == kind, finding
         return finding

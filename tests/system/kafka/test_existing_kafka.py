@@ -54,12 +54,13 @@ def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:
             said = reader.next("penstock registry ")
             assert "problem:" not in said
             written = append(reader.logs / "a.log", range(LINES))
+            written += append(reader.logs / "b.log", range(1))
             reader.next("penstock audit ")
-            wait_until_counted(reader, since, LINES)
+            wait_until_counted(reader, since, LINES + 1)
 
             reader.type("kill -KILL %2 %4")  # who counts, and the agent
             written += append(reader.logs / "a.log", range(LINES, 2 * LINES))
-            written += append(reader.logs / "b.log", range(LINES))
+            written += append(reader.logs / "b.log", range(1, LINES))
             reader.type(
                 "penstock audit --config audit.yaml --count &\n"
                 "penstock agent --config agent.yaml &\n"
