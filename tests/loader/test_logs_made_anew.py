@@ -128,3 +128,23 @@ def test_a_table_that_penstock_0_1_has_loaded(
     application.write(702, time=BEGAN)
     with pytest.raises(GapError, match="offsets 0 to 499 were loaded"):
         load_once(spark, config)
+
+
+def test_a_broker_that_knows_what_it_has_lost(
+    spark: SparkSession, broker: BrokerProcess, application: Application, config: LoaderConfig
+) -> None:
+    """It goes on behind what it had: only what was not loaded yet is a gap."""
+    application.write(500, time=BEGAN)
+    assert load_once(spark, config).rows == 500
+    application.write(30, time=BEGAN)
+    assert broker.terminate() == 0
+    shutil.rmtree(broker.partition_dir(application.topic))
+    broker.start()
+    application.begin_anew()
+    application.write(70, time=BEGAN)
+    with pytest.raises(GapError, match=f"{application.topic}-0: offsets 500 to 529"):
+        load_once(spark, config)
+    accepted = load_once(spark, config, ACCEPTING)
+    assert (accepted.rows, accepted.duplicates, accepted.dead) == (70, 0, 0)
+    first, last = application.written[:500], application.written[530:]
+    assert landed(rows_of(spark, config, application.topic)) == sorted([*first, *last])
