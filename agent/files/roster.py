@@ -9,6 +9,7 @@ file, was deleted, or is over.
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from agent.blind_times import Looked
 from agent.files.compressed import has_compressed_name
@@ -33,6 +34,8 @@ from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
+
+_MOMENT_NS: Final = 50_000_000
 
 
 class Roster:
@@ -122,6 +125,14 @@ class Roster:
             following.become(around.new_source(), self.input, Progress(0))
             self.orphans.append((old, following))
         self.hold(following, fd)
+
+    def written_after_birth(self) -> list[Followed]:
+        """Files that were written to for longer than a moment, as far as can be told."""
+        return [
+            each
+            for each in self.files.values()
+            if each.size and each.mtime_ns - each.born_ns > _MOMENT_NS
+        ]
 
     def missing(self, followed: Followed, listing: Listing) -> None:
         """No name that the input means leads to it."""

@@ -131,6 +131,28 @@ def test_what_comes_and_goes_before_the_first_look(tmp_path: Path, files: Journa
     assert said.traces is Traces.CHANGED
 
 
+def test_a_new_file_may_have_been_emptied_in_a_long_time_without_an_agent(
+    tmp_path: Path, follow: Follow, store: DescriptorStore
+) -> None:
+    """It leaves no trace: the file is as it would be if it had only grown."""
+    later = 0.0
+    files = follow("app.log", store=store, boot=lambda: time.monotonic() + later)
+    log = tmp_path / "app.log"
+    append(log, "one\n")
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    log.rename(tmp_path / "app.log.1")
+    append(log, "nobody has seen this\n")
+    time.sleep(0.1)
+    log.write_text("two\n")
+    later = 60.0
+    files.restart_closed()
+    turns(files)
+    assert [each.traces for each in files.unwatched if not each.source] == [Traces.CHANGED]
+
+
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
     log, wanted = tmp_path / "app.log", []
     for life in range(5):
