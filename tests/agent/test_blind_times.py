@@ -63,15 +63,15 @@ def test_a_folder_before_and_after(before: Stamp | None, now: Stamp | None, trac
         BLIND,
         {"/a": before} if before else {},
         {"/a": now} if now else {},
-        [],
-        {},
+        unreadable=[],
+        names={},
     )
     assert (said.path, said.traces) == ("/a", traces)
     assert (said.from_millis, said.to_millis) == (10, 20)
 
 
 def test_a_folder_that_cannot_be_read() -> None:
-    (said,) = statements(BLIND, {"/a": SURE}, {"/a": SURE}, ["/a"], {})
+    (said,) = statements(BLIND, {"/a": SURE}, {"/a": SURE}, unreadable=["/a"], names={})
     assert said.traces is Traces.OTHER
 
 

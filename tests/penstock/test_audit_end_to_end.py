@@ -76,7 +76,7 @@ def test_a_fault_is_shown_and_accepted_and_a_host_retired(
 
         pending = until(silent.topic, 2, "somebody is waited for")
         assert pending.returncode == 2
-        assert f"… waits for agent: {silent.host}: the agent is done up to" in pending.stdout
+        assert f"… waits for an agent: {silent.host}: the agent is done up to" in pending.stdout
         retired = penstock("audit", "retire", silent.host, "--audit", audit.url, *config)
         assert (retired.returncode, retired.stderr) == (0, "")
         until(silent.topic, 0, "it is retired")

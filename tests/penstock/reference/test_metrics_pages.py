@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.metrics_core import Metric
 
-from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from registry.http.metrics import Gauges, RegistryMetrics
 from wire.errors import ErrorCode
 
@@ -43,7 +43,9 @@ def exposed(families: Iterable[Metric]) -> dict[str, set[str]]:
 
 def test_of_a_broker() -> None:
     partition = PartitionGauge(topic="views", partition=0, online=True)
-    metrics = BrokerMetrics(lambda: (partition,))
+    loss = LossGauge(topic="views", partition=0, offsets=200)
+    checked = CheckedGauge({("views", 0): 1}, 4_096, 1_795_000_000)
+    metrics = BrokerMetrics(lambda: (partition,), lambda: (loss,), lambda: checked)
     metrics.topic("views").bytes_in += 1
     metrics.request("Produce", 0.1)
     metrics.rejected(ErrorCode.corrupt_message)
