@@ -286,6 +286,7 @@ class Roster:
         identity, wall = sighting.identity, around.wall()
         if has_compressed_name(sighting.path):
             self.is_compressed(sighting.path)
+            self._lose_remembered(identity)  # an archive may have the inode of what is in it
             return
         if self.memory.is_unchanged(sighting, wall):
             return

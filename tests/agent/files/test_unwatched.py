@@ -1,5 +1,6 @@
 """What nobody saw is said: ends of files, and times in which names came and went."""
 
+import gzip
 import os
 import shutil
 import time
@@ -86,6 +87,22 @@ def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, dam
     for each in (unseen, folder):
         assert (each.from_millis <= caught_up) is damaged
     assert ("the journal was damaged" in unseen.reason) is damaged
+
+
+def test_an_archive_that_has_the_inode_of_what_is_in_it(follow: Follow, tmp_path: Path) -> None:
+    """As file systems give it that use the lowest one that is free."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    files.files.close()
+    whole = log.read_bytes() + b"two\n"
+    log.write_bytes(gzip.compress(whole))
+    log.rename(tmp_path / "app.log.1.gz")
+    append(log, "three\n")
+    files.restart_closed()
+    settle(files)
+    assert sorted(files.text.split()) == [b"one", b"three", b"two"]
+    assert of_sources(files) == []
 
 
 def test_a_file_that_was_deleted_while_it_had_a_handle_is_finished(
