@@ -20,7 +20,7 @@ test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k nam
 	@$(PYTHON) -m tests.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
 
-quick: $(VENV)/.installed-development ## the tests that need no server and no Java, in a minute
+quick: $(VENV)/.installed-development ## the tests that need no server and no Java
 	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --dist load --no-loadscope-reorder --numprocesses auto $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from audit.picture import Hole, Intervals, Source, Tier, TierKind, TopicPicture
+from audit.picture import Hole, Intervals, Source, Tier, TierKind, TopicPicture, Twice
 from audit.reconciling import words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
@@ -87,21 +87,7 @@ def landed_twice(picture: TopicPicture, tier: Tier) -> Iterator[Fault]:
     """Events of which files have more than one row."""
     for source in picture.sources:
         for each in source.landed_twice.get(tier, ()):
-            finding = Finding(
-                kind=Kind.DUPLICATED,
-                words="",
-                tier=tier.kind.value,
-                destination=tier.destination,
-                host=source.host,
-                agent=source.agent,
-                path=source.path,
-                source=source.source,
-                seq=each.seq,
-                events=each.end_seq - each.seq,
-                from_time=each.from_time,
-                to_time=each.to_time,
-            )
-            yield Fault(finding, count=finding.events)
+            yield _more_than_once(source, each, tier)
 
 
 def twice(picture: TopicPicture) -> Iterator[Fault]:
@@ -114,20 +100,25 @@ def twice(picture: TopicPicture) -> Iterator[Fault]:
         for each in source.twice:
             if intersection(((each.seq, each.end_seq),), rows):
                 continue
-            finding = Finding(
-                kind=Kind.DUPLICATED,
-                words="",
-                tier=TierKind.AGENT.value,
-                host=source.host,
-                agent=source.agent,
-                path=source.path,
-                source=source.source,
-                seq=each.seq,
-                events=each.end_seq - each.seq,
-                from_time=each.from_time,
-                to_time=each.to_time,
-            )
-            yield Fault(finding, count=finding.events)
+            yield _more_than_once(source, each, Tier(TierKind.AGENT))
+
+
+def _more_than_once(source: Source, seqs: Twice, tier: Tier) -> Fault:
+    finding = Finding(
+        kind=Kind.DUPLICATED,
+        words="",
+        tier=tier.kind.value,
+        destination=tier.destination,
+        host=source.host,
+        agent=source.agent,
+        path=source.path,
+        source=source.source,
+        seq=seqs.seq,
+        events=seqs.end_seq - seqs.seq,
+        from_time=seqs.from_time,
+        to_time=seqs.to_time,
+    )
+    return Fault(finding, count=finding.events)
 
 
 def of_files(picture: TopicPicture) -> Iterator[Fault]:
