@@ -162,7 +162,6 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
         with side.full_journal():
             append(first, "two\n")
             wait_for(lambda: side.pipeline.full)
-            assert side.position(first) == 1205
             append(first, "three\n")
             second.write_text("four\n")
             wait_for(lambda: side.position(second) == 0)
