@@ -49,7 +49,6 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
-_SHORT: Final = 5.0
 _NEVER: Final[Mapping[str, Looked]] = {}
 
 
@@ -294,23 +293,20 @@ class Files:
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None
-            is_short = self._vigil.seconds_since(before) < _SHORT
             accounted = {
-                path
-                for path in roster.folders.stamps
-                if self._is_accounted(roster, path, is_short=is_short)
+                path for path in roster.folders.stamps if self._is_accounted(roster, path)
             }
             self._vigil.say(roster, before, listing, known=known, accounted=accounted)
 
-    def _is_accounted(self, roster: Roster, folder: str, *, is_short: bool) -> bool:
+    def _is_accounted(self, roster: Roster, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak. A new file that was written to after it was
-        made may have been emptied in between, which leaves no trace: in a short time nobody does
+        made may have been emptied in between, which leaves no trace: in a moment nobody does
         that."""
         unseen = None if self.scanned_millis else self.unseen(folder)
         if unseen is None or any(map(roster.survey.may_mean, unseen)):
             return False
-        written = () if is_short else {each.current_path for each in roster.written_after_birth()}
+        written = {each.current_path for each in roster.written_after_birth()}
         return all(
             any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
             and not any(each in written for each in now)

@@ -35,7 +35,7 @@ from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
 
-_MOMENT_NS: Final = 50_000_000
+_MOMENT_NS: Final = 1_000_000_000
 
 
 class Roster:
@@ -131,7 +131,7 @@ class Roster:
         return [
             each
             for each in self.files.values()
-            if each.size and each.mtime_ns - each.born_ns > _MOMENT_NS
+            if each.mtime_ns - each.born_ns > _MOMENT_NS
         ]
 
     def missing(self, followed: Followed, listing: Listing) -> None:

@@ -84,11 +84,6 @@ class Vigil:
             booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
             self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
 
-    def seconds_since(self, looked: Looked) -> float:
-        """How long ago that look was; very long, if the host was started again since."""
-        passed = self._boot() - looked.booted_millis / 1000
-        return passed if passed >= 0 else float("inf")
-
     def was_blind(self, scan_interval: float, *, polling: bool) -> bool:
         """At each look: whether events were lost, or, where there are none, the last look was long
         ago."""
