@@ -72,15 +72,16 @@ class Adopting:
         """Paths of what came to a folder and went while no agent ran, whatever inputs mean; None
         if that is not known. Of folders that the first look has listed."""
         found = watcher.meanwhile(folder)
-        if not found.complete:
+        if found is None:
             return None
         departed = {below(folder, name) for name in found.departed} - self._known_paths
-        return departed | {below(folder, name) for name in found.unseen | found.unseen_folders}
+        return departed | {below(folder, name) for name in found.unseen}
 
     def there(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
         """Paths in a folder that something had which came while no agent ran and did not go, and
         those where it is now; none if nobody watches where that is."""
-        for each in watcher.meanwhile(folder).there:
+        found = watcher.meanwhile(folder)
+        for each in found.there if found is not None else ():
             now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
             yield below(folder, each.name), now
 

@@ -12,10 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import (
-    Looked,
-    LookedAt,
-)
+from agent.blind_times import Looked, LookedAt
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
@@ -145,10 +142,6 @@ class Files:
         as a source is one that the journal knows."""
         if self._keeping is not None:
             self._keeping.flush(now)
-
-    def unseen(self, folder: str) -> Collection[str] | None:
-        """Paths of what came to a folder and went while no agent ran; None if that is not known."""
-        return self._adopting.unseen(folder, self._around.watcher)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -303,14 +296,15 @@ class Files:
         missed. Of later times that does not speak. A new file that was written to after it was
         made may have been emptied in between, which leaves no trace: in a moment nobody does
         that."""
-        unseen = None if self.scanned_millis else self.unseen(folder)
+        watcher = self._around.watcher
+        unseen = None if self.scanned_millis else self._adopting.unseen(folder, watcher)
         if unseen is None or any(map(roster.survey.may_mean, unseen)):
             return False
         written = {each.current_path for each in roster.written_after_birth()}
         return all(
             any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
             and not any(each in written for each in now)
-            for path, now in self._adopting.there(folder, self._around.watcher)
+            for path, now in self._adopting.there(folder, watcher)
             if roster.survey.may_mean(path)
         )
 

@@ -48,7 +48,7 @@ class Unpacking:
         self._fd = self._file = -1
         self._path = ""
         self._pieces: Iterator[bytes] | None = None
-        self._piece = b""
+        self._unwritten = b""  # a piece for which there was no room yet
         self._head = b""
         self._end = 0  # of what was unpacked
         self._not_before = 0.0
@@ -123,31 +123,30 @@ class Unpacking:
             except (OSError, Damaged):
                 self.close()
                 continue
-            self._head, self._piece, self._end = b"", b"", 0
+            self._head, self._unwritten, self._end = b"", b"", 0
             return True
         return False
 
     def _advance(self) -> bool:
         """A piece; whether what was read before is behind it now."""
         assert self._pieces is not None
-        piece = self._piece or next(self._pieces, b"")
+        piece = self._unwritten = self._unwritten or next(self._pieces, b"")
         if not piece:
             self._pieces = None
             return self._end >= self._start
-        self._piece = piece
         self._write(piece)
+        self._unwritten = b""
         self._head += piece[: FULL - len(self._head)]
         self._end += len(piece)
-        self._piece = b""
         return self._end >= self._start
 
     def _write(self, piece: bytes) -> None:
         """The first bytes, and what stands before and behind the position: the rest is a hole."""
         if self._end < FULL:
-            os.pwrite(self._file, piece[: FULL - self._end], self._end)
+            _write_whole(self._file, piece[: FULL - self._end], self._end)
         skipped = max(0, self._start - TAIL - self._end)
         if skipped < len(piece):
-            os.pwrite(self._file, piece[skipped:], self._end + skipped)
+            _write_whole(self._file, piece[skipped:], self._end + skipped)
 
     def _begins_alike(self) -> bool:
         known = self.followed.fingerprint
@@ -182,6 +181,13 @@ def _may_be_its(followed: Followed, archive: os.stat_result) -> bool:
     if followed.begun_ns:
         return archive.st_mtime_ns // _SECOND_NS >= followed.begun_ns // _SECOND_NS
     return archive.st_ctime_ns // 1_000_000 >= followed.there_millis
+
+
+def _write_whole(fd: int, data: bytes, at: int) -> None:
+    """Where room runs out, a write is cut short; only the next one fails."""
+    written = 0
+    while written < len(data):
+        written += os.pwrite(fd, data[written:], at + written)
 
 
 def _nameless(directory: Path | None) -> int:

@@ -9,18 +9,9 @@ after a long sleep: what came and went between two looks is named.
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from agent.blind_times import (
-    Came,
-    Looked,
-    LookedAt,
-    Places,
-    Traces,
-    Unwatched,
-    blind_since,
-    came_and_went,
-)
+from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since
 from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
@@ -28,6 +19,7 @@ from agent.files.names import below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unwatched import Place, told
+from agent.name_events import Named, Places, follow
 from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
@@ -50,7 +42,7 @@ class Vigil:
         self._boot = boot
         self._looked_at = self._before = boot()
         self._why = ""
-        self._came: Places = {}  # and was not looked at yet
+        self._came: Places[str] = {}  # and was not looked at yet
         self._came_since = 0
 
     def looked(
@@ -136,7 +128,7 @@ class Vigil:
             return
         if not self._came:
             self._came_since = before
-        gone = came_and_went(names, self._came)
+        gone = [_Came.first(each) for each in follow(names, self._came) if each.is_new]
         followed = {each.current_path for roster in rosters for each in roster.files.values()}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
@@ -145,7 +137,7 @@ class Vigil:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
-                gone.append(came)  # it was not looked at under the name that was meant
+                gone.append(_Came.first(came))  # it was not looked at under the name that was meant
             elif is_listed:
                 del self._came[folder, name]
         for each in dict.fromkeys(gone):
@@ -164,14 +156,26 @@ def known_places(roster: Roster) -> set[Place]:
     return places | {(each.current_path, each.identity) for each in roster.files.values()}
 
 
-def _is_missed(roster: Roster, came: Came) -> bool:
+class _Came(NamedTuple):
+    """Something that came between two looks, under this name."""
+
+    folder: str
+    name: str
+    is_folder: bool
+
+    @classmethod
+    def first(cls, named: Named[str]) -> "_Came":
+        return cls(*named.places[0], named.is_folder)
+
+
+def _is_missed(roster: Roster, came: _Came) -> bool:
     if came.is_folder:
         return roster.survey.leads_to(came.folder, came.name)
     path = below(came.folder, came.name)
     return roster.survey.means(path) and not has_compressed_name(path)
 
 
-def _came_and_went(roster: Roster, came: Came, since: int, now: int) -> Unwatched:
+def _came_and_went(roster: Roster, came: _Came, since: int, now: int) -> Unwatched:
     return Unwatched(
         *(roster.input.topic, came.folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),

@@ -1,5 +1,5 @@
-"""Events of files and folders, from inotify, behind one file descriptor. The only module that knows
-of it.
+"""Events of files and folders, from inotify, behind one file descriptor. The only module that asks
+it.
 
 A folder is watched for names that come and go. A file is watched only while it is idle, for one
 event: a busy one costs none. The watch is put on an open handle, so that it is that very file's,
@@ -20,28 +20,13 @@ from typing import Final
 
 from inotify_simple import INotify, flags
 
-from agent.blind_times import Name, NameEvent
 from agent.files.mounts import Mounts
-from agent.kept.meanwhile import NOTHING_KNOWN, Event, Meanwhile, Queue
+from agent.kept.meanwhile import Meanwhile, folders_meanwhile
 from agent.kept.watches import watches_of
+from agent.name_events import ANY_NAME, Event
 
-_FOLDER: Final = (
-    flags.CREATE
-    | flags.MOVED_TO
-    | flags.MOVED_FROM
-    | flags.DELETE
-    | flags.DELETE_SELF
-    | flags.MOVE_SELF
-    | flags.ONLYDIR
-)
+_FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
-_NAMES: Final = (
-    (flags.CREATE, Name.CAME),
-    (flags.DELETE, Name.WENT),
-    (flags.MOVED_FROM, Name.MOVED_AWAY),
-    (flags.MOVED_TO, Name.MOVED_HERE),
-)
-_ALL_NAMES: Final = flags.CREATE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE
 _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
@@ -63,8 +48,8 @@ class Watcher:
         self._closing = threading.Lock()
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
-        self._before: list[Event] = []  # until somebody asked for the watches that were left
-        self._queue: Queue | None = None  # of them
+        self._before: list[Event[int]] = []  # until somebody asked for the watches that were left
+        self._meanwhile: dict[int, Meanwhile] | None = None  # of them
         self._left_folders: set[int] = set()
         self._left: set[int] = set()  # watches that nobody has asked for yet
         self.goes_on = False  # with what an earlier one had
@@ -76,7 +61,7 @@ class Watcher:
         self.grown: set[int] = set()
         self.gone: set[int] = set()
         self.changed: set[str] = set()
-        self.names: list[NameEvent] = []
+        self.names: list[Event[str]] = []
         self.overflowed = False
 
     def _begin(self) -> None:
@@ -97,7 +82,7 @@ class Watcher:
             return  # whatever it is, it is no queue
         self.goes_on = True
         self._before = [Event(*each) for each in self._inotify.read(timeout=0)]
-        folders = {watch for watch, mask in watches.items() if mask & _ALL_NAMES == _ALL_NAMES}
+        folders = {watch for watch, mask in watches.items() if mask & ANY_NAME == ANY_NAME}
         self._left_folders, self._left = folders, set(folders)
         for watch in watches.keys() - folders:
             self._remove(watch)
@@ -107,15 +92,15 @@ class Watcher:
         """For whoever keeps it over this process's end; -1 if there is none."""
         return -1 if self._inotify is None else self._inotify.fileno()
 
-    def meanwhile(self, folder: str) -> Meanwhile:
-        """What happened in a folder that is watched, since an earlier process watched it; nothing
-        is known if that did not."""
+    def meanwhile(self, folder: str) -> Meanwhile | None:
+        """What happened in a folder that is watched, since an earlier process watched it; None if
+        that is not known."""
         watch, device, _ = self._watched.get(folder, (-1, 0, 0))
         if watch < 0 or self._mounts.without_events(device):
-            return NOTHING_KNOWN
-        if self._queue is None:
-            self._queue = Queue(self._left_folders, self._before)
-        return self._queue.of(watch)
+            return None
+        if self._meanwhile is None:
+            self._meanwhile = folders_meanwhile(self._left_folders, self._before)
+        return self._meanwhile.get(watch)
 
     def folders_of(self, watch: int) -> Collection[str]:
         """Paths of the folder that has it."""
@@ -198,18 +183,15 @@ class Watcher:
             elif watch in self._left:
                 self._note_before(Event(watch, mask, cookie, name))
 
-    def _note_before(self, event: Event) -> None:
+    def _note_before(self, event: Event[int]) -> None:
         """It happened before the first look was at its folder."""
         if self._left:
             self._before.append(event)
-            self._queue = None
+            self._meanwhile = None
 
     def _note_name(self, watch: int, mask: int, cookie: int, name: str) -> None:
-        what = next((what for flag, what in _NAMES if mask & flag), None)
-        if what is not None and name:
-            is_folder = bool(mask & flags.ISDIR)
-            for folder in self._folders[watch]:
-                self.names.append(NameEvent(folder, name, what, cookie, is_folder))
+        if mask & ANY_NAME and name:
+            self.names += [Event(each, mask, cookie, name) for each in self._folders[watch]]
 
     def wait(self, seconds: float) -> None:
         self._poll.poll(max(0.0, seconds) * 1000)

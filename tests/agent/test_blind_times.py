@@ -4,15 +4,10 @@ import pytest
 
 from agent.blind_times import (
     Blind,
-    Came,
     Looked,
-    Name,
-    NameEvent,
-    Places,
     Stamp,
     Traces,
     blind_since,
-    came_and_went,
     gaps,
     is_sure,
     statements,
@@ -80,36 +75,3 @@ def test_a_clock_that_was_set_back() -> None:
     looked = Looked(millis=100_000, booted_millis=1_000)
     blind = blind_since("t", looked, now_millis=40_000, booted_millis=31_000, reason="x")
     assert (blind.from_millis, blind.to_millis) == (10_000, 130_001)
-
-
-CAME = Came("/a", "x", is_folder=False)
-
-
-@pytest.mark.parametrize(
-    ("events", "gone", "there"),
-    [
-        ([("x", Name.CAME, 0)], [], {("/a", "x")}),
-        ([("x", Name.CAME, 0), ("x", Name.WENT, 0)], [CAME], set()),
-        ([("x", Name.WENT, 0)], [], set()),  # it was there before
-        (
-            [("x", Name.CAME, 0), ("x", Name.MOVED_AWAY, 7), ("y", Name.MOVED_HERE, 7)],
-            [],
-            {("/a", "y")},
-        ),
-        ([("x", Name.CAME, 0), ("x", Name.MOVED_AWAY, 7)], [CAME], set()),
-        ([("old", Name.MOVED_AWAY, 7), ("x", Name.MOVED_HERE, 7)], [], set()),
-        (
-            [("x", Name.CAME, 0), ("old", Name.MOVED_AWAY, 7), ("x", Name.MOVED_HERE, 7)],
-            [CAME],
-            set(),
-        ),
-        ([("x", Name.MOVED_HERE, 9), ("x", Name.WENT, 0)], [CAME], set()),
-    ],
-)
-def test_what_came_and_went(
-    events: list[tuple[str, Name, int]], gone: list[Came], there: set[tuple[str, str]]
-) -> None:
-    places: Places = {}
-    told = [NameEvent("/a", name, what, cookie) for name, what, cookie in events]
-    assert came_and_went(told, places) == gone
-    assert places.keys() == there

@@ -3,7 +3,8 @@
 import gzip
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -302,43 +303,51 @@ class TestMeanwhile:
         files.crash()
         return files
 
-    def unseen(self, tmp_path: Path, files: JournalledFiles) -> set[str] | None:
+    def told(self, folder: Path, files: JournalledFiles) -> Traces:
         files.restart_closed()
         turns(files)
-        found = files.files.unseen(str(tmp_path))
-        return None if found is None else {each.removeprefix(f"{tmp_path}/") for each in found}
+        return [each.traces for each in files.unwatched if each.path == str(folder)][-1]
+
+    def come_and_go(self, *paths: Path) -> None:
+        """One file, by one name after the other."""
+        append(paths[0], "nobody's\n")
+        for path, then in pairwise(paths):
+            path.rename(then)
+        paths[-1].unlink()
 
     def test_nothing(self, tmp_path: Path, all_files: JournalledFiles) -> None:
-        assert self.unseen(tmp_path, all_files) == set()
+        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
 
     def test_what_is_there_was_not_missed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
         append(tmp_path / "app.log.2", "second\n")
         (tmp_path / "app.log").rename(tmp_path / "app.log.1")
         (tmp_path / "app.log.1").unlink()
-        assert self.unseen(tmp_path, all_files) == set()
+        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
         assert all_files.text == b"first\nsecond\n"
 
-    def test_what_came_and_went_is_named(self, tmp_path: Path, all_files: JournalledFiles) -> None:
-        append(tmp_path / "app.log.7", "nobody's\n")
-        (tmp_path / "app.log.7").rename(tmp_path / "app.log.8")
-        (tmp_path / "app.log.8").unlink()
-        assert self.unseen(tmp_path, all_files) == {"app.log.7", "app.log.8"}
+    @pytest.mark.parametrize("names", [("app.log.7", "other"), ("other", "app.log.7")])
+    def test_what_came_and_went(
+        self, tmp_path: Path, all_files: JournalledFiles, names: Sequence[str]
+    ) -> None:
+        self.come_and_go(*(tmp_path / name for name in names))
+        assert self.told(tmp_path, all_files) is Traces.CHANGED
 
     def test_it_is_known_again_the_next_time(
         self, tmp_path: Path, all_files: JournalledFiles
     ) -> None:
-        assert self.unseen(tmp_path, all_files) == set()
+        self.come_and_go(tmp_path / "other")
+        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
         all_files.crash()
-        append(tmp_path / "app.log.9", "nobody's\n")
-        (tmp_path / "app.log.9").unlink()
-        assert self.unseen(tmp_path, all_files) == {"app.log.9"}
+        self.come_and_go(tmp_path / "other")
+        assert self.told(tmp_path, all_files) is Traces.UNCHANGED
 
     def test_without_the_queue_nothing_is_known(
         self, tmp_path: Path, all_files: JournalledFiles, store: DescriptorStore
     ) -> None:
         (name,) = [name for name in store.kept() if ".events" in name]
         os.close(store._kept.pop(name))
-        assert self.unseen(tmp_path, all_files) is None
+        self.come_and_go(tmp_path / "other")
+        assert self.told(tmp_path, all_files) is Traces.CHANGED
 
     def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: DescriptorStore) -> None:
         from agent.files.inputs import FileInput  # noqa: PLC0415
@@ -350,9 +359,7 @@ class TestMeanwhile:
         files.crash()
         folder.rename(tmp_path / "old")
         folder.mkdir()
-        files.restart_closed()
-        turns(files)
-        assert files.files.unseen(str(folder)) is None
+        assert self.told(folder, files) is Traces.CHANGED
         files.close()
 
     def test_a_queue_that_overflowed(self, tmp_path: Path, all_files: JournalledFiles) -> None:
@@ -362,4 +369,4 @@ class TestMeanwhile:
         for _ in range(most // 4 + 1):  # two events each way
             one.rename(other)
             other.rename(one)
-        assert self.unseen(tmp_path, all_files) is None
+        assert self.told(tmp_path, all_files) is Traces.CHANGED

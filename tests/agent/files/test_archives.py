@@ -17,6 +17,7 @@ from agent.config import HoldDeleted
 from agent.files.archives import Damaged, unpacked
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.full_disk import no_file_beyond
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
@@ -181,6 +182,23 @@ def test_an_archive_that_claims_to_be_endless(follow: Follow, tmp_path: Path) ->
     assert 20 * 1024 * 1024 <= unseen.unwatched.position < 22 * 1024 * 1024
     assert "hold_deleted.bytes" in unseen.unwatched.reason
     assert unseen.unwatched.traces is Traces.VANISHED
+
+
+def test_a_full_disk_puts_off_what_is_unpacked(follow: Follow, tmp_path: Path) -> None:
+    """A piece for which there is no room is written whole once there is."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, lines(0, 50))
+    files.turn()
+    rotate_while_down(files, log, lines(50, 100_000))
+    files.restart_closed()
+    with no_file_beyond(300_000):
+        settle(files)
+        assert len(files.text) < 400_000
+    settle(files)
+    first = files.read[0][0]
+    text = b"".join(data for source, _, data in files.read if source == first)
+    assert text.decode() == lines(0, 100_000)
+    assert list(files.of(EndUnseen)) == []
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

@@ -9,32 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inotify_simple import INotify, flags
 
-from agent.kept.meanwhile import (
-    CREATE,
-    DELETE,
-    IS_FOLDER,
-    MOVED_FROM,
-    MOVED_TO,
-    OVERFLOW,
-    Event,
-    Queue,
-)
+from agent.kept.meanwhile import OVERFLOW, Meanwhile, folders_meanwhile
 from agent.kept.watches import watches_of
+from agent.name_events import ANY_NAME, CREATE, DELETE, IS_FOLDER, MOVED_FROM, MOVED_TO, Event
 
 NAMES = "abcd"
-ALL = flags.CREATE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE
 
 
-def test_the_kernels_words() -> None:
-    assert (CREATE, DELETE) == (flags.CREATE, flags.DELETE)
-    assert (MOVED_FROM, MOVED_TO) == (flags.MOVED_FROM, flags.MOVED_TO)
-    assert (OVERFLOW, IS_FOLDER) == (flags.Q_OVERFLOW, flags.ISDIR)
+def test_the_kernels_word() -> None:
+    assert flags.Q_OVERFLOW == OVERFLOW
 
 
 def test_the_watches_of_a_queue(tmp_path: Path) -> None:
     with INotify() as inotify:
-        watch = inotify.add_watch(tmp_path, ALL)
-        assert watches_of(inotify.fileno())[watch] & ALL == ALL
+        watch = inotify.add_watch(tmp_path, ANY_NAME)
+        assert watches_of(inotify.fileno())[watch] & ANY_NAME == ANY_NAME
         inotify.rm_watch(watch)
         assert watches_of(inotify.fileno()) == {}
 
@@ -47,18 +36,19 @@ class Folders:
         for path in self.paths:
             path.mkdir()
         self.there: dict[tuple[int, str], int] = {}  # the file's number
-        self.names: dict[int, set[tuple[int, str]]] = {}
+        self.names: dict[int, list[tuple[int, str]]] = {}  # the first one first
         self.new: set[int] = set()
+        self.replaced: set[int] = set()  # by something that was renamed
 
     def make(self, at: tuple[int, str], *, new: bool) -> None:
         if at in self.there:
             return
         (self.paths[at[0]] / at[1]).touch()
         self.there[at] = number = self._number(new=new)
-        self.names[number].add(at)
+        self.names[number].append(at)
 
     def _number(self, *, new: bool) -> int:
-        self.names[number := len(self.names)] = set()
+        self.names[number := len(self.names)] = []
         if new:
             self.new.add(number)
         return number
@@ -71,17 +61,28 @@ class Folders:
         if at not in self.there or at == to:
             return
         (self.paths[at[0]] / at[1]).rename(self.paths[to[0]] / to[1])
+        if to in self.there:
+            self.replaced.add(self.there[to])
         number = self.there.pop(at)
         if 2 in {at[0], to[0]}:  # from where nobody watched it has come, and to there it has gone
             number = self._number(new=True)
         self.there[to] = number
-        self.names[number].add(to)
+        self.names[number].append(to)
+
+    def gone(self) -> set[int]:
+        return self.names.keys() - {number for at, number in self.there.items() if at[0] < 2}
 
     def unseen(self) -> set[tuple[int, str]]:
         """Names, in watched folders, of what came there and is not there any more."""
-        left = {number for at, number in self.there.items() if at[0] < 2}
-        gone = self.new - left
+        gone = self.gone() & self.new
         return {at for number in gone for at in self.names[number] if at[0] < 2}
+
+    def departed(self) -> set[tuple[int, str]]:
+        """First names, in watched folders, of what was there and is not any more; but of what was
+        replaced where it had always been: no event tells of it."""
+        untold = {number for number in self.replaced if len(self.names[number]) == 1}
+        first = {self.names[number][0] for number in self.gone() - self.new - untold}
+        return {at for at in first if at[0] < 2}
 
     def came(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
         """Names, in watched folders, of what came and is there, each with where it is."""
@@ -107,17 +108,19 @@ def test_all_that_came_and_went_is_named(
         folders = Folders(Path(root))
         for at in before:
             folders.make(at, new=False)
-        watches = [inotify.add_watch(path, ALL) for path in folders.paths[:2]]
+        watches = [inotify.add_watch(path, ANY_NAME) for path in folders.paths[:2]]
         for act, *where in done:
             if act == "make":
                 folders.make(*where, new=True)  # type: ignore[arg-type]
             else:
                 getattr(folders, str(act))(*where)
-        queue = Queue(watches, [Event(*each) for each in inotify.read(timeout=0)])
-        found = [queue.of(watch) for watch in watches]
-        assert all(each.complete for each in found)
-        said = {(index, name) for index, each in enumerate(found) for name in each.unseen}
-        assert said == folders.unseen()
+        queue = [Event(*each) for each in inotify.read(timeout=0)]
+        found = list(folders_meanwhile(watches, queue).values())
+        assert len(found) == len(watches)
+        unseen = {(index, name) for index, each in enumerate(found) for name in each.unseen}
+        assert unseen == folders.unseen()
+        departed = {(index, name) for index, each in enumerate(found) for name in each.departed}
+        assert departed == folders.departed()
         there = {
             ((index, name), (watches.index(watch), now))
             for index, each in enumerate(found)
@@ -127,19 +130,18 @@ def test_all_that_came_and_went_is_named(
 
 
 def test_a_queue_that_overflowed_says_nothing() -> None:
-    queue = Queue([1], [Event(1, CREATE, 0, "a"), Event(-1, OVERFLOW, 0, "")])
-    assert not queue.of(1).complete
+    events = [Event(1, CREATE, 0, "a"), Event(-1, OVERFLOW, 0, "")]
+    assert folders_meanwhile([1], events) == {}
 
 
 def test_a_watch_that_was_not_there_says_nothing() -> None:
-    queue = Queue([1], [Event(2, CREATE, 0, "a"), Event(2, DELETE, 0, "a")])
-    assert not queue.of(2).complete
-    assert queue.of(1).unseen == frozenset()
+    events = [Event(2, CREATE, 0, "a"), Event(2, DELETE, 0, "a")]
+    assert folders_meanwhile([1], events) == {1: Meanwhile()}
 
 
 def test_a_folder_that_came_and_went() -> None:
     events = [Event(1, CREATE | IS_FOLDER, 0, "a"), Event(1, DELETE | IS_FOLDER, 0, "a")]
-    assert Queue([1], events).of(1).unseen_folders == {"a"}
+    assert folders_meanwhile([1], events)[1].unseen == {"a"}
 
 
 def test_very_many_events_cost_little(tmp_path: Path) -> None:
@@ -154,5 +156,5 @@ def test_very_many_events_cost_little(tmp_path: Path) -> None:
         for _ in range(16_384)
     ]
     before = os.times().user
-    Queue([1, 2], events)
+    folders_meanwhile([1, 2], events)
     assert os.times().user - before < 5
