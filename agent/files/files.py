@@ -286,9 +286,7 @@ class Files:
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None
-            accounted = {
-                path for path in roster.folders.stamps if self._is_accounted(roster, path)
-            }
+            accounted = {path for path in roster.folders.stamps if self._is_accounted(roster, path)}
             self._vigil.say(roster, before, listing, known=known, accounted=accounted)
 
     def _is_accounted(self, roster: Roster, folder: str) -> bool:

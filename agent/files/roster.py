@@ -128,11 +128,7 @@ class Roster:
 
     def written_after_birth(self) -> list[Followed]:
         """Files that were written to for longer than a moment, as far as can be told."""
-        return [
-            each
-            for each in self.files.values()
-            if each.mtime_ns - each.born_ns > _MOMENT_NS
-        ]
+        return [each for each in self.files.values() if each.mtime_ns - each.born_ns > _MOMENT_NS]
 
     def missing(self, followed: Followed, listing: Listing) -> None:
         """No name that the input means leads to it."""

@@ -9,7 +9,7 @@ after a long sleep: what came and went between two looks is named.
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since
 from agent.files.compressed import has_compressed_name
@@ -128,7 +128,7 @@ class Vigil:
             return
         if not self._came:
             self._came_since = before
-        gone = [_Came.first(each) for each in follow(names, self._came) if each.is_new]
+        gone = [each for each in follow(names, self._came) if each.is_new]
         followed = {each.current_path for roster in rosters for each in roster.files.values()}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
@@ -137,14 +137,14 @@ class Vigil:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
-                gone.append(_Came.first(came))  # it was not looked at under the name that was meant
+                gone.append(came)  # it was not looked at under a name that was meant
             elif is_listed:
                 del self._came[folder, name]
-        for each in dict.fromkeys(gone):
-            for roster in rosters:
-                if _is_missed(roster, each):
-                    said = _came_and_went(roster, each, self._came_since, now)
-                    self._around.say(NotWatched(said))
+        for roster in rosters:
+            missed = dict.fromkeys(place for each in gone if (place := _missed(roster, each)))
+            for folder, name in missed:
+                said = _came_and_went(roster, folder, name, self._came_since, now)
+                self._around.say(NotWatched(said))
         while len(self._came) > _MOST_COME:
             del self._came[next(iter(self._came))]
 
@@ -156,28 +156,20 @@ def known_places(roster: Roster) -> set[Place]:
     return places | {(each.current_path, each.identity) for each in roster.files.values()}
 
 
-class _Came(NamedTuple):
-    """Something that came between two looks, under this name."""
-
-    folder: str
-    name: str
-    is_folder: bool
-
-    @classmethod
-    def first(cls, named: Named[str]) -> "_Came":
-        return cls(*named.places[0], named.is_folder)
+def _missed(roster: Roster, named: Named[str]) -> tuple[str, str] | None:
+    """The first folder and name under which it would have been looked at."""
+    if named.is_folder:
+        return next((each for each in named.places if roster.survey.leads_to(*each)), None)
+    return next((each for each in named.places if _is_meant(roster, below(*each))), None)
 
 
-def _is_missed(roster: Roster, came: _Came) -> bool:
-    if came.is_folder:
-        return roster.survey.leads_to(came.folder, came.name)
-    path = below(came.folder, came.name)
+def _is_meant(roster: Roster, path: str) -> bool:
     return roster.survey.means(path) and not has_compressed_name(path)
 
 
-def _came_and_went(roster: Roster, came: _Came, since: int, now: int) -> Unwatched:
+def _came_and_went(roster: Roster, folder: str, name: str, since: int, now: int) -> Unwatched:
     return Unwatched(
-        *(roster.input.topic, came.folder, SourceId(""), -1),
+        *(roster.input.topic, folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {came.name}",
+        f"came and went between two looks: {name}",
     )

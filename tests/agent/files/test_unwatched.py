@@ -412,6 +412,27 @@ def test_a_new_file_that_loses_the_name_that_is_meant_between_two_looks(
     assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
 
 
+def test_a_link_that_is_switched_twice_between_two_looks(follow: Follow, tmp_path: Path) -> None:
+    """As it is done so that it never lacks: made under another name, and renamed over it."""
+    files, link = follow("app.log"), tmp_path / "app.log"
+    store = tmp_path / "store"
+    store.mkdir()
+
+    def switch(number: int) -> None:
+        append(store / f"{number}", f"{number}\n")
+        (tmp_path / "new").symlink_to(store / f"{number}")
+        (tmp_path / "new").rename(link)
+
+    switch(1)
+    rest(files)
+    switch(2)
+    switch(3)
+    settle(files)
+    assert files.text == b"1\n3\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+
+
 def test_a_chain_of_renames_between_two_looks_hides_nothing(follow: Follow, tmp_path: Path) -> None:
     files, log = follow(), tmp_path / "app.log"
     append(log, "one\n")
