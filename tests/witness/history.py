@@ -17,7 +17,7 @@ class Kept:
     """One record, and what became of it."""
 
     record: Record
-    others: bool = False  # it is no agent's
+    others: bool = False  # another producer's, to whom it was acknowledged
     stands: bool = True  # it was there when the log was last read
     loaded: bool = False  # it was there when a load began that came through
     perhaps_loaded: bool = False  # when one began that did not, and may have read it

@@ -135,9 +135,6 @@ class _Judge:
                 elif not dropped:
                     self._gone.add(id(kept))
 
-    def _is_others(self, kept: Kept) -> bool:
-        return kept.others or kept.record.text not in self._lines
-
     def _guess_sources(self) -> None:
         """Files of which no line was ever seen have no known source. A finding that names one is
         taken to be about the file, of those that had this path, that fits it best."""
@@ -226,9 +223,7 @@ class _Judge:
             yield Objection("hole", words, tuple(others), self._is_red)
 
     def _others_lost(self) -> list[Kept]:
-        return [
-            kept for kept in self._seen.records if id(kept) in self._gone and self._is_others(kept)
-        ]
+        return [kept for kept in self._seen.records if id(kept) in self._gone and kept.others]
 
     def _records_beside(self, called: Called, records: list[Kept]) -> list[Kept]:
         """Those that a finding is not about, and cannot be."""
@@ -273,9 +268,7 @@ class _Judge:
         if double and self._verdict.state != "pending":
             words = f"{len(double)} lines are in two rows, and nothing is said of them"
             yield Objection("double", words, tuple(double), self._is_red)
-        others = [
-            kept for kept in self._seen.records if id(kept) in self._again and self._is_others(kept)
-        ]
+        others = [kept for kept in self._seen.records if id(kept) in self._again and kept.others]
         for called in self._called:
             if called.kind in {"duplicated", "changed"}:
                 others = self._records_beside(called, others)
@@ -419,7 +412,7 @@ class _Judge:
         """Records of others that were rows of a landed file."""
         if called.tier != "hdfs" or not called.path:
             return []
-        return [kept for kept in self._records_named(called) if self._is_others(kept)]
+        return [kept for kept in self._records_named(called) if kept.others]
 
     def _called_unnamed(self, called: Called) -> Iterable[Objection]:
         """What no other finding names is lost in that time, and it is as much."""
@@ -500,7 +493,7 @@ class _Judge:
         verdict = self._verdict
         lost = sum(self._truth.must_arrive(self._lines[text]) for text in self._lost)
         others = len(self._others_lost())
-        again = sum(self._is_others(kept) for kept in self._seen.records if id(kept) in self._again)
+        again = sum(kept.others for kept in self._seen.records if id(kept) in self._again)
         wrong = bool(lost or self._double or others or again)
         if verdict.exit_code == 4 or not verdict.state:
             yield Objection("stuck", f"there is no verdict: {verdict.stderr[:200]}")

@@ -77,7 +77,7 @@ class Schemas:
 
 
 class NotToTheEnd(Exception):
-    """The log was not read to its end: nobody answers, or not in time."""
+    """The log was not read to its end: nobody answers, or not in time, or it is damaged."""
 
 
 def messages(bootstrap: str, topic: str) -> Iterator[Message]:
@@ -88,6 +88,7 @@ def messages(bootstrap: str, topic: str) -> Iterator[Message]:
             "group.id": "witness",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "check.crcs": True,  # what was flipped is not what was written
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": False,
             "log_level": 0,

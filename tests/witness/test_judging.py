@@ -199,6 +199,10 @@ def test_a_lost_record_of_others_under_a_green_verdict_is_named() -> None:
     assert of_others(written(3), red(offsets(3, 1), missing=1), theirs(3)) == []
 
 
+def test_what_was_never_acknowledged_need_not_arrive() -> None:
+    assert of_others(written(3), GREEN, replace(theirs(3), others=False)) == []
+
+
 def test_a_replayed_record_is_lost_unless_a_load_dropped_it() -> None:
     called = red(offsets(3, 1), missing=1)
     replay = replayed(0, 3)
