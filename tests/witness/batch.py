@@ -18,7 +18,7 @@ from tests.server_process import ServerFailed
 from tests.witness.application import now
 from tests.witness.judging import Objection, judge
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
-from tests.witness.reading import Schemas, rows
+from tests.witness.reading import Schemas, dead_letters, rows
 from tests.witness.script import Action, Script
 from tests.witness.tenant import Tenant
 from tests.witness.verdict import Called, Cell, Seen, Verdict
@@ -26,7 +26,7 @@ from tests.witness.verdict import Called, Cell, Seen, Verdict
 HEARD: Final = 120.0  # for agents to say that they are past the end
 JUDGED: Final = 120.0  # for a verdict that waits for nobody
 SPOILS: Final = {"cut-tail", "flip-segment"}
-TAMPERS: Final = {"remove-partition", *SPOILS}
+READ_BEFORE: Final = {"kill-broker", "load", "kill-load"}  # logs are read before these
 TORN: Final = "the CRC does not match"  # says a load of a batch
 _LOADS: Final = 5
 _topics = threading.Lock()
@@ -100,8 +100,11 @@ class Batch:
         for number in range(len(shared) + 1):
             list(pool.map(_play, self._tenants, [each[number] for each in acts]))
             if number < len(shared):
-                self._remember(pool, [each[number + 1] for each in acts])
+                if shared[number].verb in READ_BEFORE:
+                    list(pool.map(lambda each: each.remember_log(), self._tenants))
                 self._happens(shared[number])
+                if shared[number].verb == "start-broker":
+                    list(pool.map(lambda each: each.remember_log(), self._tenants))
         self.say(f"acted {time.monotonic() - began:.0f} s")
         self.pipeline.kill_load()
         self.pipeline.bring_back()
@@ -113,22 +116,11 @@ class Batch:
         self._wait_heard()
         self._retire()
         self.say(f"heard {time.monotonic() - began:.0f} s")
-        self._load_all()
+        self._load_all(pool)
         self.say(f"loaded {time.monotonic() - began:.0f} s")
-        list(pool.map(lambda each: each.remember_log(), self._tenants))
         self._wait_judged()
         self.say(f"judged {time.monotonic() - began:.0f} s")
         return list(pool.map(self._outcome, self._tenants))
-
-    def _remember(self, pool: ThreadPoolExecutor, next_act: Sequence[Sequence[Action]]) -> None:
-        """Logs that are spoilt next are read while they are whole."""
-        chosen = [
-            tenant
-            for tenant, act in zip(self._tenants, next_act, strict=True)
-            if any(each.verb in TAMPERS for each in act)
-        ]
-        if self.pipeline.broker_process.alive:
-            list(pool.map(lambda each: each.remember_log(), chosen))
 
     def _happens(self, event: Action) -> None:
         pipeline = self.pipeline
@@ -156,11 +148,26 @@ class Batch:
             pipeline.audit.spawn()
         elif event.verb == "load":
             if pipeline.broker_process.alive and pipeline.registry.ready():
-                pipeline.load(self.topics)
+                self._load()
         elif event.verb == "kill-load":
             pipeline.begin_load(self.topics)
             time.sleep(float(event.words[0]))
             pipeline.kill_load()
+            for tenant in self._tenants:
+                for each in tenant.history.standing():
+                    each.perhaps_loaded = True
+
+    def _load(self, *options: str) -> tuple[int, dict[str, str]]:
+        """Exit code, and why a table was not loaded; what was, is known of each record."""
+        found = {each.topic: each.history.standing() for each in self._tenants}
+        code, tables = self.pipeline.load(self.topics, *options)
+        failed = {each["table"]: each["error"] for each in tables if each.get("error")}
+        ended = {each["table"] for each in tables} - set(failed)
+        for topic, standing in found.items():
+            for each in standing:
+                each.perhaps_loaded = True
+                each.loaded = each.loaded or topic in ended
+        return code, failed
 
     # Until nothing more can come
 
@@ -186,14 +193,14 @@ class Batch:
                         *("--audit", f"http://127.0.0.1:{self.pipeline.audit_port}"),
                     )
 
-    def _load_all(self) -> None:
+    def _load_all(self, pool: ThreadPoolExecutor) -> None:
         """As an operator does: what a load asks to be decided is decided, and it is tried again."""
         options: set[str] = set()
         failed: dict[str, str] = {}
         for _ in range(_LOADS):
             before = failed
-            code, tables = self.pipeline.load(self.topics, *sorted(options))
-            failed = {each["table"]: each["error"] for each in tables if each.get("error")}
+            list(pool.map(lambda each: each.remember_log(), self._tenants))
+            code, failed = self._load(*sorted(options))
             for tenant in self._tenants:
                 tenant.truth.unloaded = failed.get(tenant.topic, "")
             torn = [each for each in self._damaged if TORN in failed.get(each, "")]
@@ -238,7 +245,9 @@ class Batch:
 
     def _outcome(self, tenant: Tenant) -> Outcome:
         truth = tenant.truth
-        seen = Seen(rows(self.pipeline.root, tenant.topic), list(tenant.records.values()))
+        root = self.pipeline.root
+        dead = dead_letters(root, tenant.topic)
+        seen = Seen(rows(root, tenant.topic), tenant.history.records, dead)
         with _topics:
             verdict = self._verdict(tenant)
         objections = judge(truth, seen, verdict)

@@ -1,17 +1,22 @@
 """The verdict, held against the truth, line by line. Pure.
 
-A line is *lost* if it was written and is in no landed row, *double* if it is in two. Then:
+A line is *lost* if it was written and is in no landed row, *double* if it is in two. A record of
+another producer is lost if it was acknowledged and became nothing: no row and no dead letter of its
+offset has it, and no load that came through dropped it as the duplicate of a row. It is double if
+two rows of its offset have it. Then:
 
-- Rule `hole`: each lost line lies in a range that is called missing, lost or unknown; or the
-  window in which it was written is still pending. It is a `brief hole` where no agent could have
-  read the line: what it stood in was gone within a second, before an agent that looked.
-- Rule `double`: each double line lies in a range that is called duplicated.
-- Rule `not lost`: a range that is called missing or lost holds lost lines only.
-- Rule `count`: it is about as many events as lines are lost there.
-- Rule `not double`: a range that is called duplicated holds double lines only.
+- Rule `hole`: each lost line or record lies in a range that is called missing, lost or unknown; or
+  the window in which it was written is still pending. It is a `brief hole` where no agent could
+  have read the line: what it stood in was gone within a second, before an agent that looked.
+- Rule `double`: each double line or record lies in a range that is called duplicated.
+- Rule `not lost`: a range that is called missing or lost holds lost lines only; where it is known
+  by offsets alone, each of these had a record that is lost.
+- Rule `count`: it is about as many events as lines, or records, are lost there.
+- Rule `not double`: a range that is called duplicated holds double lines only, or records.
 - Rule `unexplained`: nothing else is red. What is called unknown lies in a time in which the agent
   was dead or frozen, and names changed there; what is called changed was spoilt.
-- Rule `rows`: a row is a line that was written, at the byte where it was.
+- Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
+  has sent, at an offset where it was.
 - Rule `green`: exit code 0 never comes with a lost or a double line.
 - Rule `exit`: exit code 0 and the state complete come together, and 1 only where something is
   called wrong.
@@ -28,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from tests.witness.history import Kept
 from tests.witness.reading import Record, Row
 from tests.witness.truth import NEVER, File, Line, Truth
 from tests.witness.verdict import Called, Seen, Verdict
@@ -67,7 +73,7 @@ class Objection:
 
     rule: str
     words: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Line | Kept, ...] = ()
     beside_red: bool = False  # the verdict was not green, but did not say this
 
     @property
@@ -96,21 +102,38 @@ class _Judge:
         self._double = {text for text in self._lines if count[text] > 1}
         self._file_of: dict[str, set[int]] = {}  # files that a source was seen to be
         self._by_seq: dict[tuple[str, int], Line] = {}
-        self._foreign_lost: set[int] = set()  # offsets of others' events that never landed
-        self._by_offset: dict[int, list[Line]] = {}
-        everything: list[Record | Row] = [*seen.records, *seen.rows]
-        for each in everything:
-            line = self._lines.get(each.text)
-            if line is None and not count[each.text]:
-                self._foreign_lost.add(each.offset)
+        everything: list[Record | Row] = [*(kept.record for kept in seen.records), *seen.rows]
+        for one in everything:
+            line = self._lines.get(one.text)
             if line is not None:
-                self._file_of.setdefault(each.source, set()).add(id(line.file))
-                self._by_seq[each.source, each.seq] = line
-                known = self._by_offset.setdefault(each.offset, [])
-                if all(line is not each for each in known):
-                    known.append(line)
+                self._file_of.setdefault(one.source, set()).add(id(line.file))
+                self._by_seq[one.source, one.seq] = line
+        self._know_records(seen)
         self._called = [each for each in verdict.findings if not each.accepted]
         self._guess_sources()
+
+    def _know_records(self, seen: Seen) -> None:
+        """Which of them are lost, may be, and are double; an offset may have been given twice."""
+        self._at: dict[int, list[Kept]] = {}
+        for kept in seen.records:
+            self._at.setdefault(kept.record.offset, []).append(kept)
+        spoilt = {(row.offset, row.text) for rows in self._truth.landed.values() for row in rows}
+        landed = {row.text for row in seen.rows} | {text for _, text in spoilt}
+        times = Counter((row.offset, row.text) for row in seen.rows)
+        dead = {(each.offset, each.text) for each in seen.dead}
+        self._gone: set[int] = set()  # ids of records that are lost
+        self._dropped: set[int] = set()  # of such as may have been read, and dropped as duplicates
+        self._again: set[int] = set()
+        for kept in seen.records:
+            name = kept.record.offset, kept.record.text
+            if times[name] > 1:
+                self._again.add(id(kept))
+            elif not times[name] and name not in dead:
+                dropped = kept.perhaps_loaded and name not in spoilt and kept.record.text in landed
+                if dropped and not kept.loaded:
+                    self._dropped.add(id(kept))
+                elif not dropped:
+                    self._gone.add(id(kept))
 
     def _guess_sources(self) -> None:
         """Files of which no line was ever seen have no known source. A finding that names one is
@@ -142,6 +165,7 @@ class _Judge:
             *self._holes(),
             *self._doubles(),
             *(each for called in self._called for each in self._explained(called)),
+            *self._named_again(),
             *self._state(),
             *self._sums(),
         ]
@@ -152,8 +176,14 @@ class _Judge:
         for row in self._seen.rows:
             line = self._lines.get(row.text)
             if line is None:
+                there = self._at.get(row.offset, ())
                 if row.text not in self._truth.foreign:
                     yield Objection("rows", f"a row that nobody wrote: {row.text[:80]!r}")
+                elif all(kept.record.text != row.text for kept in there):
+                    said = (
+                        f"a row says offset {row.offset}, where this never was: {row.text[:80]!r}"
+                    )
+                    yield Objection("rows", said)
             elif row.position != line.start:
                 words = f"a row says byte {row.position} of a line"
                 yield Objection("rows", words, (line,))
@@ -180,6 +210,51 @@ class _Judge:
             if lines:
                 words = f"{len(lines)} lines are in no row, and nothing is said of them"
                 yield Objection(rule, words, tuple(lines), self._is_red)
+        others = [] if self._verdict.state == "pending" else self._others_lost()
+        for called in self._called:
+            others = self._records_beside(called, others)
+        others = [
+            kept
+            for kept in others
+            if not any(each.start <= kept.record.time < each.start + each.length for each in waits)
+        ]
+        if others:
+            words = f"{len(others)} records of others became nothing, and nothing is said of them"
+            yield Objection("hole", words, tuple(others), self._is_red)
+
+    def _others_lost(self) -> list[Kept]:
+        return [kept for kept in self._seen.records if id(kept) in self._gone and kept.others]
+
+    def _records_beside(self, called: Called, records: list[Kept]) -> list[Kept]:
+        """Those that a finding is not about, and cannot be."""
+        if not records:
+            return []
+        named = {id(kept) for kept in self._records_named(called)}
+        return [
+            kept
+            for kept in records
+            if id(kept) not in named and not self._record_within(called, kept)
+        ]
+
+    def _record_within(self, called: Called, kept: Kept) -> bool:
+        """Whether it is in the time of a finding that names nobody, and no place."""
+        if called.kind not in VAGUE or called.host or called.source or called.path:
+            return False
+        return called.from_time - BRIEF <= kept.record.time < called.to_time + BRIEF
+
+    def _records_named(self, called: Called) -> list[Kept]:
+        """By offsets, or by the landed file that they were in."""
+        if called.tier == "hdfs" and called.path:
+            were = {(row.offset, row.text) for row in self._truth.landed.get(called.path, ())}
+            return [
+                kept
+                for kept in self._seen.records
+                if (kept.record.offset, kept.record.text) in were
+            ]
+        if called.offset < 0:
+            return []
+        offsets = range(called.offset, called.offset + called.offsets)
+        return [kept for each in offsets for kept in self._at.get(each, ())]
 
     def _was_brief(self, line: Line) -> bool:
         gone = min(line.file.ended, line.file.copied)
@@ -193,6 +268,13 @@ class _Judge:
         if double and self._verdict.state != "pending":
             words = f"{len(double)} lines are in two rows, and nothing is said of them"
             yield Objection("double", words, tuple(double), self._is_red)
+        others = [kept for kept in self._seen.records if id(kept) in self._again and kept.others]
+        for called in self._called:
+            if called.kind in {"duplicated", "changed"}:
+                others = self._records_beside(called, others)
+        if others and self._verdict.state != "pending":
+            words = f"{len(others)} records of others are in two rows, and nothing is said of them"
+            yield Objection("double", words, tuple(others), self._is_red)
 
     @property
     def _is_red(self) -> bool:
@@ -226,7 +308,8 @@ class _Judge:
     def _named(self, called: Called) -> list[Line]:
         """The lines that a finding names, by its most exact name."""
         if called.tier == "hdfs" and called.path in self._truth.landed:
-            return [self._lines[t] for t in self._truth.landed[called.path] if t in self._lines]
+            texts = [row.text for row in self._truth.landed[called.path]]
+            return [self._lines[text] for text in texts if text in self._lines]
         if called.source and called.seq >= 0 and called.events > 0:
             numbers = range(called.seq, called.seq + called.events)
             found = [self._by_seq.get((called.source, number)) for number in numbers]
@@ -240,16 +323,10 @@ class _Judge:
                 for line in file.lines
                 if line.start < called.end_position and line.end > called.position
             ]
-        if called.offset >= 0 and called.offsets > 0:
-            offsets = range(called.offset, called.offset + called.offsets)
-            return [line for each in offsets for line in self._at_offset(each)]
+        if called.offset >= 0:
+            found = [self._lines.get(kept.record.text) for kept in self._records_named(called)]
+            return list({id(line): line for line in found if line is not None}.values())
         return []
-
-    def _at_offset(self, offset: int) -> list[Line]:
-        """An offset may have been given twice, where a log was cut: one that is lost goes first."""
-        there = self._by_offset.get(offset, [])
-        lost = [each for each in there if each.text in self._lost]
-        return lost or there
 
     # Nothing red where nothing is
 
@@ -262,14 +339,7 @@ class _Judge:
             if not self._truth.done & {"flip-segment", "flip-landed", "cut-tail", "copy-landed"}:
                 yield Objection("unexplained", called.words)
         elif called.kind == "unnamed":
-            about = [line for line in self._truth.lines() if self._within(called, line)]
-            wrong = sum(line.text in self._lost or line.text in self._double for line in about)
-            if not wrong:
-                yield Objection("unexplained", called.words)
-            elif called.events >= 0 and called.events != wrong:
-                yield Objection(
-                    "count", f"{wrong} lines there are wrong, and not so many: {called.words}"
-                )
+            yield from self._called_unnamed(called)
         elif called.kind == "unproven":
             if not self._truth.done & {"wipe-agent", "tear-journal", "flip-journal"}:
                 yield Objection("unexplained", called.words)
@@ -279,35 +349,110 @@ class _Judge:
             yield Objection("unexplained", f"a finding of the kind {called.kind}: {called.words}")
 
     def _called_lost(self, called: Called) -> Iterable[Objection]:
+        if called.offset >= 0 and not called.source:
+            yield from self._offsets_lost(called)
+            return
         named = self._named(called)
         lost = [line for line in named if line.text in self._lost]
-        others = 0
-        if called.offset >= 0 and called.offsets > 0:
-            others = len(
-                self._foreign_lost & set(range(called.offset, called.offset + called.offsets))
-            )
+        others = self._others_of_file(called)
+        gone = [kept for kept in others if id(kept) in self._gone]
         rough = "within bytes" in called.words
-        if not lost and not others:
-            words = "nothing that it names is lost" if named else "it names no line"
-            yield Objection("not lost", f"{words}: {called.words}", tuple(named))
+        if not lost and not gone:
+            words = "nothing that it names is lost" if named or others else "it names no line"
+            yield Objection("not lost", f"{words}: {called.words}", (*named, *others))
             return
-        there = [line for line in named if line.text not in self._lost]
+        there: list[Line | Kept] = [line for line in named if line.text not in self._lost]
+        there += [kept for kept in others if id(kept) not in self._gone]
         if there and not rough:
-            words = f"{len(there)} of {len(named)} lines have landed: {called.words}"
+            words = f"{len(there)} of {len(named) + len(others)} have landed: {called.words}"
             yield Objection("not lost", words, tuple(there))
             return
-        most, least = len(lost) + others, 0 if rough else len(lost)
-        if called.events > 0 and not least <= called.events <= most:
-            yield Objection("count", f"{len(lost)} lines are lost there: {called.words}")
+        most = len(lost) + len(gone)
+        if called.events > 0 and not (0 if rough else most) <= called.events <= most:
+            yield Objection("count", f"{most} lines are lost there: {called.words}")
+
+    def _offsets_lost(self, called: Called) -> Iterable[Objection]:
+        """Of each offset a record is lost; which one, is not said."""
+        named: dict[int, list[Kept]] = {}
+        for kept in self._records_named(called):
+            named.setdefault(kept.record.offset, []).append(kept)
+        if not named:
+            yield Objection("not lost", f"nothing is known to have been there: {called.words}")
+            return
+        there = [
+            kept
+            for some in named.values()
+            if not any(id(kept) in self._gone or id(kept) in self._dropped for kept in some)
+            for kept in some
+        ]
+        if there:
+            words = f"{len(there)} records there became something: {called.words}"
+            yield Objection("not lost", words, tuple(there))
+        elif 0 <= called.events != called.offsets:
+            yield Objection("count", f"{called.offsets} offsets are lost there: {called.words}")
+
+    def _named_again(self) -> Iterable[Objection]:
+        """As often as an offset is called missing, something was lost there."""
+        called = [each for each in self._called if each.kind in CALLED_LOST and not each.source]
+        times = Counter(
+            offset
+            for each in called
+            if each.offset >= 0
+            for offset in range(each.offset, each.offset + each.offsets)
+        )
+        for offset, count in sorted(times.items()):
+            there = self._at.get(offset, [])
+            lost = sum(id(kept) in self._gone or id(kept) in self._dropped for kept in there)
+            if count > max(lost, 1):
+                words = f"offset {offset} is called missing {count} times"
+                yield Objection("count", words, tuple(there))
+                return
+
+    def _others_of_file(self, called: Called) -> list[Kept]:
+        """Records of others that were rows of a landed file."""
+        if called.tier != "hdfs" or not called.path:
+            return []
+        return [kept for kept in self._records_named(called) if kept.others]
+
+    def _called_unnamed(self, called: Called) -> Iterable[Objection]:
+        """What no other finding names is lost in that time, and it is as much."""
+        lines = [self._lines[text] for text in self._lost]
+        others = self._others_lost()
+        for each in self._called:
+            if each.kind in CALLED_LOST:
+                lines = self._beside(each, lines)
+                others = self._records_beside(each, others)
+        wrong = sum(self._within(called, line) for line in lines)
+        wrong += sum(self._record_within(called, kept) for kept in others)
+        if not wrong:
+            yield Objection("unexplained", called.words)
+        elif called.events >= 0 and called.events != wrong:
+            words = f"{wrong} lines there are lost, and not so many: {called.words}"
+            yield Objection("count", words)
 
     def _called_double(self, called: Called) -> Iterable[Objection]:
         named = self._named(called)
-        wrong = [line for line in named if line.text not in self._double]
-        if not named and not (called.path and called.tier == "hdfs" and self._truth.landed):
+        others = self._others_of_file(called)
+        wrong: list[Line | Kept] = []
+        if called.tier == "hdfs" and called.path:
+            elsewhere = self._rows_elsewhere(called.path)
+            wrong += [line for line in named if line.text not in elsewhere]
+            wrong += [kept for kept in others if kept.record.text not in elsewhere]
+        else:
+            wrong += [line for line in named if line.text not in self._double]
+        if not named and not others:
             yield Objection("not double", f"it names no line: {called.words}")
         elif wrong:
-            words = f"{len(wrong)} of {len(named)} lines are there once: {called.words}"
+            words = f"{len(wrong)} of {len(named) + len(others)} are there once: {called.words}"
             yield Objection("not double", words, tuple(wrong))
+
+    def _rows_elsewhere(self, path: str) -> set[str]:
+        """What is in other landed files, or was before these were spoilt."""
+        found = {row.text for row in self._seen.rows if not row.file.endswith(path)}
+        for other, rows in self._truth.landed.items():
+            if other != path:
+                found |= {row.text for row in rows}
+        return found
 
     def _called_unknown(self, called: Called) -> Iterable[Objection]:
         slack = SLACK + int(self._truth.clock * 1000)
@@ -347,14 +492,19 @@ class _Judge:
     def _state(self) -> Iterable[Objection]:
         verdict = self._verdict
         lost = sum(self._truth.must_arrive(self._lines[text]) for text in self._lost)
-        wrong = bool(lost or self._double)
+        others = len(self._others_lost())
+        again = sum(kept.others for kept in self._seen.records if id(kept) in self._again)
+        wrong = bool(lost or self._double or others or again)
         if verdict.exit_code == 4 or not verdict.state:
             yield Objection("stuck", f"there is no verdict: {verdict.stderr[:200]}")
             return
         if (verdict.exit_code == 0) != (verdict.state == "complete"):
             yield Objection("exit", f"exit code {verdict.exit_code}, state {verdict.state}")
         if verdict.exit_code == 0 and wrong:
-            said = f"exit code 0; {lost} lines lost, {len(self._double)} double"
+            said = (
+                f"exit code 0; {lost} lines lost, {len(self._double)} double;"
+                f" of others' records {others} lost, {again} double"
+            )
             yield Objection("green", said)
         bad = {each.kind for each in self._called}
         if verdict.exit_code == 1 and not bad:
@@ -373,11 +523,12 @@ class _Judge:
             if flow.get("read", 0) != parts:
                 yield Objection("sums", f"read {flow.get('read')}, and its parts are {parts}")
         missing = [each for each in self._called if each.kind in {"missing", "unnamed"}]
-        if all(each.events >= 0 for each in missing):
-            named = sum(each.events for each in missing)
+        counts = [each.events if each.events >= 0 else each.offsets for each in missing]
+        if all(count >= 0 for count in counts):
+            named = sum(counts)
             if named != verdict.missing and not any("too" in each.words for each in missing):
                 yield Objection("sums", f"missing {verdict.missing}, findings add up to {named}")
-            of_hosts = sum(each.events for each in missing if each.host)
+            of_hosts = sum(each.events for each in missing if each.host and each.events >= 0)
             if of_hosts != verdict.hosts_missing:
                 said = f"findings name {of_hosts} of hosts, the hosts miss {verdict.hosts_missing}"
                 yield Objection("sums", said)

@@ -28,6 +28,24 @@ class Record:
     seq: int
     position: int
     text: str
+    time: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One record that a load could not decode, and put aside."""
+
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What any consumer sees of a record."""
+
+    offset: int
+    time: int
+    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +76,19 @@ class Schemas:
         return self._known[number]
 
 
-def messages(bootstrap: str, topic: str) -> Iterator[tuple[int, bytes]]:
-    """Offset and value of all that consumers see of partition 0; nothing where nobody answers."""
+class NotToTheEnd(Exception):
+    """The log was not read to its end: nobody answers, or not in time, or it is damaged."""
+
+
+def messages(bootstrap: str, topic: str) -> Iterator[Message]:
+    """All that consumers see of partition 0."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "witness",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "check.crcs": True,  # what was flipped is not what was written
             "auto.offset.reset": "earliest",
             "allow.auto.create.topics": False,
             "log_level": 0,
@@ -78,30 +101,34 @@ def messages(bootstrap: str, topic: str) -> Iterator[tuple[int, bytes]]:
             for message in consumer.consume(10_000, 0.5):
                 error = message.error()
                 if error is None:
-                    yield message.offset(), message.value() or b""
-                elif error.code() == KafkaError._PARTITION_EOF or not error.retriable():
+                    moment = message.timestamp()[1]
+                    yield Message(message.offset(), moment, message.value() or b"")
+                elif error.code() == KafkaError._PARTITION_EOF:
                     return
+                elif not error.retriable():
+                    raise NotToTheEnd(error.str())
+        raise NotToTheEnd(f"not within {PATIENCE:g} s")
     finally:
         consumer.close()
 
 
 def records(bootstrap: str, topic: str, schemas: Schemas) -> list[Record]:
-    return [_record(offset, value, schemas) for offset, value in messages(bootstrap, topic)]
+    return [record_of(each, schemas) for each in messages(bootstrap, topic)]
 
 
-def _record(offset: int, value: bytes, schemas: Schemas) -> Record:
+def record_of(message: Message, schemas: Schemas) -> Record:
+    offset, value = message.offset, message.value
     try:
         magic, number = struct.unpack_from(">BI", value)
         schema = schemas.of(number) if magic == 0 else None
         if schema is not None:
             event: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), schema, None)
             header = event["header"]
-            return Record(
-                offset, header["source"], header["seq"], header["position"], event["message"]
-            )
+            named = header["source"], header["seq"], header["position"]
+            return Record(offset, *named, event["message"], message.time)
     except (struct.error, EOFError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         pass
-    return Record(offset, "", -1, -1, value.decode(errors="replace"))
+    return Record(offset, "", -1, -1, value.decode(errors="replace"), message.time)
 
 
 def landed_files(root: Path, topic: str) -> list[Path]:
@@ -126,3 +153,13 @@ def rows_of(file: Path) -> list[Row]:
         return []
     columns = [table.column(name).to_pylist() for name in names]
     return [Row(str(file), *each) for each in zip(*columns, strict=True)]
+
+
+def dead_letters(root: Path, topic: str) -> list[DeadLetter]:
+    found = []
+    for file in landed_files(root / "_dead", topic):
+        table = pq.ParquetFile(file).read(columns=["offset", "value"])
+        columns = [table.column(name).to_pylist() for name in ("offset", "value")]
+        for offset, value in zip(*columns, strict=True):
+            found.append(DeadLetter(offset, (value or b"").decode(errors="replace")))
+    return found

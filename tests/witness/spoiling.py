@@ -131,7 +131,7 @@ class Spoiler:
             return None
         file = self._random.choice(files)
         relative = str(file.relative_to(self._pipeline.root))
-        self._truth.landed[relative] = [row.text for row in rows_of(file)]
+        self._truth.landed[relative] = rows_of(file)
         return file
 
     def remove_landed(self) -> bool:
@@ -156,7 +156,7 @@ class Spoiler:
             copy = file.with_name(f"copy-{file.name}")
             shutil.copy(file, copy)
             relative = str(copy.relative_to(self._pipeline.root))
-            self._truth.landed[relative] = [row.text for row in rows_of(copy)]
+            self._truth.landed[relative] = rows_of(copy)
         return file is not None
 
 

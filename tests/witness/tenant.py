@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +18,18 @@ from confluent_kafka import Producer
 
 from tests.server_process import free_ports
 from tests.witness.application import LABELS, Application, now
+from tests.witness.history import History
 from tests.witness.keeping import Keeper
 from tests.witness.pipeline import CLUSTER, WINDOW, Pipeline
 from tests.witness.programs import Program, ask
-from tests.witness.reading import Record, Schemas, messages, records
+from tests.witness.reading import (
+    Message,
+    NotToTheEnd,
+    Schemas,
+    messages,
+    record_of,
+    records,
+)
 from tests.witness.script import Action, Script
 from tests.witness.spoiling import Spoiler
 from tests.witness.truth import NEVER, Blind, Truth
@@ -36,7 +44,7 @@ class Tenant:
     def __init__(self, pipeline: Pipeline, script: Script, name: str, schemas: Schemas) -> None:
         self.script = script
         self.topic = name
-        self.records: dict[tuple[int, str, int, str], Record] = {}
+        self.history = History()
         self._pipeline = pipeline
         self._schemas = schemas
         self._directory = pipeline.directory / name
@@ -127,7 +135,7 @@ class Tenant:
         elif action.verb == "cut-tail":
             return self._spoiler.cut_tail(int(words[0]))
         elif action.verb == "foreign":
-            self._foreign(words[0], int(words[1]))
+            return self._foreign(words[0], int(words[1]))
         elif action.verb == "replay":
             return self._replay(int(words[0]))
         else:
@@ -265,13 +273,54 @@ class Tenant:
 
     def remember_log(self) -> None:
         """What is in the topic now: afterwards it may be there no more."""
-        for each in records(self._pipeline.bootstrap, self.topic, self._schemas):
-            self.records[each.offset, each.source, each.seq, each.text] = each
+        if self._pipeline.serving and self.topic not in self._pipeline.offline():
+            with suppress(NotToTheEnd):
+                self.history.read(records(self._pipeline.bootstrap, self.topic, self._schemas))
 
     # Others
 
-    def _producer(self) -> Producer:
-        return Producer(
+    def _foreign(self, kind: str, count: int) -> bool:
+        moment = now()
+        prefix = self._prefix() if kind == "events" else b""
+        if prefix is None:
+            return False
+        values = []
+        for number in range(count):
+            text = f"foreign {kind} {moment} {number}"
+            if kind == "events":
+                # Its event's time is not the record's: a producer that knows nothing of headers.
+                values.append(prefix + _log_line(moment - 3_600_000, text))
+                self.truth.foreign.add(text)
+            elif kind == "plain":
+                values.append(text.encode())
+            else:
+                values.append(self._random.randbytes(40))
+        return self._produce(values)
+
+    def _prefix(self) -> bytes | None:
+        """What stands before an agent's event, so that others' are written by the same schema."""
+        if not self._pipeline.serving:
+            return None
+        with suppress(NotToTheEnd):
+            for each in messages(self._pipeline.bootstrap, self.topic):
+                number = int.from_bytes(each.value[1:5])
+                if each.value[:1] == b"\0" and self._schemas.of(number) is not None:
+                    return each.value[:5]
+        return None
+
+    def _replay(self, count: int) -> bool:
+        found: list[bytes] = []
+        if self._pipeline.serving:
+            with suppress(NotToTheEnd):
+                log = messages(self._pipeline.bootstrap, self.topic)
+                found.extend(each.value for each in log)
+        return self._produce(found[:count])
+
+    def _produce(self, values: Sequence[bytes]) -> bool:
+        """Each that is acknowledged is known to be there, and where."""
+        if not values or not self._pipeline.serving:
+            return False
+        producer = Producer(
             {
                 "bootstrap.servers": self._pipeline.bootstrap,
                 "message.timeout.ms": 10_000,
@@ -280,44 +329,15 @@ class Tenant:
             }
         )
 
-    def _foreign(self, kind: str, count: int) -> None:
-        if not self._pipeline.broker_process.alive:
-            return
-        producer = self._producer()
-        moment = now()
-        prefix = b""
-        if kind == "events":
-            # As the agent's events are written: by the same schema.
-            known = (
-                value[:5]
-                for _, value in messages(self._pipeline.bootstrap, self.topic)
-                if value[:1] == b"\0" and self._schemas.of(int.from_bytes(value[1:5])) is not None
-            )
-            prefix = next(known, b"")
-            if not prefix:
-                return
-        for number in range(count):
-            text = f"foreign {kind} {moment} {number}"
-            if kind == "events":
-                # Its event's time is not the record's: a producer that knows nothing of headers.
-                value = prefix + _log_line(moment - 3_600_000, text)
-                self.truth.foreign.add(text)
-            elif kind == "plain":
-                value = text.encode()
-            else:
-                value = self._random.randbytes(40)
-            producer.produce(self.topic, value, partition=0, timestamp=moment)
-        producer.flush(10)
+        def delivered(error: object, message: Any) -> None:
+            if error is None:
+                there = Message(message.offset(), message.timestamp()[1], message.value())
+                self.history.acknowledged(record_of(there, self._schemas))
 
-    def _replay(self, count: int) -> bool:
-        if not self._pipeline.broker_process.alive:
-            return False
-        found = [value for _, value in messages(self._pipeline.bootstrap, self.topic)][:count]
-        producer = self._producer()
-        for value in found:
-            producer.produce(self.topic, value, partition=0, timestamp=now())
+        for value in values:
+            producer.produce(self.topic, value, partition=0, timestamp=now(), on_delivery=delivered)
         producer.flush(10)
-        return bool(found)
+        return True
 
     # The end
 

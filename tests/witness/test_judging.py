@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.witness.application import Application
+from tests.witness.history import Kept
 from tests.witness.judging import Objection, judge
-from tests.witness.reading import Record, Row
+from tests.witness.reading import DeadLetter, Record, Row
 from tests.witness.truth import NEVER, Blind, Change, File, Line, Truth
 from tests.witness.verdict import Called, Cell, Seen, Verdict
 
@@ -35,8 +36,18 @@ def landed(*numbers: int, source: str = "s1") -> list[Row]:
     ]
 
 
-def logged(*numbers: int) -> list[Record]:
-    return [Record(each, "s1", each, each * SIZE, f"line {each:04}") for each in numbers]
+def logged(*numbers: int) -> list[Kept]:
+    return [Kept(Record(each, "s1", each, each * SIZE, f"line {each:04}")) for each in numbers]
+
+
+def theirs(offset: int, text: str = "", *, time: int = 9_000) -> Kept:
+    """A record of another producer."""
+    return Kept(Record(offset, "", -1, -1, text or f"theirs {offset}", time), others=True)
+
+
+def replayed(number: int, offset: int) -> Kept:
+    record = Record(offset, "s1", number, number * SIZE, f"line {number:04}", 9_000)
+    return Kept(record, others=True)
 
 
 def red(*findings: Called, state: str = "missing", missing: int = 0) -> Verdict:
@@ -67,6 +78,11 @@ def _judged(truth: Truth, rows: Sequence[Row], verdict: Verdict) -> list[Objecti
     return judge(truth, Seen(rows, logged(*numbers)), verdict)
 
 
+def numbers_of(objection: Objection) -> list[int]:
+    """Of its lines."""
+    return [line.number for line in objection.lines if isinstance(line, Line)]
+
+
 def test_all_landed_and_green_is_right() -> None:
     assert rules(written(5), landed(0, 1, 2, 3, 4), GREEN) == []
 
@@ -77,7 +93,7 @@ def test_a_lost_line_under_a_green_verdict_is_named() -> None:
         ("hole", "false green"),
         ("green", "false green"),
     ]
-    assert [line.number for line in found[0].lines] == [2]
+    assert numbers_of(found[0]) == [2]
 
 
 def test_a_line_that_nobody_could_read_is_a_hole_of_its_own_kind() -> None:
@@ -99,7 +115,7 @@ def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
     cells = (Cell(0, 3000, "pending"), Cell(3000, 5000, "missing"))
     verdict = replace(red(missing(4, 1), missing=1), cells=cells)
     found = _judged(written(5), landed(2), verdict)
-    assert [(each.rule, [line.number for line in each.lines]) for each in found] == [("hole", [3])]
+    assert [(each.rule, numbers_of(each)) for each in found] == [("hole", [3])]
     assert found[0].kind == "not exact"
 
 
@@ -110,7 +126,7 @@ def test_what_landed_is_not_missing() -> None:
 def test_a_range_that_is_too_wide_holds_what_landed() -> None:
     found = _judged(written(5), landed(0, 1, 4), red(missing(1, 3), missing=3))
     assert [each.rule for each in found] == ["not lost"]
-    assert [line.number for line in found[0].lines] == [1]
+    assert numbers_of(found[0]) == [1]
 
 
 def test_a_range_around_them_says_how_many_they_are() -> None:
@@ -132,14 +148,127 @@ def test_offsets_lead_to_lines() -> None:
     assert rules(written(5), landed(0, 1, 2, 4), red(gone, missing=2)) == ["not lost"]
 
 
+def offsets(first: int, count: int, *, events: int = -1) -> Called:
+    """A finding that knows offsets alone."""
+    return Called(
+        *("missing", f"offsets {first} to {first + count - 1}"),
+        partition=0,
+        offset=first,
+        offsets=count,
+        events=count if events < 0 else events,
+    )
+
+
+def of_others(
+    truth: Truth,
+    verdict: Verdict,
+    *others: Kept,
+    rows: Sequence[Row] = (),
+    dead: Sequence[DeadLetter] = (),
+) -> list[str]:
+    """Rules that are broken where all lines have landed, and others wrote these records, too."""
+    numbers = range(len(truth.files[0].lines))
+    truth.foreign |= {each.record.text for each in others}
+    seen = Seen([*landed(*numbers), *rows], [*logged(*numbers), *others], dead)
+    return sorted(each.rule for each in judge(truth, seen, verdict))
+
+
+def row_of(kept: Kept, file: str = "part.parquet") -> Row:
+    one = kept.record
+    return Row(file, one.source, one.seq, max(one.position, 0), one.offset, one.text)
+
+
 def test_what_others_wrote_may_be_missing_too() -> None:
-    gone = Called("missing", "offsets 2 to 5", partition=0, offset=2, offsets=4, events=4)
-    records = [*logged(*range(4)), *(Record(each, "", -1, -1, "theirs") for each in (4, 5))]
-    verdict = red(gone, missing=4)
-    assert judge(written(4), Seen(landed(0, 1), records), verdict) == []
+    records = [*logged(*range(4)), theirs(4), theirs(5)]
+    gone = offsets(2, 4)
+    assert judge(written(4), Seen(landed(0, 1), records), red(gone, missing=4)) == []
     more = red(replace(gone, events=5), missing=5)
     found = judge(written(4), Seen(landed(0, 1), records), more)
     assert [each.rule for each in found] == ["count"]
+
+
+def test_a_lost_record_of_others_under_a_green_verdict_is_named() -> None:
+    assert of_others(written(3), GREEN, theirs(3)) == ["green", "hole"]
+    assert of_others(written(3), GREEN, theirs(3), rows=[row_of(theirs(3))]) == []
+    assert of_others(written(3), GREEN, theirs(3), dead=[DeadLetter(3, "theirs 3")]) == []
+    assert of_others(written(3), GREEN, theirs(3), dead=[DeadLetter(2, "theirs 3")]) == [
+        *("green", "hole")
+    ]
+    beside = red(missing(0, 1), missing=1)
+    assert of_others(written(3), beside, theirs(3)) == ["hole", "not lost"]
+    assert of_others(written(3), red(offsets(3, 1), missing=1), theirs(3)) == []
+
+
+def test_what_was_never_acknowledged_need_not_arrive() -> None:
+    assert of_others(written(3), GREEN, replace(theirs(3), others=False)) == []
+
+
+def test_a_replayed_record_is_lost_unless_a_load_dropped_it() -> None:
+    called = red(offsets(3, 1), missing=1)
+    replay = replayed(0, 3)
+    assert of_others(written(3), GREEN, replay) == ["green", "hole"]
+    assert of_others(written(3), called, replay) == []
+    replay.perhaps_loaded = True
+    assert of_others(written(3), GREEN, replay) == []
+    assert of_others(written(3), called, replay) == []
+    replay.loaded = True
+    assert of_others(written(3), GREEN, replay) == []
+    assert of_others(written(3), called, replay) == ["not lost"]
+
+
+def test_an_offset_that_was_given_twice_is_lost_as_often_as_its_records_are() -> None:
+    former, latter = theirs(3, "former"), theirs(3, "latter")
+    once, twice = red(offsets(3, 1), missing=1), red(offsets(3, 1), offsets(3, 1), missing=2)
+    both = [row_of(former), row_of(latter)]
+    assert of_others(written(3), once, former, latter, rows=both) == ["not lost"]
+    assert of_others(written(3), once, former, latter, rows=both[1:]) == []
+    assert of_others(written(3), twice, former, latter, rows=both[1:]) == ["count"]
+    assert of_others(written(3), twice, former, latter) == []
+
+
+def test_offsets_of_which_some_became_something_are_not_lost() -> None:
+    records = [theirs(3), theirs(4)]
+    called = red(offsets(3, 2), missing=2)
+    assert of_others(written(3), called, *records) == []
+    assert of_others(written(3), called, *records, rows=[row_of(records[1])]) == ["not lost"]
+    assert of_others(written(3), red(offsets(7, 1), missing=1)) == ["not lost"]
+
+
+def test_what_others_lost_and_has_no_name_is_counted() -> None:
+    unnamed = Called("unnamed", "1 event", events=1, from_time=8_000, to_time=10_000)
+    assert of_others(written(3), red(unnamed, missing=1), theirs(3)) == []
+    assert of_others(written(3), red(unnamed, missing=1), theirs(3, time=20_000)) == [
+        *("hole", "unexplained")
+    ]
+    named = red(unnamed, offsets(3, 1), missing=2)
+    assert of_others(written(3), named, theirs(3), theirs(4)) == []
+    assert of_others(written(3), named, theirs(3)) == ["unexplained"]
+
+
+def test_a_landed_file_of_others_alone_is_lost_and_double_like_any_other() -> None:
+    path, copy = "t/dt=1/hour=1/part.parquet", "t/dt=1/hour=1/copy.parquet"
+    records = [theirs(3), theirs(4)]
+    rows = [row_of(each, path) for each in records]
+    gone = Called("missing", "2 rows", tier="hdfs", path=path, events=2)
+    twice = Called("duplicated", "2 rows", tier="hdfs", path=copy, events=2)
+    truth = written(3)
+    truth.landed[path] = rows
+    assert of_others(truth, red(gone, missing=2), *records) == []
+    assert of_others(truth, red(replace(gone, events=1), missing=1), *records) == ["count"]
+    assert of_others(truth, red(gone, missing=2), *records, rows=rows) == ["not lost"]
+    assert of_others(truth, GREEN, *records) == ["green", "hole"]
+    truth.landed[copy] = again = [row_of(each, copy) for each in records]
+    called = red(twice, state="duplicated")
+    assert of_others(truth, called, *records, rows=[*rows, *again]) == []
+    assert of_others(truth, GREEN, *records, rows=[*rows, *again]) == ["double", "green"]
+    del truth.landed[path]
+    assert of_others(truth, called, *records, rows=again) == ["not double"]
+
+
+def test_a_row_of_others_is_at_an_offset_where_it_was() -> None:
+    there = theirs(3)
+    elsewhere = replace(row_of(there), offset=4)
+    assert of_others(written(3), GREEN, there, rows=[row_of(there), elsewhere]) == ["rows"]
 
 
 def test_a_double_line_under_a_green_verdict_is_named() -> None:
@@ -210,13 +339,17 @@ def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path:
         Row("part.parquet", "s1", number, line.start, number, line.text)
         for number, line in enumerate(truth.lines())
     ]
-    said = red(vanished, state="unknown")
+
+    def broken() -> list[str]:
+        said = red(vanished, state="unknown")
+        return [each.rule for each in judge(truth, Seen(rows), said)]
+
     application.copytruncate("a")
-    assert rules(truth, rows, said) == ["unexplained"]
+    assert broken() == ["unexplained"]
     application.remake("a")
-    assert rules(truth, rows, said) == []
+    assert broken() == []
     truth.files[0].size = 1024
-    assert rules(truth, rows, said) == ["unexplained"]
+    assert broken() == ["unexplained"]
 
 
 def test_what_is_called_changed_or_unproven_was_spoilt() -> None:
@@ -238,7 +371,7 @@ def test_what_has_no_name_is_counted() -> None:
 
 def test_a_spoilt_file_is_what_was_in_it() -> None:
     truth = written(5)
-    truth.landed["t/dt=1/hour=1/part.parquet"] = ["line 0003", "line 0004"]
+    truth.landed["t/dt=1/hour=1/part.parquet"] = landed(3, 4)
     gone = Called("missing", "2 rows", tier="hdfs", path="t/dt=1/hour=1/part.parquet", events=2)
     assert rules(truth, landed(0, 1, 2), red(gone, missing=2)) == []
 
@@ -252,9 +385,8 @@ def test_an_exit_code_agrees_with_the_state() -> None:
 
 def test_rows_are_what_was_written() -> None:
     truth = written(3)
-    truth.foreign.add("somebody else's")
+    assert rules(truth, landed(0, 1, 2), GREEN) == []
     others = Row("part.parquet", "", 0, 0, 7, "somebody else's")
-    assert rules(truth, [*landed(0, 1, 2), others], GREEN) == []
     made_up = replace(others, text="line 9999")
     assert rules(truth, [*landed(0, 1, 2), made_up], GREEN) == ["rows"]
     elsewhere = replace(landed(2)[0], position=7)
@@ -267,6 +399,9 @@ def test_sums_agree() -> None:
     assert rules(written(5), rows, replace(exact, missing=201)) == ["sums"]
     assert rules(written(5), rows, replace(exact, hosts_missing=0)) == ["sums"]
     assert rules(written(5), rows, replace(exact, landed_events=5)) == ["sums"]
+    nameless = replace(offsets(2, 2), events=-1)
+    assert rules(written(5), rows, red(nameless, missing=2)) == []
+    assert rules(written(5), rows, red(nameless, missing=3)) == ["sums"]
     flow = {"read": 5, "shipped": 3, "filtered": 0, "dead": 0, "lost": 0}
     assert rules(written(5), rows, replace(exact, flow=flow)) == ["sums"]
     assert rules(written(5), rows, replace(exact, flow={**flow, "lost": 2})) == []

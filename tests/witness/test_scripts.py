@@ -1,6 +1,8 @@
 """Scripts come from seeds alone, are read back as they were written, and become short."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -9,6 +11,7 @@ from tests.witness.script import PRIVATE, SHARED, Action, BadScript, Script, par
 from tests.witness.shrinking import shrink
 
 SEEDS = range(1, 400)
+KEPT: Final = sorted(Path(__file__).with_name("scripts").glob("*.script"))
 
 
 def test_a_seed_is_always_the_same_script() -> None:
@@ -47,6 +50,15 @@ def test_a_line_that_is_no_action_is_named() -> None:
         parse("seed 1\ninput all\nrename\n")
     with pytest.raises(BadScript, match="'== write a 1'"):
         parse("== write a 1\n")
+
+
+def test_scripts_that_are_kept_say_what_they_are_about_and_run_side_by_side() -> None:
+    texts = [each.read_text() for each in KEPT]
+    scripts = [parse(each) for each in texts]
+    assert len(scripts) > 9
+    assert all(each.startswith("# ") for each in texts)
+    assert len({each.seed for each in scripts}) == len(scripts)
+    assert len({each.shared for each in scripts}) == 1
 
 
 def test_what_has_nothing_to_do_with_it_is_left_out() -> None:

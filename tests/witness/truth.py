@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from tests.witness.reading import Row
+
 NEVER: Final = 1 << 60
 
 
@@ -74,8 +76,8 @@ class Truth:
     changes: list[Change] = field(default_factory=list)
     blind: list[Blind] = field(default_factory=list)
     done: set[str] = field(default_factory=set)  # verbs of the actions that were carried out
-    landed: dict[str, list[str]] = field(default_factory=dict)  # spoilt landed files: their texts
-    foreign: set[str] = field(default_factory=set)  # messages of other producers
+    landed: dict[str, list[Row]] = field(default_factory=dict)  # spoilt landed files: their rows
+    foreign: set[str] = field(default_factory=set)  # messages of other producers, as they send them
     unloaded: str = ""  # why no load of it came through in the end
     since: int = 0
     first_look: int = 0  # of the agent: what was gone before is none of its business

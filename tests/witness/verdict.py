@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.witness.reading import Record, Row
+from tests.witness.history import Kept
+from tests.witness.reading import DeadLetter, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is there: rows, and all records that ever were seen in the log."""
+    """What is there: rows, all records that ever were in the log, and dead letters."""
 
     rows: Sequence[Row]
-    records: Sequence[Record] = ()
+    records: Sequence[Kept] = ()
+    dead: Sequence[DeadLetter] = ()
