@@ -295,11 +295,23 @@ class _Judge:
         if called.to_time >= 0 and line.written > called.to_time + slack:
             return False
         if called.source:
-            return self._is_source(called, line.file) and line.end > max(called.position, 0)
+            if self._is_source(called, line.file):
+                return line.end > max(called.position, 0)
+            return self._was_cut_again(called, line.file, slack)
         if called.path:
             folders = {str(PurePath(name).parent) for name in line.file.names}
             return called.path in folders or called.path in line.file.names
         return True
+
+    def _was_cut_again(self, called: Called, file: File, slack: int) -> bool:
+        """Whether it began and ended by a truncation of that very file in that time: cut twice, it
+        looks as if it had been cut once."""
+        older = file.before
+        while older is not None and not self._is_source(called, older):
+            older = older.before
+        cut = min(file.ended, file.copied)
+        is_then = called.from_time - slack <= cut <= called.to_time + slack
+        return older is not None and is_then and "was truncated" in called.words
 
     def _is_source(self, called: Called, file: File) -> bool:
         known = self._file_of.get(called.source)

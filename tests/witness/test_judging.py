@@ -322,6 +322,35 @@ def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
     assert rules(truth, landed(0, 2), red(vanished, state="unknown")) == ["hole"]
 
 
+def test_unknown_since_a_file_was_cut_covers_what_was_written_and_cut_again() -> None:
+    truth = written(2)
+    first = truth.files[0]
+    middle, last = File("a", 2, [PATH], before=first), File("a", 3, [PATH])
+    last.before = middle
+    for file, time in ((middle, 4000), (last, 5000)):
+        file.lines = [Line(f"line {time:04}", file, 0, 0, SIZE, time)]
+        file.size = SIZE
+    first.ended, middle.ended = 3500, 4500
+    truth.files += [middle, last]
+    truth.blind.append(Blind(3000, 6000))
+    said = Called(
+        *("unknown", f"web-1: {PATH} was truncated while nobody watched"),
+        host="web-1",
+        path=PATH,
+        source="s1",
+        position=20,
+        from_time=3000,
+        to_time=6000,
+    )
+    latest = Row("part.parquet", "s2", 0, 0, 9, "line 5000")
+    verdict = replace(red(said, state="unknown"), exit_code=3)
+    assert rules(truth, [*landed(0, 1), latest], verdict) == []
+    assert rules(truth, landed(0, 1), verdict) == ["hole"], "it is still there"
+    gone = replace(said, words=f"web-1: {PATH} vanished, unknown beyond byte 20")
+    verdict = replace(verdict, findings=(gone,))
+    assert "hole" in rules(truth, [*landed(0, 1), latest], verdict)
+
+
 def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path: Path) -> None:
     """What it was copied from is gone, so nothing shows that it is a copy; of 1 KiB, that does."""
     truth = Truth("web-1", "t", blind=[Blind(0, NEVER)])
