@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.witness.batch import Outcome, run
+from tests.witness.batch import Outcome, fills_broker_disk, run
 from tests.witness.choosing import GROUP, KINDS, script_of
 from tests.witness.pipeline import Pipeline
 from tests.witness.script import Script, parse
@@ -33,7 +33,8 @@ def main() -> int:
     waiting = list(batches(_scripts(options), options.side_by_side))
     tried_again = False
     while waiting and not (options.seconds and time.monotonic() - began > options.seconds):
-        with _pipeline(options) as pipeline:
+        fills = any(fills_broker_disk(script) for batch in waiting for script in batch)
+        with _pipeline(options, small_disk=fills) as pipeline:
             while waiting and not (options.seconds and time.monotonic() - began > options.seconds):
                 found = run(pipeline, waiting[0], _say)
                 failed = all(each.error for each in found)
@@ -57,7 +58,7 @@ def main() -> int:
 
 
 @contextmanager
-def _pipeline(options: argparse.Namespace) -> Iterator[Pipeline]:
+def _pipeline(options: argparse.Namespace, *, small_disk: bool) -> Iterator[Pipeline]:
     with ExitStack() as ends:
         if options.keep:
             options.keep.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,12 @@ def _pipeline(options: argparse.Namespace) -> Iterator[Pipeline]:
             made = tempfile.TemporaryDirectory(prefix="witness-", ignore_cleanup_errors=True)
             directory = Path(ends.enter_context(made))
         yield ends.enter_context(
-            Pipeline(directory, options.penstock.resolve(), kafka=options.kafka)
+            Pipeline(
+                directory,
+                options.penstock.resolve(),
+                kafka=options.kafka,
+                small_disk=small_disk,
+            )
         )
 
 

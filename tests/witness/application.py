@@ -26,8 +26,10 @@ def now() -> int:
 class Application:
     """Writes below `folder`; what it did stands in `truth`."""
 
-    def __init__(self, folder: Path, truth: Truth) -> None:
+    def __init__(self, folder: Path, truth: Truth, *, live: bool = False) -> None:
+        """`live`: the agent's patterns match only the names that are written to."""
         self._folder = folder
+        self._end = ".log" if live else ".log*"
         self._truth = truth
         self._current: dict[str, File] = {}
         self._rotated: dict[Path, File] = {}  # what lies under the names of rotated files
@@ -36,9 +38,16 @@ class Application:
         for each in {*FOLDERS.values(), "store"}:
             (folder / each).mkdir(parents=True, exist_ok=True)
 
-    def patterns(self, which: str) -> list[str]:
-        end = ".log*" if which == "all" else ".log"
-        return [str(self._folder / each / f"*{end}") for each in sorted(set(FOLDERS.values()))]
+    @property
+    def patterns(self) -> list[str]:
+        folders = sorted(set(FOLDERS.values()))
+        return [str(self._folder / each / f"*{self._end}") for each in folders]
+
+    def _named(self, file: File, path: Path) -> None:
+        """Another name, which patterns may match or not."""
+        file.names.append(str(path))
+        if not any(path.match(pattern) for pattern in self.patterns):
+            file.hidden = min(file.hidden, now())
 
     def path(self, label: str) -> Path:
         return self._folder / FOLDERS[label] / f"{label}.log"
@@ -58,11 +67,11 @@ class Application:
             self._make(label)
         file = self._current[label]
         filler = random.Random(f"{label}{self._numbers.get(label, 0)}")
-        content = bytearray()
+        half = file.lines[-1] if file.lines and file.lines[-1].unfinished else None
+        content = bytearray(self._rest(half) if half is not None else b"")
         lines = []
         for _ in range(count):
-            number = self._numbers.get(label, 0)
-            self._numbers[label] = number + 1
+            number = self._next_number(label)
             moment = now()
             text = f"{label}{file.number} line {number} at {moment} {'x' * filler.randrange(60)}"
             begin = file.size + len(content)
@@ -70,8 +79,40 @@ class Application:
             lines.append(Line(text, file, number, begin, file.size + len(content), moment))
         with path.open("ab") as opened:
             opened.write(content)
+        if half is not None:
+            half.written = now()
         file.size += len(content)
         file.lines += lines
+
+    def write_part(self, label: str) -> None:
+        """The beginning of a line, without newline."""
+        if label not in self._current:
+            self._make(label)
+        file = self._current[label]
+        if file.lines and file.lines[-1].unfinished:
+            return
+        number = self._next_number(label)
+        moment = now()
+        text = f"{label}{file.number} line {number} at {moment}"
+        with self.path(label).open("ab") as opened:
+            opened.write(text.encode())
+        line = Line(text, file, number, file.size, file.size + len(text), moment)
+        line.beginning, line.begun, line.unfinished = text, moment, True
+        file.lines.append(line)
+        file.size = line.end
+
+    def _rest(self, half: Line) -> bytes:
+        """What makes it a line."""
+        rest = f" and the rest of {half.file.label}{half.file.number} line {half.number}"
+        half.text += rest
+        half.end += len(rest) + 1
+        half.unfinished = False
+        return f"{rest}\n".encode()
+
+    def _next_number(self, label: str) -> int:
+        number = self._numbers.get(label, 0)
+        self._numbers[label] = number + 1
+        return number
 
     def _make(self, label: str) -> None:
         path = self.path(label)
@@ -117,7 +158,7 @@ class Application:
         copy = path.with_name(f"{path.name}.1")
         shutil.copy2(path, copy)
         old = self._current[label]
-        old.names.append(str(copy))
+        self._named(old, copy)
         self._rotated[copy] = old
         old.copied = now()
         self._changed(path.parent, f"{copy.name} is a copy")
@@ -173,7 +214,9 @@ class Application:
         """The old target stays where it is."""
         old = self._current.pop(LINK, None)
         if old is not None:
-            self._rotated[self.path(LINK).resolve()] = old
+            target = self.path(LINK).resolve()
+            self._rotated[target] = old
+            self._named(old, target)
             self._make(LINK)
 
     def unlink_old(self) -> None:
@@ -201,7 +244,7 @@ class Application:
         path = self.path(label)
         path.rename(to)
         file = self._current.pop(label)
-        file.names.append(str(to))
+        self._named(file, to)
         self._rotated[to] = file
         self._changed(path.parent, f"{path.name} is now {to.name}")
         return to
@@ -217,7 +260,7 @@ class Application:
             each.rename(to)
             if each in self._rotated:
                 file = self._rotated.pop(each)
-                file.names.append(str(to))
+                self._named(file, to)
                 self._rotated[to] = file
             self._changed(path.parent, f"{each.name} is now {to.name}")
 

@@ -18,6 +18,7 @@ from tests.server_process import ServerFailed
 from tests.witness.application import now
 from tests.witness.judging import Objection, judge
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
+from tests.witness.programs import Program
 from tests.witness.reading import Schemas, dead_letters, rows
 from tests.witness.script import Action, Script
 from tests.witness.tenant import Tenant
@@ -26,7 +27,13 @@ from tests.witness.verdict import Called, Cell, Seen, Verdict
 HEARD: Final = 120.0  # for agents to say that they are past the end
 JUDGED: Final = 120.0  # for a verdict that waits for nobody
 SPOILS: Final = {"cut-tail", "flip-segment"}
-READ_BEFORE: Final = {"kill-broker", "load", "kill-load"}  # logs are read before these
+READ_BEFORE: Final = {"kill-broker", "load", "load-at", "kill-load"}  # logs are read before these
+_PROGRAM: Final = {
+    "kill": Program.kill,
+    "start": Program.spawn,
+    "freeze": Program.freeze,
+    "thaw": Program.thaw,
+}
 TORN: Final = "the CRC does not match"  # says a load of a batch
 _LOADS: Final = 5
 _topics = threading.Lock()
@@ -135,20 +142,20 @@ class Batch:
             pipeline.freeze_broker()
         elif event.verb == "thaw-broker":
             pipeline.thaw_broker()
-        elif event.verb == "kill-registry":
-            pipeline.registry.kill()
-        elif event.verb == "start-registry":
-            pipeline.registry.spawn()
-        elif event.verb == "kill-audit":
-            pipeline.audit.kill()
-        elif event.verb == "start-audit":
-            pipeline.audit.spawn()
+        elif event.verb == "fill-broker-disk":
+            pipeline.fill_broker_disk()
+        elif event.verb == "free-broker-disk":
+            pipeline.free_broker_disk()
+        elif event.verb in {f"{what}-{name}" for what in _PROGRAM for name in pipeline.programs}:
+            what, _, name = event.verb.partition("-")
+            _PROGRAM[what](pipeline.programs[name])
         elif event.verb == "wipe-audit":
             pipeline.wipe_audit()
             pipeline.audit.spawn()
         elif event.verb == "load":
-            if pipeline.broker_process.alive and pipeline.registry.ready():
-                self._load()
+            self._load_if_possible()
+        elif event.verb == "load-at":
+            self._load_if_possible(clock=float(event.words[0]))
         elif event.verb == "kill-load":
             pipeline.begin_load(self.topics)
             time.sleep(float(event.words[0]))
@@ -157,10 +164,14 @@ class Batch:
                 for each in tenant.history.standing():
                     each.perhaps_loaded = True
 
-    def _load(self, *options: str) -> tuple[int, dict[str, str]]:
+    def _load_if_possible(self, clock: float = 0.0) -> None:
+        if self.pipeline.serving and self.pipeline.registry.ready():
+            self._load(clock=clock)
+
+    def _load(self, *options: str, clock: float = 0.0) -> tuple[int, dict[str, str]]:
         """Exit code, and why a table was not loaded; what was, is known of each record."""
         found = {each.topic: each.history.standing() for each in self._tenants}
-        code, tables = self.pipeline.load(self.topics, *options)
+        code, tables = self.pipeline.load(self.topics, *options, clock=clock)
         failed = {each["table"]: each["error"] for each in tables if each.get("error")}
         ended = {each["table"] for each in tables} - set(failed)
         for topic, standing in found.items():
@@ -305,6 +316,10 @@ class Batch:
             if len(found) >= answer.get("page", {}).get("total", 0):
                 break
         return [Called.of(each) for each in found]
+
+
+def fills_broker_disk(script: Script) -> bool:
+    return any(each.verb == "fill-broker-disk" for each in script.shared)
 
 
 def _play(tenant: Tenant, act: Sequence[Action]) -> None:

@@ -12,6 +12,7 @@ from tests.witness.script import Action, Script
 GROUP: Final = 20
 SCENES: Final = 3
 KEEPS: Final = {"rename", "create", "date", "switch"}  # what was written
+WRONG_CLOCKS: Final = ("-7200", "-60", "+60", "+7200")  # of a load; hours end in between
 KINDS: Final = ("agent", "broker", "loader", "audit", "others")
 
 
@@ -33,14 +34,18 @@ def _score(chance: random.Random, kinds: Sequence[str]) -> list[Action]:
 
     scenes: list[list[Action]] = []
     if "broker" in kinds:
-        scenes += [[event("kill-broker"), event("start-broker")]] * 2
-        scenes += [[event("freeze-broker"), event("thaw-broker")]]
-        scenes += [[event("kill-registry"), event("start-registry")]]
+        scenes += [[event("kill-broker"), event("start-broker")]] * 4
+        scenes += [[event("freeze-broker"), event("thaw-broker")]] * 2
+        scenes += [[event("fill-broker-disk"), event("free-broker-disk")]]
+        scenes += [[event("kill-registry"), event("start-registry")]] * 2
+        scenes += [[event("freeze-registry"), event("thaw-registry")]]
     if "loader" in kinds:
-        scenes += [[event("load"), event("mark")]] * 2
-        scenes += [[event("kill-load", f"{chance.uniform(2, 9):.1f}")]]
+        scenes += [[event("load"), event("mark")]] * 4
+        scenes += [[event("load-at", chance.choice(WRONG_CLOCKS)), event("mark")]]
+        scenes += [[event("kill-load", f"{chance.uniform(2, 9):.1f}")]] * 2
     if "audit" in kinds:
-        scenes += [[event("kill-audit"), event("start-audit")], [event("wipe-audit")]]
+        scenes += [[event("kill-audit"), event("start-audit")], [event("wipe-audit")]] * 2
+        scenes += [[event("freeze-audit"), event("thaw-audit")]]
     chosen = [chance.choice(scenes or [[event("mark")]]) for _ in range(SCENES)]
     return [each for scene in chosen for each in scene]
 
@@ -83,7 +88,7 @@ class _Author:
         self._actions.append(event)
         if event.verb in {"kill-broker", "start-broker"}:
             self._broker_dead = event.verb == "kill-broker"
-        if event.verb == "load":
+        if event.verb in {"load", "load-at"}:
             self._loaded = True
 
     def _add(self, verb: str, *words: str) -> None:
@@ -109,7 +114,15 @@ class _Author:
         return self._chance.choice(self._labels)
 
     def _writes(self) -> None:
-        self._write(self._label())
+        """Sometimes a line in two pieces, or a piece of which nobody knows whether more comes."""
+        label = self._label()
+        if self._chance.random() < 0.1:
+            self._add("write-part", label)
+            if self._chance.random() < 0.3:
+                self._pauses()
+            if self._chance.random() < 0.3:
+                return
+        self._write(label)
 
     def _pauses(self) -> None:
         if self._chance.random() < 0.5:

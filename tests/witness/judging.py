@@ -14,9 +14,11 @@ two rows of its offset have it. Then:
 - Rule `count`: it is about as many events as lines, or records, are lost there.
 - Rule `not double`: a range that is called duplicated holds double lines only, or records.
 - Rule `unexplained`: nothing else is red. What is called unknown lies in a time in which the agent
-  was dead or frozen, and names changed there; what is called changed was spoilt.
+  was dead or frozen, and names changed there, or a file was gone or cut before it could be looked
+  at; what is called changed was spoilt.
 - Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
-  has sent, at an offset where it was.
+  has sent, at an offset where it was. A line is two if its beginning was, and had stood alone for
+  long enough to be taken for a whole one.
 - Rule `green`: exit code 0 never comes with a lost or a double line.
 - Rule `exit`: exit code 0 and the state complete come together, and 1 only where something is
   called wrong.
@@ -88,7 +90,13 @@ class Objection:
 
 
 def judge(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:
-    return _Judge(truth, seen, verdict).objections()
+    read = {*(each.text for each in seen.rows), *(each.record.text for each in seen.records)}
+    halved = truth.divide(read)
+    found = _Judge(truth, seen, verdict).objections()
+    if halved:
+        words = f"{len(halved)} lines became two, and their beginnings had not stood long alone"
+        found.append(Objection("rows", words, tuple(halved)))
+    return found
 
 
 class _Judge:
@@ -380,7 +388,9 @@ class _Judge:
             yield Objection("not lost", words, tuple(there))
             return
         most = len(lost) + len(gone)
-        if called.events > 0 and not (0 if rough else most) <= called.events <= most:
+        # What has no newline is a line to some.
+        least = most - sum(line.unfinished for line in lost)
+        if called.events > 0 and not (0 if rough else least) <= called.events <= most:
             yield Objection("count", f"{most} lines are lost there: {called.words}")
 
     def _offsets_lost(self, called: Called) -> Iterable[Objection]:
@@ -481,7 +491,8 @@ class _Judge:
         ):
             return
         if not blind and not torn:
-            yield Objection("unexplained", f"the agent was not away then: {called.words}")
+            if not any(_came_and_went(each, called) for each in self._truth.files):
+                yield Objection("unexplained", f"the agent was not away then: {called.words}")
             return
         since = min((each.since for each in blind), default=0)
         until = max((each.until for each in blind), default=NEVER)
@@ -493,11 +504,18 @@ class _Judge:
             if files and all(_can_be_found(each) for each in files):
                 yield Objection("unexplained", f"that file is still there: {called.words}")
         elif not torn and not any(
-            since - slack <= each.time <= until + slack
-            and (not called.path or called.path in {each.folder, str(PurePath(each.folder).parent)})
-            for each in self._truth.changes
+            since - slack <= each <= until + slack for each in self._changed(called.path)
         ):
             yield Objection("unexplained", f"nothing came or went there: {called.words}")
+
+    def _changed(self, folder: str) -> Iterable[int]:
+        """When names changed there. To an agent whose clock is wrong all folders may have changed
+        just when it looked: when they were made, is when they changed, too."""
+        if self._truth.clock:
+            yield self._truth.since
+        for each in self._truth.changes:
+            if not folder or folder in {each.folder, str(PurePath(each.folder).parent)}:
+                yield each.time
 
     # The whole
 
@@ -555,6 +573,16 @@ class _Judge:
             )
         ):
             yield Objection("sums", f"{verdict.state}, and each host of it is complete")
+
+
+def _came_and_went(file: File, called: Called) -> bool:
+    """Whether it was cut in that folder and at that time, or lost its last name that a pattern
+    matches, within a second of its first line: no look need have found what it was."""
+    cut = min(file.ended, file.copied, file.hidden)
+    first = min((min(line.begun, line.written) for line in file.lines), default=NEVER)
+    there = called.path in {str(PurePath(name).parent) for name in file.names}
+    at_that_time = called.from_time - SECOND <= cut <= called.to_time + SECOND
+    return not called.source and there and at_that_time and cut - first < SECOND
 
 
 def _can_be_found(file: File) -> bool:

@@ -6,6 +6,7 @@ program is told is what docs/ say of its configuration; only times are shorter.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,13 +20,16 @@ from urllib.parse import urlencode
 import yaml
 
 from tests.apache_kafka import QUICK_JVM, ApacheKafka
+from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
 from tests.server_process import ServerProcess, free_ports, wait_until
+from tests.witness.disks import SmallDisk
 from tests.witness.programs import START, Program, ask
 
 WINDOW: Final = 5
 GRACE: Final = 3.0
 CLUSTER: Final = "test"
 LOAD: Final = 300.0
+BROKER_DISK: Final = "512m"
 # As in `penstock up`: loads are small, and over before Java's second compiler is worth its start.
 SPARK: Final = {
     "master": "local[2]",
@@ -39,7 +43,10 @@ SPARK: Final = {
 class Pipeline:
     """`with Pipeline(directory, checkout) as pipeline`."""
 
-    def __init__(self, directory: Path, checkout: Path, *, kafka: bool = False) -> None:
+    def __init__(
+        self, directory: Path, checkout: Path, *, kafka: bool = False, small_disk: bool = False
+    ) -> None:
+        """`small_disk`: the broker's data are on one of their own, that can be filled."""
         self.directory = directory
         self.checkout = checkout
         self.root = directory / "warehouse"
@@ -125,11 +132,16 @@ class Pipeline:
                 http_port=counter,
                 options=["--count"],
             )
+        self.programs = {"registry": self.registry, "audit": self.audit}
+        self.full = False  # the disk of the broker's data
+        self._disk = SmallDisk(self.broker_data, BROKER_DISK) if small_disk and not kafka else None
         self._frozen = False
         self._load: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Pipeline":
         try:
+            if self._disk is not None:
+                self._disk.mount()
             if self._zookeeper is not None:
                 self._zookeeper.spawn()
             self.start_broker()
@@ -147,6 +159,8 @@ class Pipeline:
 
     def close(self) -> None:
         self.thaw_broker()
+        for each in (self.registry, self.audit):
+            each.thaw()
         self.kill_load()
         if self.counter is not None:
             self.counter.stop()
@@ -156,6 +170,8 @@ class Pipeline:
             self.kafka.stop()
         if self.broker is not None:
             self.broker.stop()
+        if self._disk is not None:
+            self._disk.unmount()
         if self._zookeeper is not None and self._zookeeper.alive:
             with suppress(Exception):
                 self._zookeeper.terminate(within=20)
@@ -208,6 +224,14 @@ class Pipeline:
             subprocess.run(["kill", "-CONT", str(self.broker_process.pid)], check=True)
         self._frozen = False
 
+    def fill_broker_disk(self) -> None:
+        self.full = self._disk is not None and self._disk.fill()
+
+    def free_broker_disk(self) -> None:
+        if self._disk is not None:
+            self._disk.free()
+        self.full = False
+
     def partition_dir(self, topic: str) -> Path:
         return self.broker_data / f"{topic}-0"
 
@@ -251,10 +275,10 @@ class Pipeline:
         return config
 
     def load(
-        self, topics: Sequence[str], *options: str, within: float = LOAD
+        self, topics: Sequence[str], *options: str, within: float = LOAD, clock: float = 0.0
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Exit code, and what `--json` says of each table."""
-        self.begin_load(topics, *options)
+        """Exit code, and what `--json` says of each table. `clock`: its own is so much ahead."""
+        self.begin_load(topics, *options, clock=clock)
         assert self._load is not None
         try:
             said, _ = self._load.communicate(timeout=within)
@@ -270,7 +294,7 @@ class Pipeline:
                 tables += answer.get("tables", []) if isinstance(answer, dict) else []
         return code, tables
 
-    def begin_load(self, topics: Sequence[str], *options: str) -> None:
+    def begin_load(self, topics: Sequence[str], *options: str, clock: float = 0.0) -> None:
         command = [str(self.checkout / ".venv/bin/penstock"), "load", "--json", *options]
         with (self.directory / "load.log").open("ab") as log:
             self._load = subprocess.Popen(
@@ -279,8 +303,18 @@ class Pipeline:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=self.directory,
+                env={**os.environ, **self._ahead(clock)},
                 start_new_session=True,
             )
+
+    def _ahead(self, seconds: float) -> dict[str, str]:
+        """What a program is told so that its clock is so much ahead; of others nothing."""
+        if not seconds or shutil.which("cc") is None:
+            return {}
+        own = own_clock()
+        clock = Clock(self.directory / "clock")
+        clock.be_ahead(seconds + (own.ahead() if own is not None else 0))
+        return environment(compile_clock(self.directory), clock, os.environ)
 
     def kill_load(self) -> None:
         """The program and its JVM, as a machine would that dies."""
@@ -337,7 +371,10 @@ class Pipeline:
 
     def bring_back(self) -> None:
         """All shared programs run again."""
+        self.free_broker_disk()
         self.thaw_broker()
+        for each in (self.registry, self.audit):
+            each.thaw()
         self.start_broker()
         for each in (self.registry, self.audit):
             if not each.alive:

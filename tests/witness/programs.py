@@ -1,6 +1,8 @@
 """One long-running program of a checkout of Penstock, started, asked, killed."""
 
 import http.client
+import os
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -76,6 +78,14 @@ class Program:
         (self.http_port,) = free_ports(1)
         self._settings["http_port"] = self.http_port
         self.config.write_text(yaml.safe_dump(self._settings))
+
+    def freeze(self) -> None:
+        if self.process.alive:
+            os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        if self.process.alive:
+            os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self) -> None:
         self.process.kill()

@@ -60,6 +60,10 @@ class Row:
     text: str
 
 
+class NotToTheEnd(Exception):
+    """The log was not read to its end: nobody answers, or not in time, or it is damaged."""
+
+
 class Schemas:
     """Schemas by id, from a registry's REST interface."""
 
@@ -70,14 +74,12 @@ class Schemas:
     def of(self, number: int) -> Any:
         if number not in self._known:
             status, body = ask(self._port, f"/schemas/ids/{number}")
-            if status != 200:
+            if status not in {200, 404}:
+                raise NotToTheEnd("no registry says what its schemas are")
+            if status == 404:
                 return None
             self._known[number] = fastavro.parse_schema(json.loads(json.loads(body)["schema"]))
         return self._known[number]
-
-
-class NotToTheEnd(Exception):
-    """The log was not read to its end: nobody answers, or not in time, or it is damaged."""
 
 
 def messages(bootstrap: str, topic: str) -> Iterator[Message]:

@@ -19,6 +19,7 @@ class BadScript(Exception):
 PRIVATE: Final = {
     # An application writes.
     "write": 2,  # LABEL LINES
+    "write-part": 1,  # LABEL: the beginning of a line, that the next write completes
     # What rotates and removes.
     "rename": 1,  # LABEL: a.log.1 of a.log, older ones one further
     "create": 1,  # the same, and an empty new file at once
@@ -63,12 +64,19 @@ SHARED: Final = {
     "start-broker": 0,
     "freeze-broker": 0,
     "thaw-broker": 0,
+    "fill-broker-disk": 0,  # that of its data directory
+    "free-broker-disk": 0,
     "kill-registry": 0,
     "start-registry": 0,
+    "freeze-registry": 0,
+    "thaw-registry": 0,
     "kill-audit": 0,
     "start-audit": 0,
     "wipe-audit": 0,
+    "freeze-audit": 0,
+    "thaw-audit": 0,
     "load": 0,
+    "load-at": 1,  # SECONDS: a load whose clock is so much ahead
     "kill-load": 1,  # SECONDS after its start
     "mark": 0,  # nothing happens; all wait for each other
 }

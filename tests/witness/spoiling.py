@@ -7,11 +7,10 @@ whose data it is, or, of landed files, at any time. It says whether it could be 
 import os
 import random
 import shutil
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.witness.disks import SmallDisk
 from tests.witness.pipeline import Pipeline
 from tests.witness.programs import Program
 from tests.witness.reading import landed_files, rows_of
@@ -29,7 +28,7 @@ class Spoiler:
         self._data = data
         self._truth = truth
         self._random = random.Random(seed)
-        self._mounted = False
+        self._disk = SmallDisk(data, DISK)
         self.full = False
 
     # Its data
@@ -62,35 +61,19 @@ class Spoiler:
         _flip(files[-1], self._random.random())
         return True
 
-    def fill_disk(self) -> bool:
-        """A file takes all that is left of it."""
-        if not self._mounted:
-            return False
-        self.full = True
-        with suppress(OSError), (self._data / "filler").open("ab", buffering=0) as filler:
-            while True:
-                filler.write(b"x" * 4096)
-        return True
-
     def mount(self) -> None:
-        """A small disk for the agent's data. Before its first start: it would take a directory
-        that was moved to another disk for a copy."""
-        if os.geteuid() == 0:
-            self._data.mkdir(parents=True, exist_ok=True)
-            options = f"size={DISK},mode=700"
-            command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self._data)]
-            subprocess.run(command, check=True)
-            self._mounted = True
+        self._disk.mount()
+
+    def fill_disk(self) -> bool:
+        self.full = self._disk.fill() or self.full
+        return self.full
 
     def free_disk(self) -> bool:
-        if self._mounted:
-            (self._data / "filler").unlink(missing_ok=True)
-            self.full = False
-        return self._mounted
+        self.full = False
+        return self._disk.free()
 
     def close(self) -> None:
-        if self._mounted:
-            subprocess.run(["umount", "--lazy", str(self._data)], check=False)
+        self._disk.unmount()
 
     # The log
 

@@ -32,7 +32,7 @@ from tests.witness.reading import (
 )
 from tests.witness.script import Action, Script
 from tests.witness.spoiling import Spoiler
-from tests.witness.truth import NEVER, Blind, Truth
+from tests.witness.truth import LAST_LINE, NEVER, Blind, Truth
 
 SETTLE: Final = 60.0
 FIRST_LOOK: Final = 120.0
@@ -45,12 +45,15 @@ class Tenant:
         self.script = script
         self.topic = name
         self.history = History()
+        self._acknowledged: list[Message] = []  # that the history does not have yet
         self._pipeline = pipeline
         self._schemas = schemas
         self._directory = pipeline.directory / name
         self._data = self._directory / "agent" / "data"
         self.truth = Truth(host=name, topic=name, since=now())
-        self._application = Application(self._directory / "logs", self.truth)
+        self._application = Application(
+            self._directory / "logs", self.truth, live=script.patterns == "live"
+        )
         (port,) = free_ports(1)
         self._random = random.Random(script.seed)
         self._clock = 0.0
@@ -72,7 +75,13 @@ class Tenant:
                 "scan_interval": 0.5,
                 "drain": 3,
                 "batches": {"linger": 0.05, "bytes": 4096},
-                "inputs": [{"paths": self._application.patterns(script.patterns), "topic": name}],
+                "inputs": [
+                    {
+                        "paths": self._application.patterns,
+                        "topic": name,
+                        "last_line_timeout": LAST_LINE,
+                    }
+                ],
             },
             http_port=port,
         )
@@ -122,6 +131,8 @@ class Tenant:
             rotations[action.verb](words[0])
         elif action.verb == "write":
             self._application.write(words[0], int(words[1]))
+        elif action.verb == "write-part":
+            self._application.write_part(words[0])
         elif action.verb == "remove-folder":
             self._application.remove_folder(words[0])
         elif action.verb == "pause":
@@ -249,7 +260,7 @@ class Tenant:
         frozen = any(each.until == NEVER for each in self.truth.blind)
         if not self.agent.alive or frozen or self._spoiler.full or not self._pipeline.serving:
             return False
-        if self.topic in self._pipeline.offline():
+        if self._pipeline.full or self.topic in self._pipeline.offline():
             return False
         time.sleep(0.6)  # more than a scan_interval: what was just written is known of
         deadline = time.monotonic() + within
@@ -275,6 +286,10 @@ class Tenant:
         """What is in the topic now: afterwards it may be there no more."""
         if self._pipeline.serving and self.topic not in self._pipeline.offline():
             with suppress(NotToTheEnd):
+                while self._acknowledged:
+                    record = record_of(self._acknowledged[-1], self._schemas)
+                    self.history.acknowledged(record)
+                    self._acknowledged.pop()
                 self.history.read(records(self._pipeline.bootstrap, self.topic, self._schemas))
 
     # Others
@@ -331,8 +346,8 @@ class Tenant:
 
         def delivered(error: object, message: Any) -> None:
             if error is None:
-                there = Message(message.offset(), message.timestamp()[1], message.value())
-                self.history.acknowledged(record_of(there, self._schemas))
+                moment = message.timestamp()[1]
+                self._acknowledged.append(Message(message.offset(), moment, message.value()))
 
         for value in values:
             producer.produce(self.topic, value, partition=0, timestamp=now(), on_delivery=delivered)

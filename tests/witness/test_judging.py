@@ -9,7 +9,7 @@ from tests.witness.application import Application
 from tests.witness.history import Kept
 from tests.witness.judging import Objection, judge
 from tests.witness.reading import DeadLetter, Record, Row
-from tests.witness.truth import NEVER, Blind, Change, File, Line, Truth
+from tests.witness.truth import LAST_LINE, NEVER, Blind, Change, File, Line, Truth
 from tests.witness.verdict import Called, Cell, Seen, Verdict
 
 PATH = "/logs/one/a.log"
@@ -100,6 +100,39 @@ def test_a_line_that_nobody_could_read_is_a_hole_of_its_own_kind() -> None:
     truth = written(5)
     truth.files[0].ended = 5500
     assert rules(truth, landed(0, 1, 2, 3), GREEN) == ["brief hole", "green"]
+
+
+def in_two_pieces(apart: int) -> Truth:
+    """The last of three lines was written in two pieces, so many milliseconds apart."""
+    truth = written(3)
+    line = truth.files[0].lines[2]
+    line.beginning, line.begun = line.text[:5], line.written - apart
+    return truth
+
+
+def test_a_line_in_two_pieces_is_one_or_if_these_stood_apart_two() -> None:
+    half = Row("part.parquet", "s1", 2, 20, 2, "line ")
+    rest = Row("part.parquet", "s1", 3, 25, 3, "0002")
+    for apart, broken in ((100, ["rows"]), (LAST_LINE * 1000, [])):
+        assert rules(in_two_pieces(apart), landed(0, 1, 2), GREEN) == []
+        rows = [*landed(0, 1), half, rest]
+        found = judge(in_two_pieces(apart), Seen(rows, logged(0, 1)), GREEN)
+        assert [each.rule for each in found] == broken
+    found = judge(in_two_pieces(5_000), Seen([*landed(0, 1), half], logged(0, 1)), GREEN)
+    assert [each.rule for each in found] == ["hole", "green"]
+
+
+def test_a_line_without_end_is_a_line_or_none_where_lines_are_counted() -> None:
+    lost = Called("lost", "some lines were gone", path=PATH, position=30, end_position=50)
+    for unfinished, events, broken in (
+        *((False, 2, []), (False, 1, ["count"])),
+        *((True, 2, []), (True, 1, []), (True, 3, ["count"])),
+    ):
+        truth = written(5)
+        truth.files[0].lines[4].unfinished = unfinished
+        called = red(replace(lost, events=events))
+        assert rules(truth, landed(0, 1, 2), called) == broken
+        assert rules(truth, landed(0, 1, 2), GREEN) == ["green", "hole"]
 
 
 def test_what_is_called_missing_exactly_is_right() -> None:
@@ -294,6 +327,45 @@ def test_unknown_is_right_where_the_agent_was_away_and_names_changed() -> None:
     truth.changes.append(Change(3000, "/logs/one", "a.log is gone"))
     assert rules(truth, landed(0, 1, 4), red(unknown, state="unknown")) == []
     assert rules(truth, landed(0, 4), red(unknown, state="unknown")) == ["hole"]
+
+
+def test_unknown_is_right_where_a_file_was_cut_before_a_look_could_find_what_it_was() -> None:
+    unknown = Called("unknown", "?", host="web-1", path="/logs/one", from_time=2500, to_time=3000)
+    for cut, time, path, broken in (
+        (1900, 1900, PATH, []),
+        (2100, 2100, PATH, ["unexplained"]),
+        (1900, 4500, PATH, ["unexplained"]),
+        (1900, 1900, "/logs/two/b.log", ["unexplained"]),
+    ):
+        said = replace(unknown, from_time=time, to_time=time + 200)
+        for what in ("ended", "copied", "hidden"):
+            truth = written(1)
+            setattr(truth.files[0], what, cut)
+            truth.files[0].names = [path]
+            assert rules(truth, landed(0), red(said, state="unknown")) == broken
+
+
+def test_an_agent_whose_clock_is_wrong_cannot_know_when_a_folder_changed() -> None:
+    unknown = Called(
+        "unknown", "?", host="web-1", path="/logs/one", from_time=30_000, to_time=600_000
+    )
+    for clock, made, broken in (
+        (600.0, 1_000, []),
+        (0.0, 1_000, ["unexplained"]),
+        (5.0, 1_000, ["unexplained"]),
+    ):
+        truth = written(1)
+        truth.blind.append(Blind(30_000, 600_000))
+        truth.clock, truth.since = clock, made
+        assert rules(truth, landed(0), red(unknown, state="unknown")) == broken
+
+
+def test_what_no_pattern_matches_before_the_agent_was_there_need_not_arrive() -> None:
+    truth = written(2)
+    truth.first_look, truth.files[0].hidden = 5_000, 4_999
+    assert rules(truth, landed(0), GREEN) == []
+    truth.files[0].hidden = 5_000
+    assert rules(truth, landed(0), GREEN) == ["green", "hole"]
 
 
 def test_unknown_in_another_folder_covers_nothing() -> None:

@@ -4,18 +4,21 @@ A *file* here is one file from its making to its end, under whatever names; afte
 it is another one. Each line is known by its text, which no other line has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from tests.witness.reading import Row
 
 NEVER: Final = 1 << 60
+LAST_LINE: Final = 2  # seconds after which an agent takes a line for whole that has no newline
+CLOCKS_DIFFER: Final = 50  # milliseconds, as two processes measure
 
 
 @dataclass(slots=True)
 class Line:
-    """One line of one file. `end` is the byte after its newline."""
+    """One line of one file. `end` is the byte after its newline, or after its last one where that
+    never came. `beginning` stood there alone before the rest did, since `begun`."""
 
     text: str
     file: "File"
@@ -23,6 +26,21 @@ class Line:
     start: int
     end: int
     written: int  # milliseconds since 1970
+    beginning: str = ""
+    begun: int = NEVER
+    unfinished: bool = False  # it has no newline
+
+    @property
+    def rest(self) -> str:
+        return self.text[len(self.beginning) :]
+
+    def halves(self) -> tuple["Line", "Line"]:
+        """What it is to who took its beginning for a line."""
+        middle = self.start + len(self.beginning.encode())
+        return (
+            Line(self.beginning, self.file, self.number, self.start, middle, self.begun),
+            Line(self.rest, self.file, self.number, middle, self.end, self.written),
+        )
 
     def __str__(self) -> str:
         return f"{self.text[:24].rstrip()} ({self.file.names[0]}, bytes {self.start} to {self.end})"
@@ -39,6 +57,7 @@ class File:
     size: int = 0
     ended: int = NEVER  # when it was truncated, compressed or its last name was removed
     copied: int = NEVER  # when it was truncated, and a copy was left
+    hidden: int = NEVER  # when it lost its last name that a pattern matches
     original_gone: int = NEVER  # when the file that it was copied from was no more, copy or not
     before: "File | None" = None  # what the same inode was before it was truncated
 
@@ -87,10 +106,27 @@ class Truth:
         for file in self.files:
             yield from file.lines
 
+    def divide(self, texts: Container[str]) -> list[Line]:
+        """Lines whose beginning stood alone, and was taken for a line, are two from now on. Those
+        of which that must not be, as it did not stand for so long, are returned."""
+        too_early = []
+        for file in self.files:
+            found: list[Line] = []
+            for line in file.lines:
+                in_two = line.beginning and not line.unfinished
+                if in_two and (line.beginning in texts or line.rest in texts):
+                    found += line.halves()
+                    if line.written - line.begun < LAST_LINE * 1000 - CLOCKS_DIFFER:
+                        too_early.append(line)
+                else:
+                    found.append(line)
+            file.lines = found
+        return too_early
+
     def watched(self, time: int) -> bool:
         """Whether the agent looked then."""
         return not any(each.since <= time <= each.until for each in self.blind)
 
     def must_arrive(self, line: Line) -> bool:
-        """What was gone before its agent was there, need not."""
-        return line.file.ended >= self.first_look
+        """What was gone, or had no name to be found by, before its agent was there, need not."""
+        return min(line.file.ended, line.file.hidden) >= self.first_look
