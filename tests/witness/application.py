@@ -176,6 +176,7 @@ class Application:
         names = [str(path)]
         if label == LINK:
             names.append(str(path.resolve()))
+        self._current[label].cut = True
         self._current[label] = File(label, self._made, names, before=self._current[label])
         self._truth.files.append(self._current[label])
         self._changed(path.parent, f"{path.name} was cut")

@@ -7,7 +7,8 @@ two rows of its offset have it. Then:
 
 - Rule `hole`: each lost line or record lies in a range that is called missing, lost or unknown; or
   the window in which it was written is still pending. It is a `brief hole` where no agent could
-  have read the line: what it stood in was gone within a second, before an agent that looked.
+  have read the line: what it stood in was gone within a second, before an agent that looked, or
+  was emptied in place before anything of it was read.
 - Rule `double`: each double line or record lies in a range that is called duplicated.
 - Rule `not lost`: a range that is called missing or lost holds lost lines only; where it is known
   by offsets alone, each of these had a record that is lost.
@@ -108,6 +109,12 @@ class _Judge:
         count = Counter(row.text for row in seen.rows)
         self._lost = {text for text in self._lines if not count[text]}
         self._double = {text for text in self._lines if count[text] > 1}
+        rows = {(row.offset, row.text) for row in seen.rows}
+        rows |= {(row.offset, row.text) for spoilt in truth.landed.values() for row in spoilt}
+        before = Counter(text for _, text in rows)
+        # Or were: one of the two was in a file that somebody has removed.
+        self._were_double = self._double | {text for text in self._lines if before[text] > 1}
+        self._read: set[int] = set()  # ids of files of which something was ever read
         self._file_of: dict[str, set[int]] = {}  # files that a source was seen to be
         self._by_seq: dict[tuple[str, int], Line] = {}
         everything: list[Record | Row] = [*(kept.record for kept in seen.records), *seen.rows]
@@ -115,6 +122,7 @@ class _Judge:
             line = self._lines.get(one.text)
             if line is not None:
                 self._file_of.setdefault(one.source, set()).add(id(line.file))
+                self._read.add(id(line.file))
                 self._by_seq[one.source, one.seq] = line
         self._know_records(seen)
         self._called = [each for each in verdict.findings if not each.accepted]
@@ -266,7 +274,9 @@ class _Judge:
 
     def _was_brief(self, line: Line) -> bool:
         gone = min(line.file.ended, line.file.copied)
-        return gone - line.written < SECOND and self._truth.watched(gone)
+        if gone - line.written < SECOND and self._truth.watched(gone):
+            return True
+        return line.file.cut and not any(id(each) in self._read for each in line.file.lives())
 
     def _doubles(self) -> Iterable[Objection]:
         double = [self._lines[text] for text in self._double]
@@ -314,12 +324,10 @@ class _Judge:
     def _was_cut_again(self, called: Called, file: File, slack: int) -> bool:
         """Whether it began and ended by a truncation of that very file in that time: cut twice, it
         looks as if it had been cut once."""
-        older = file.before
-        while older is not None and not self._is_source(called, older):
-            older = older.before
         cut = min(file.ended, file.copied)
         is_then = called.from_time - slack <= cut <= called.to_time + slack
-        return older is not None and is_then and "was truncated" in called.words
+        is_known = any(self._is_source(called, each) for each in file.lives() if each is not file)
+        return is_known and is_then and "was truncated" in called.words
 
     def _is_source(self, called: Called, file: File) -> bool:
         known = self._file_of.get(called.source)
@@ -461,7 +469,7 @@ class _Judge:
             wrong += [line for line in named if line.text not in elsewhere]
             wrong += [kept for kept in others if kept.record.text not in elsewhere]
         else:
-            wrong += [line for line in named if line.text not in self._double]
+            wrong += [line for line in named if line.text not in self._were_double]
         if not named and not others:
             yield Objection("not double", f"it names no line: {called.words}")
         elif wrong:

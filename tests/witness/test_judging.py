@@ -135,6 +135,15 @@ def test_a_line_without_end_is_a_line_or_none_where_lines_are_counted() -> None:
         assert rules(truth, landed(0, 1, 2), GREEN) == ["green", "hole"]
 
 
+def test_what_was_emptied_before_anything_was_read_of_it_is_such_a_hole_too() -> None:
+    truth = written(3)
+    truth.files[0].ended, truth.files[0].cut = 60_000, True
+    truth.blind.append(Blind(0, 90_000))
+    seen = Seen(landed(), [])
+    assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
+    assert rules(truth, landed(0, 1), GREEN) == ["green", "hole"], "it had been read"
+
+
 def test_what_is_called_missing_exactly_is_right() -> None:
     assert rules(written(5), landed(0, 1, 4), red(missing(2, 2), missing=2)) == []
 
@@ -316,6 +325,13 @@ def test_what_is_called_duplicated_is_so() -> None:
     assert rules(written(3), landed(0, 1, 2), red(twice, state="duplicated")) == ["not double"]
     nothing = Called("duplicated", "206 events have arrived twice")
     assert rules(written(3), rows, red(nothing, state="duplicated")) == ["double", "not double"]
+
+
+def test_what_was_in_two_rows_until_one_was_removed_is_called_duplicated() -> None:
+    twice = Called("duplicated", "twice", source="s1", seq=1, events=1)
+    truth = written(3)
+    truth.landed["part.parquet"] = [replace(landed(1)[0], offset=7)]
+    assert rules(truth, landed(0, 1, 2), red(twice, state="duplicated")) == []
 
 
 def test_unknown_is_right_where_the_agent_was_away_and_names_changed() -> None:

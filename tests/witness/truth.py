@@ -60,13 +60,19 @@ class File:
     hidden: int = NEVER  # when it lost its last name that a pattern matches
     original_gone: int = NEVER  # when the file that it was copied from was no more, copy or not
     before: "File | None" = None  # what the same inode was before it was truncated
+    cut: bool = False  # it ended in place, to nothing
+
+    def lives(self) -> "Iterator[File]":
+        """This one, and all that the same inode was before."""
+        life: File | None = self
+        while life is not None:
+            yield life
+            life = life.before
 
     def inode_is_gone(self, moment: int) -> None:
-        older = self.before
-        while older is not None:
-            if older.original_gone == NEVER:
-                older.original_gone = moment
-            older = older.before
+        for life in self.lives():
+            if life is not self and life.original_gone == NEVER:
+                life.original_gone = moment
 
 
 @dataclass(frozen=True, slots=True)
