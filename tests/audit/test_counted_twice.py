@@ -112,3 +112,18 @@ def test_an_agent_that_ships_events_again(
     assert finding.words == "host-of-agent: /a, events 60 to 99 were shipped more than once"
     assert (finding.kind, finding.source, finding.seq) == (Kind.DUPLICATED, "file", 60)
     assert verdict.state == "duplicated"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("together", [True, False])
+def test_an_agent_that_says_again_what_it_has_shipped(
+    tmp_path: Path, order: tuple[int, int], together: bool
+) -> None:
+    """Its journal was damaged: the same events at the same offsets are no others."""
+    runs = [run("file", 60, 40, path="/a", position=600, end_position=1_000)]
+    again = passage(0, 60, 40, [window(TIME, 40)], runs=runs)
+    agents = [agent(100), entry("agent", "agent", 1, TIME + MINUTE, passages=[again])]
+    said = [*(agents[each] for each in order), broker("b", 0, 100), loader(100)]
+    verdict = judged(tmp_path, [said] if together else [[each] for each in said])
+    assert verdict.findings == []
+    assert verdict.state == "complete"
