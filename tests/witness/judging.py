@@ -155,7 +155,9 @@ class _Judge:
         """Files of which no line was ever seen have no known source. A finding that names one is
         taken to be about the file, of those that had this path, that fits it best."""
         known = set().union(*self._file_of.values())
-        for called in sorted(self._called, key=lambda each: (each.path, each.end_position)):
+        for called in sorted(
+            self._called, key=lambda each: (each.path, each.end_position < 0, _end(each))
+        ):
             if not called.source or called.source in self._file_of or not called.path:
                 continue
             fitting = [
@@ -170,10 +172,11 @@ class _Judge:
 
     def _misfit(self, called: Called, file: File) -> tuple[bool, int, int]:
         """The smaller the better."""
-        named = [line for line in file.lines if line.start < called.end_position]
+        end = _end(called)
+        named = [line for line in file.lines if line.start < end]
         time = min((abs(each.written - called.from_time) for each in named), default=NEVER)
         landed = sum(line.text not in self._lost for line in named)
-        return called.end_position > file.size, landed, time
+        return end > file.size, landed, time
 
     def objections(self) -> list[Objection]:
         return [
@@ -591,6 +594,11 @@ def _came_and_went(file: File, called: Called) -> bool:
     there = called.path in {str(PurePath(name).parent) for name in file.names}
     at_that_time = called.from_time - SECOND <= cut <= called.to_time + SECOND
     return not called.source and there and at_that_time and cut - first < SECOND
+
+
+def _end(called: Called) -> int:
+    """To where a file is spoken of: what is unknown beyond a byte was known up to it."""
+    return called.end_position if called.end_position >= 0 else called.position
 
 
 def _can_be_found(file: File) -> bool:

@@ -410,6 +410,26 @@ def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
     assert rules(truth, landed(0, 2), red(vanished, state="unknown")) == ["hole"]
 
 
+def test_a_source_of_which_nothing_was_read_is_the_file_that_it_fits() -> None:
+    """What is said of a stretch of it tells more than what is said of its end."""
+    truth = written(1)
+    small, large = File("a", 2, [PATH]), File("a", 3, [PATH])
+    for file, lines in ((small, 2), (large, 5)):
+        texts = [f"{file.number:04} {number:04}" for number in range(lines)]
+        file.lines = [
+            Line(text, file, number, number * SIZE, (number + 1) * SIZE, 4000)
+            for number, text in enumerate(texts)
+        ]
+        file.size = lines * SIZE
+    truth.files[:0] = [small, large]
+    truth.first_look, small.ended, large.ended = 2000, 1000, 5000
+    truth.blind.append(Blind(3000, 6000))
+    about = replace(missing(0, -1), kind="unknown", source="s9", from_time=3000, to_time=6000)
+    beyond = replace(about, position=40, end_position=-1, words="unknown beyond byte 40")
+    lost = replace(about, kind="lost", position=0, end_position=40, words="truncated")
+    assert judge(truth, Seen(landed(0), []), red(beyond, lost)) == []
+
+
 def test_unknown_since_a_file_was_cut_covers_what_was_written_and_cut_again() -> None:
     truth = written(2)
     first = truth.files[0]
