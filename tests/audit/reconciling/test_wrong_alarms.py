@@ -131,6 +131,24 @@ def test_statements_that_come_out_of_order() -> None:
     assert {each.kind for each in old.findings} == {Kind.UNPROVEN}
 
 
+def test_statements_that_come_out_of_order_where_sums_say_nothing() -> None:
+    """What may still come is no fault, and nothing that is complete without it."""
+    unsure = replace(window(1), uncounted=frozenset({BROKER}))
+    spoilt = picture(
+        windows=windows(unsure),
+        partitions=[claimed(broker=((0, 10), (20, 600)))],
+        open=[Span(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
+        holes=[Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + 2 * MINUTE)],
+        now=START + 2 * MINUTE + 30_000,
+        to_time=START + 2 * MINUTE,
+    )
+    young = reconcile(spoilt)
+    assert (young.windows[1].waits, young.findings) == (["ledger"], [])
+    old = reconcile(replace(spoilt, now=START + HOUR))
+    assert Kind.UNPROVEN in {each.kind for each in old.findings}
+    assert old.windows[1].waits == []
+
+
 def test_another_topic_s_missing_entry() -> None:
     """A broker speaks of many topics: where everything is spoken of, no entry of it is missed."""
     hole = Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + MINUTE)
