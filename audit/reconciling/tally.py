@@ -97,13 +97,13 @@ class Tally:
         tallied.faults = self._named(passing, named, damaged, lack)
         unsettled = self._unsettled(passing, named)
         self._lacking(passing, unsettled, whole, lack, tallied)
-        for number in uncounted:
-            if awaited := self._unseen(passing, unsettled, number):
-                tallied.waits[number] = awaited
         unnamed = dict(over)
         lay(doubled, unnamed, self._axis, ())
         for number, events in over.items():
             self._too_many(passing, number, events, unnamed[number], tallied)
+        for number in (*uncounted, *over, *changed):
+            if awaited := self._unseen(passing, unsettled, number):
+                tallied.waits.setdefault(number, set()).update(awaited)
         self._changed(passing, changed, tallied)
         return tallied
 
@@ -199,7 +199,7 @@ class Tally:
         return awaited
 
     def _unseen(self, passing: Passing, unsettled: _Unsettled, number: int) -> set[str]:
-        """What may still be said about a window, whatever its sums are."""
+        """What may still be said about a window whose sums show no lack: others can hide it."""
         awaited = {passing.pair.later.kind.value} if number in passing.pending else set()
         if number in unsettled.windows:
             awaited.add(_LEDGER)
@@ -253,9 +253,9 @@ class Tally:
         }
         for number in changed:
             window = self._windows[number]
-            if number in passing.pending:
-                tallied.waits[number] = {passing.pair.later.kind.value}
-            elif self._is_fresh(window.start + window.length):
+            if number in tallied.waits:
+                continue
+            if self._is_fresh(window.start + window.length):
                 tallied.waits[number] = {_LEDGER}
             elif number not in explained and not self._statements_missing(passing, number):
                 events = sums_at(window, passing.pair.later).events

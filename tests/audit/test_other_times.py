@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from audit.reconciling.gate import hour_gate
 from audit.verdicts import Kind, State
-from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import (
     HOUR,
     MINUTE,
@@ -68,6 +69,44 @@ def test_a_foreign_producer_with_a_time_of_its_own(tmp_path: Path, other: int) -
         agents, _, files = (one.events for one in each.sums)
         lacking = each.missing + each.pending
         assert agents - lacking + each.excess + each.unclaimed + each.elsewhere == files
+
+
+def test_foreign_events_do_not_hide_what_brokers_have_not_counted(tmp_path: Path) -> None:
+    """A hundred of them, and the last twenty of the agent's seventy are behind them all."""
+    said = [
+        agent(0, 0, 50, 0),
+        agent(1, 150, 20, 50),
+        broker(0, 0, window(TIME, 150)),
+        loader(0, 0, 150, rows(TIME, 150, 150), runs=[run("file", 0, 50)]),
+    ]
+    verdict = judged(tmp_path / "behind", [said])
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    (wait,) = verdict.waits
+    assert wait.words.startswith("the brokers have yet to count 20 offsets of 1 partition")
+    assert hour_gate(pictured(tmp_path / "asked", [said], (0, 1))).missing == (
+        "the brokers, which have not counted it all"
+    )
+    said += [
+        broker(1, 150, window(TIME, 20)),
+        loader(1, 150, 20, rows(TIME, 20, 20), runs=[run("file", 50, 20)]),
+    ]
+    verdict = judged(tmp_path / "done", [said])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+def test_events_of_other_times_do_not_hide_what_has_not_landed(tmp_path: Path) -> None:
+    """There are more rows than the brokers have counted, and twenty of these are not among them."""
+    said = [
+        agent(0, 100, 20, 0),
+        broker(0, 0, window(OTHER, 100)),
+        broker(1, 100, window(TIME, 20)),
+        loader(0, 0, 100, rows(OTHER, 0, 100), rows(TIME, 100)),
+    ]
+    verdict = judged(tmp_path, [said])
+    by_start = {each.start: each for each in verdict.windows}
+    assert by_start[TIME].waits == ["hdfs"]
+    assert by_start[OTHER].waits == []
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
 
 
 def test_what_is_lacking_among_them_is_missing_all_the_same(tmp_path: Path) -> None:
