@@ -14,6 +14,7 @@ from tests.audit.store.said import (
     MINUTE,
     ROOT,
     TOPIC,
+    TOPIC_ID,
     Json,
     entry,
     excepted,
@@ -21,6 +22,7 @@ from tests.audit.store.said import (
     run,
     window,
 )
+from tests.audit.store.test_generations import in_orders
 
 TIME = FIRST + MINUTE
 OTHER = FIRST + 2 * HOUR + MINUTE
@@ -217,4 +219,59 @@ def test_a_foreign_producer_that_replays(tmp_path: Path) -> None:
         loader(1, 100, 100, dropped, rows(OTHER, 0, 100)),
     ]
     verdict = judged(tmp_path, [said], hours=(-40, 3))
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def foreign(number: int, *, elsewhere: int = 100, hours: int = 0) -> Json:
+    """A load of a hundred records whose own times are others; or so many whole hours anew."""
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST}
+    return loader(
+        number,
+        0,
+        100,
+        rows(TIME, 0, 100),
+        rows(TIME + 20 * MINUTE, elsewhere),
+    ) | {"rebuilt": [hour | {"to_time": FIRST + hours * HOUR}] if hours else []}
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_hour_that_is_rebuilt_as_it_was(tmp_path: Path, order: int, times: int) -> None:
+    """It proves as much as what it has replaced."""
+    anew = [foreign(number, hours=1) for number in range(1, times + 1)]
+    said = [broker(0, 0, window(TIME, 100)), foreign(0), *anew]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+    assert [each.elsewhere for each in verdict.windows] == [-100, 100]
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("events", [99, 101])
+def test_an_hour_that_is_rebuilt_with_other_sums(tmp_path: Path, order: int, events: int) -> None:
+    said = [
+        broker(0, 0, window(TIME, 100)),
+        foreign(0),
+        foreign(1, elsewhere=events, hours=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert verdict.windows[-1].state is State.DUPLICATED
+
+
+def test_an_hour_that_is_rebuilt_and_proved_nothing_before(tmp_path: Path) -> None:
+    said = [broker(0, 0, window(TIME, 100)), foreign(0, elsewhere=99)]
+    assert judged(tmp_path / "before", [said]).state is not State.COMPLETE
+    said.append(foreign(1, elsewhere=99, hours=1))
+    assert judged(tmp_path / "after", [said]).state is not State.COMPLETE
+
+
+def test_rows_that_became_dead_letters_when_an_hour_was_rebuilt(tmp_path: Path) -> None:
+    """They are accounted for, whatever they are now."""
+    dead = rows(TIME, 90, 100, excepted=[excepted("dead_lettered", 10)])
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST, "to_time": FIRST + HOUR}
+    said = [
+        broker(0, 0, window(OTHER, 100)),
+        loader(0, 0, 100, rows(OTHER, 0, 100), rows(TIME, 100)),
+        loader(1, 0, 100, dead) | {"rebuilt": [hour]},
+    ]
+    verdict = judged(tmp_path, [said])
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
