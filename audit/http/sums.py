@@ -96,6 +96,7 @@ def _together(start: int, step: int, windows: Sequence[WindowVerdict]) -> Window
         pending=sum(each.pending for each in windows),
         excess=sum(each.excess for each in windows),
         unclaimed=sum(each.unclaimed for each in windows),
+        elsewhere=sum(each.elsewhere for each in windows),
         changed=any(each.changed for each in windows),
         late=sum(each.late for each in windows),
         duplicates=sum(each.duplicates for each in windows),

@@ -49,7 +49,7 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
         page=query.page,
         size=query.size,
     )
-    states = service.reading.states(from_hour, deleted)
+    states = service.reading.states(from_hour, to_hour, deleted)
     by_state = Counter(states.get(key) or State.COMPLETE for key in keys)
     return answers.Topics(
         now=now,
@@ -233,6 +233,7 @@ def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
         excess=judged.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),
         pending=sum(each.pending for each in windows),
+        elsewhere=sum(each.elsewhere for each in windows),
         findings=judged.findings[:_MANY],
         findings_total=len(judged.findings),
         waits=judged.waits[:_FEW],

@@ -56,11 +56,14 @@ def sums_at(window: Window, tier: Tier) -> Sums:
     return window.sums.get(tier, _NOTHING)
 
 
+def is_counted(window: Window, pair: Pair) -> bool:
+    """Whether the sums of both are all that they have said."""
+    return window.uncounted.isdisjoint(pair)
+
+
 def compared(window: Window, pair: Pair) -> tuple[int, bool]:
     """How many events the earlier tier has more; and whether, where it has as many, they are not
-    the same ones. Not where the sums of one of them are not all that it has said."""
-    if not window.uncounted.isdisjoint(pair):
-        return 0, False
+    the same ones."""
     earlier = window.sums.get(pair.earlier, _NOTHING)
     later = window.sums.get(pair.later, _NOTHING)
     more = earlier.events - accounted(pair.later, later)

@@ -4,7 +4,8 @@ unclaimed, and which faults that makes.
 Sums are compared window by window. Where they differ, offsets have been looked at before: if both
 tiers have said of all their offsets exactly what became of each, then what has no lacking offset to
 explain it is neither missing nor doubled. It is in another window at the later tier, as with events
-whose producer gave them another time than their records.
+whose producer gave them another time than their records. Where sums cannot show that something is
+lacking, offsets alone tell what is still to come.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,13 +18,22 @@ from audit.reconciling.faults import Fault
 from audit.reconciling.naming import Named
 from audit.reconciling.passing import Passing
 from audit.reconciling.statements import is_young
-from audit.reconciling.steps import Pair, Step, compared, sums_at
+from audit.reconciling.steps import Pair, Step, compared, is_counted, sums_at
 from audit.reconciling.waiting import until, waits_for_agents
 from audit.reconciling.weighing import attach, lay
 from audit.verdicts import Finding, Kind
 
 _BEGINNING = 3_600_000  # of a tier's statements: events were late by so much then
 _LEDGER = "ledger"  # what is waited for where a statement may be under way
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsettled:
+    """Windows of offsets that are lacking, about which something may still be said; `anywhere` if
+    nobody knows when some of these events happened."""
+
+    windows: frozenset[int]
+    anywhere: bool
 
 
 @dataclass(slots=True)
@@ -71,7 +81,11 @@ class Tally:
         lack: dict[int, int] = {}
         over: dict[int, int] = {}
         changed: list[int] = []
+        uncounted: list[int] = []
         for number, window in enumerate(self._windows):
+            if not is_counted(window, passing.pair):
+                uncounted.append(number)
+                continue
             more, is_changed = compared(window, passing.pair)
             if more > 0:
                 lack[number] = more
@@ -81,11 +95,15 @@ class Tally:
                 changed.append(number)
         whole = dict(lack)
         tallied.faults = self._named(passing, named, damaged, lack)
-        self._lacking(passing, named, whole, lack, tallied)
+        unsettled = self._unsettled(passing, named)
+        self._lacking(passing, unsettled, whole, lack, tallied)
         unnamed = dict(over)
         lay(doubled, unnamed, self._axis, ())
         for number, events in over.items():
             self._too_many(passing, number, events, unnamed[number], tallied)
+        for number in (*uncounted, *over, *changed):
+            if awaited := self._unseen(passing, unsettled, number):
+                tallied.waits.setdefault(number, set()).update(awaited)
         self._changed(passing, changed, tallied)
         return tallied
 
@@ -106,17 +124,18 @@ class Tally:
         attach(faults, self._axis)
         return faults
 
-    def _unsettled(self, passing: Passing, named: Named) -> set[int]:
-        """Windows of offsets that are lacking, about which something may still be said."""
+    def _unsettled(self, passing: Passing, named: Named) -> _Unsettled:
         settled = {id(each) for each in self._open_to_nothing(named.certain, passing)}
         others = [each for each in named.certain if id(each) not in settled]
-        if not all(each.has_time for each in others):
-            return set(range(len(self._windows)))
-        return {
-            number
-            for each in others
-            for number in self._axis.touched(each.finding.from_time, each.finding.to_time)
-        }
+        return _Unsettled(
+            frozenset(
+                number
+                for each in others
+                if each.has_time
+                for number in self._axis.touched(each.finding.from_time, each.finding.to_time)
+            ),
+            anywhere=not all(each.has_time for each in others),
+        )
 
     def _settled(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         """Without those about which something may still be said."""
@@ -144,19 +163,19 @@ class Tally:
     def _lacking(
         self,
         passing: Passing,
-        named: Named,
+        unsettled: _Unsettled,
         whole: dict[int, int],
         rest: dict[int, int],
         tallied: Tallied,
     ) -> None:
         pair = passing.pair
         old = max(self._holes(pair.later.kind, young=False), default=-1)
-        unsettled = self._unsettled(passing, named) if any(rest.values()) else set()
         for number, events in whole.items():
             window = self._windows[number]
             awaited = self._awaits(passing, number) if rest[number] else set()
             pending = rest[number] if awaited else 0
-            exact = self._is_exact(passing, number) and number not in unsettled
+            may_be_here = unsettled.anywhere or number in unsettled.windows
+            exact = self._is_exact(passing, number) and not may_be_here
             moved = rest[number] if exact and not awaited else 0
             tallied.steps[number] = Step(
                 pair, missing=events - pending - moved, pending=pending, elsewhere=-moved
@@ -176,6 +195,13 @@ class Tally:
         awaited = {kind.value} if number in passing.pending else set()
         young = max(self._holes(kind, young=True), default=-1)
         if self._is_fresh(window.start + window.length) or window.start <= young:
+            awaited.add(_LEDGER)
+        return awaited
+
+    def _unseen(self, passing: Passing, unsettled: _Unsettled, number: int) -> set[str]:
+        """What may still be said about a window whose sums show no lack: others can hide it."""
+        awaited = {passing.pair.later.kind.value} if number in passing.pending else set()
+        if number in unsettled.windows:
             awaited.add(_LEDGER)
         return awaited
 
@@ -227,9 +253,9 @@ class Tally:
         }
         for number in changed:
             window = self._windows[number]
-            if number in passing.pending:
-                tallied.waits[number] = {passing.pair.later.kind.value}
-            elif self._is_fresh(window.start + window.length):
+            if number in tallied.waits:
+                continue
+            if self._is_fresh(window.start + window.length):
                 tallied.waits[number] = {_LEDGER}
             elif number not in explained and not self._statements_missing(passing, number):
                 events = sums_at(window, passing.pair.later).events

@@ -74,12 +74,13 @@ def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[in
 
 
 def states(
-    connection: sqlite3.Connection, from_hour: int, deleted: Container[TopicKey]
+    connection: sqlite3.Connection, from_hour: int, to_hour: int, deleted: Container[TopicKey]
 ) -> dict[TopicKey, str]:
     unloaded = loads_tried.unloaded(connection)
     said: dict[int, set[str]] = defaultdict(set)
     for topic, state in connection.execute(
-        "SELECT DISTINCT topic, state FROM judged WHERE hour >= ?", (from_hour,)
+        "SELECT DISTINCT topic, state FROM judged WHERE hour >= ? AND hour < ?",
+        (from_hour, to_hour),
     ):
         said[topic].add(state)
     keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}

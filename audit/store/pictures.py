@@ -158,7 +158,10 @@ def picture(
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
         unwatched=_unwatched(topic, first, to_time),
-        inexact=exactness.of(connection, topic.id, topic.tiers, hours),
+        inexact=[
+            *exactness.of(connection, topic.id, topic.tiers, hours),
+            *exactness.rebuilt(connection, topic.id, topic.tiers, first, to_time),
+        ],
         placed=[each for each in hours if each.partition in odd],
         accepted=accepted(connection, topic.name, topic.key.topic_id),
         grace_millis=grace_millis,

@@ -109,10 +109,12 @@ class Reading:
         with self._moment() as connection:
             return overview.hour_counts(connection, from_hour)
 
-    def states(self, from_hour: int, deleted: Container[TopicKey] = ()) -> dict[TopicKey, str]:
+    def states(
+        self, from_hour: int, to_hour: int, deleted: Container[TopicKey] = ()
+    ) -> dict[TopicKey, str]:
         """The worst of each topic's hours; those that were deleted wait for nobody."""
         with self._moment() as connection:
-            return overview.states(connection, from_hour, deleted)
+            return overview.states(connection, from_hour, to_hour, deleted)
 
     def topic_rows(
         self,

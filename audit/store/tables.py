@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 9
+VERSION: Final = 10
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;

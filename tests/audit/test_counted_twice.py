@@ -78,6 +78,17 @@ def test_passages_that_overlap(
     assert verdict.state == "complete"
 
 
+@pytest.mark.parametrize("landed", [0, 30])
+def test_what_is_not_loaded_yet_is_waited_for(tmp_path: Path, landed: int) -> None:
+    """Sums say nothing of these windows, and offsets say that more is to come."""
+    said = [broker("b0", 0, 60), broker("b1", 40, 60), agent(100), loader(landed)]
+    verdict = judged(tmp_path, [[each] for each in said])
+    assert (verdict.state, verdict.findings) == ("pending", [])
+    assert [each.waits for each in verdict.windows] == [["hdfs"]]
+    (wait,) = verdict.waits
+    assert wait.words.startswith(f"{ROOT} has yet to load {100 - landed} offsets of 1 partition")
+
+
 def test_what_is_missing_is_missing(tmp_path: Path) -> None:
     """Offsets tell it, where sums do not."""
     said = [broker("b0", 0, 60), broker("b1", 40, 60), agent(100), loader(90), later()]

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from audit.reconciling.gate import hour_gate
 from audit.verdicts import Kind, State
-from tests.audit.judged_ledger import FIRST, NOW, judged
+from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
 from tests.audit.store.said import (
     HOUR,
     MINUTE,
     ROOT,
     TOPIC,
+    TOPIC_ID,
     Json,
     entry,
     excepted,
@@ -20,6 +22,7 @@ from tests.audit.store.said import (
     run,
     window,
 )
+from tests.audit.store.test_generations import in_orders
 
 TIME = FIRST + MINUTE
 OTHER = FIRST + 2 * HOUR + MINUTE
@@ -68,6 +71,44 @@ def test_a_foreign_producer_with_a_time_of_its_own(tmp_path: Path, other: int) -
         agents, _, files = (one.events for one in each.sums)
         lacking = each.missing + each.pending
         assert agents - lacking + each.excess + each.unclaimed + each.elsewhere == files
+
+
+def test_foreign_events_do_not_hide_what_brokers_have_not_counted(tmp_path: Path) -> None:
+    """A hundred of them, and the last twenty of the agent's seventy are behind them all."""
+    said = [
+        agent(0, 0, 50, 0),
+        agent(1, 150, 20, 50),
+        broker(0, 0, window(TIME, 150)),
+        loader(0, 0, 150, rows(TIME, 150, 150), runs=[run("file", 0, 50)]),
+    ]
+    verdict = judged(tmp_path / "behind", [said])
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    (wait,) = verdict.waits
+    assert wait.words.startswith("the brokers have yet to count 20 offsets of 1 partition")
+    assert hour_gate(pictured(tmp_path / "asked", [said], (0, 1))).missing == (
+        "the brokers, which have not counted it all"
+    )
+    said += [
+        broker(1, 150, window(TIME, 20)),
+        loader(1, 150, 20, rows(TIME, 20, 20), runs=[run("file", 50, 20)]),
+    ]
+    verdict = judged(tmp_path / "done", [said])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+def test_events_of_other_times_do_not_hide_what_has_not_landed(tmp_path: Path) -> None:
+    """There are more rows than the brokers have counted, and twenty of these are not among them."""
+    said = [
+        agent(0, 100, 20, 0),
+        broker(0, 0, window(OTHER, 100)),
+        broker(1, 100, window(TIME, 20)),
+        loader(0, 0, 100, rows(OTHER, 0, 100), rows(TIME, 100)),
+    ]
+    verdict = judged(tmp_path, [said])
+    by_start = {each.start: each for each in verdict.windows}
+    assert by_start[TIME].waits == ["hdfs"]
+    assert by_start[OTHER].waits == []
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
 
 
 def test_what_is_lacking_among_them_is_missing_all_the_same(tmp_path: Path) -> None:
@@ -178,4 +219,59 @@ def test_a_foreign_producer_that_replays(tmp_path: Path) -> None:
         loader(1, 100, 100, dropped, rows(OTHER, 0, 100)),
     ]
     verdict = judged(tmp_path, [said], hours=(-40, 3))
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def foreign(number: int, *, elsewhere: int = 100, hours: int = 0) -> Json:
+    """A load of a hundred records whose own times are others; or so many whole hours anew."""
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST}
+    return loader(
+        number,
+        0,
+        100,
+        rows(TIME, 0, 100),
+        rows(TIME + 20 * MINUTE, elsewhere),
+    ) | {"rebuilt": [hour | {"to_time": FIRST + hours * HOUR}] if hours else []}
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_hour_that_is_rebuilt_as_it_was(tmp_path: Path, order: int, times: int) -> None:
+    """It proves as much as what it has replaced."""
+    anew = [foreign(number, hours=1) for number in range(1, times + 1)]
+    said = [broker(0, 0, window(TIME, 100)), foreign(0), *anew]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+    assert [each.elsewhere for each in verdict.windows] == [-100, 100]
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("events", [99, 101])
+def test_an_hour_that_is_rebuilt_with_other_sums(tmp_path: Path, order: int, events: int) -> None:
+    said = [
+        broker(0, 0, window(TIME, 100)),
+        foreign(0),
+        foreign(1, elsewhere=events, hours=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert verdict.windows[-1].state is State.DUPLICATED
+
+
+def test_an_hour_that_is_rebuilt_and_proved_nothing_before(tmp_path: Path) -> None:
+    said = [broker(0, 0, window(TIME, 100)), foreign(0, elsewhere=99)]
+    assert judged(tmp_path / "before", [said]).state is not State.COMPLETE
+    said.append(foreign(1, elsewhere=99, hours=1))
+    assert judged(tmp_path / "after", [said]).state is not State.COMPLETE
+
+
+def test_rows_that_became_dead_letters_when_an_hour_was_rebuilt(tmp_path: Path) -> None:
+    """They are accounted for, whatever they are now."""
+    dead = rows(TIME, 90, 100, excepted=[excepted("dead_lettered", 10)])
+    hour = {"topic": TOPIC, "topic_id": TOPIC_ID, "from_time": FIRST, "to_time": FIRST + HOUR}
+    said = [
+        broker(0, 0, window(OTHER, 100)),
+        loader(0, 0, 100, rows(OTHER, 0, 100), rows(TIME, 100)),
+        loader(1, 0, 100, dead) | {"rebuilt": [hour]},
+    ]
+    verdict = judged(tmp_path, [said])
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])

@@ -160,6 +160,23 @@ def test_a_verdict_is_there_soon_after_the_last_entry(ledger: Ledger, audit: Aud
     assert found.tiers[0].p50 == 512
 
 
+def test_what_is_in_another_hour_is_said(ledger: Ledger, audit: AuditProcess) -> None:
+    """Ten events are in a later one at the files, as their headers say: what is said adds up."""
+    *others, files = said("moved").entries()
+    windows = files["passages"][0]["windows"]
+    windows[5]["events"] -= 10
+    windows[95]["events"] += 10
+    ledger.write([*others, files])
+    wait_until(lambda: state_of(audit, "moved") == "complete", within=20, what="complete")
+    for begin, more in ((BEGAN, -10), (BEGAN + HOUR, 10)):
+        times = {"from": begin, "to": begin + HOUR}
+        (report,) = audit.get("report", answers.Report, topic="moved", **times).topics
+        found = audit.get("topic", answers.TopicAnswer, topic="moved", **times, step=HOUR)
+        assert report.elsewhere == sum(each.elsewhere for each in found.cells) == more
+        agents, _, landed = (each.events for each in report.tiers)
+        assert landed - agents == more
+
+
 def test_what_is_missing_is_named(ledger: Ledger, audit: AuditProcess) -> None:
     ledger.write(said("holed", missing=(120, 132)).entries())
     wait_until(lambda: state_of(audit, "holed") == "missing", within=20, what="missing")

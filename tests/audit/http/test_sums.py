@@ -12,6 +12,11 @@ from audit.verdicts import State, TopicVerdict, WindowVerdict, worst
 MINUTE = 60_000
 NUMBERS = st.integers(0, 1_000)
 SUMS = st.builds(Sums, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+COUNTS = [
+    each.name
+    for each in msgspec.structs.fields(WindowVerdict)
+    if each.type is int and each.name not in {"start", "length", "lost"}
+]
 
 
 @st.composite
@@ -24,6 +29,14 @@ def verdicts(draw: st.DrawFn) -> list[WindowVerdict]:
             state=draw(st.sampled_from(State)),
             sums=[draw(SUMS), draw(SUMS)],
             missing=draw(NUMBERS),
+            pending=draw(NUMBERS),
+            excess=draw(NUMBERS),
+            unclaimed=draw(NUMBERS),
+            elsewhere=draw(st.integers(-1_000, 1_000)),
+            late=draw(NUMBERS),
+            duplicates=draw(NUMBERS),
+            dead=draw(NUMBERS),
+            filtered=draw(NUMBERS),
             lost=draw(st.integers(-1, 5)),
             waits=draw(st.lists(st.sampled_from(["agent", "hdfs"]), unique=True)),
         )
@@ -37,7 +50,8 @@ def test_cells_have_all_that_windows_have(windows: list[WindowVerdict], minutes:
     found = cells(windows, step)
     assert [each.start for each in found] == sorted({e.start // step * step for e in windows})
     assert added(each.sums[1] for each in found) == added(each.sums[1] for each in windows)
-    assert sum(each.missing for each in found) == sum(each.missing for each in windows)
+    for name in COUNTS:
+        assert sum(getattr(e, name) for e in found) == sum(getattr(e, name) for e in windows), name
     assert worst([e.state for e in found]) == worst([e.state for e in windows])
     assert any(e.lost < 0 for e in found) == any(e.lost < 0 for e in windows)
     assert {w for e in found for w in e.waits} == {w for e in windows for w in e.waits}

@@ -269,6 +269,23 @@ def test_complete_windows_are(pipeline: Pipeline) -> None:
 
 
 @_EXAMPLES
+@given(_pipelines([], [Row.DOUBLED]))
+def test_what_a_tier_has_not_come_to_is_waited_for(pipeline: Pipeline) -> None:
+    """Whoever else has some in that window; unless they are as many, and of the same CRCs."""
+    windows = {each.start: each for each in reconcile(pipeline.picture()).windows}
+    for laid in pipeline.laid:
+        claimed = pipeline.claimed(laid.batch.partition)
+        for at, (is_there, later) in enumerate(((laid.stated, BROKER), (laid.in_broker, HDFS))):
+            if not is_there or laid.first < upto(claimed[later]):
+                continue
+            for event in laid.events():
+                window = windows[event.window * WINDOW]
+                first, second = window.sums[at : at + 2]
+                if (first.events, first.crc_sum) != (accounted(later, second), second.crc_sum):
+                    assert later.kind in window.waits
+
+
+@_EXAMPLES
 @given(_pipelines([], [Row.DEAD], settled=True))
 def test_dead_letters_are_accounted_for(pipeline: Pipeline) -> None:
     verdict = reconcile(pipeline.picture())

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from audit.picture import Span, Sums
 from audit.reconciling.gate import Gate, hour_gate
+from audit.reconciling.verdict import reconcile
 from tests.audit.reconciling.pictures import (
     AGENT,
     BROKER,
@@ -40,6 +41,19 @@ def test_brokers_that_are_behind() -> None:
         open=[Span(AGENT, 0, 590, 600, START + 59 * MINUTE, START + HOUR, 10)],
     )
     assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
+
+
+def test_brokers_that_are_behind_where_sums_say_nothing() -> None:
+    """And the windows that they are not behind with are as they were."""
+    unsure = replace(window(59), uncounted=frozenset({BROKER}))
+    spoilt = picture(
+        windows=windows(unsure),
+        partitions=[claimed(broker=((0, 590),), hdfs=((0, 590),))],
+        open=[Span(AGENT, 0, 590, 600, START, START + HOUR, 10)],
+    )
+    assert hour_gate(spoilt).missing == "the brokers, which have not counted it all"
+    waiting = [each.start for each in reconcile(spoilt).windows if each.waits]
+    assert waiting == [unsure.start]
 
 
 def test_what_is_missing_at_brokers() -> None:

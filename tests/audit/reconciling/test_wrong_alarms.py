@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from audit.picture import Hole, Lost, Span, Sums, TierKind
+import pytest
+
+from audit.picture import Hole, Lost, Span, Sums, TierKind, Window
 from audit.reconciling.verdict import reconcile
 from audit.verdicts import Kind, State
 from tests.audit.reconciling.pictures import (
@@ -129,6 +131,32 @@ def test_statements_that_come_out_of_order() -> None:
     assert (young.state, young.findings) == (State.PENDING, [])
     old = reconcile(replace(spoilt, now=START + HOUR))
     assert {each.kind for each in old.findings} == {Kind.UNPROVEN}
+
+
+@pytest.mark.parametrize(
+    "unsure",
+    [
+        replace(window(1), uncounted=frozenset({BROKER})),
+        window(1, broker=Sums(15, 150, 12), hdfs=Sums(15, 150, 12)),
+        window(1, broker=Sums(10, 150, 12), hdfs=Sums(10, 150, 12)),
+    ],
+    ids=["not counted", "foreign ones besides", "as many foreign ones"],
+)
+def test_statements_that_come_out_of_order_where_sums_do_not_show_it(unsure: Window) -> None:
+    """What may still come is no fault, and nothing that is complete without it."""
+    spoilt = picture(
+        windows=windows(unsure),
+        partitions=[claimed(broker=((0, 10), (20, 600)))],
+        open=[Span(AGENT, 0, 10, 20, START + MINUTE, START + 2 * MINUTE, 10)],
+        holes=[Hole("broker-1", TierKind.BROKER, "kafka-1", 7, 1, START, START + 3 * MINUTE)],
+        now=START + 3 * MINUTE + 30_000,
+        to_time=START + 2 * MINUTE,
+    )
+    young = reconcile(spoilt)
+    assert (young.windows[1].waits, young.findings) == (["ledger"], [])
+    old = reconcile(replace(spoilt, now=START + HOUR))
+    assert Kind.UNPROVEN in {each.kind for each in old.findings}
+    assert old.windows[1].waits == []
 
 
 def test_another_topic_s_missing_entry() -> None:

@@ -230,6 +230,21 @@ def test_a_next_leader_that_counts_once_more(tmp_path: Path, order: int) -> None
     assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
 
 
+@pytest.mark.parametrize("order", range(6))
+def test_what_a_next_leader_has_counted_once_more_is_to_be_loaded(
+    tmp_path: Path, order: int
+) -> None:
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        broker(0, (0, 600, TIME, 1), journal="the next leader"),
+        loader(0, 0, 450, TIME, run("file", 0, 450), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    assert [each.on for each in verdict.waits] == ["hdfs"]
+
+
 def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Path) -> None:
     """In all orders of the entries that matter most."""
     first, counted, landed, *rest = lost_tail(told=True)

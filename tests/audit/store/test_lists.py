@@ -219,10 +219,10 @@ def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) 
     assert row.last_event == BEGIN
     assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, search="%").total == 0
     assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, state="complete").total == 0
-    assert reading.states(BEGIN) == {KEY: "missing"}
+    assert reading.states(BEGIN, NOW) == {KEY: "missing"}
     store.judged([JudgedHour(KEY, BEGIN, "pending", 10, 0, 0, 4, 0, "web-3")])
-    assert reading.states(BEGIN) == {KEY: "pending"}
-    assert reading.states(BEGIN, {KEY}) == {KEY: "complete"}
+    assert reading.states(BEGIN, NOW) == {KEY: "pending"}
+    assert reading.states(BEGIN, NOW, {KEY}) == {KEY: "complete"}
     (row,) = reading.topic_rows(from_hour=BEGIN, to_hour=NOW, deleted={KEY}).items
     assert (row.state, row.states, row.waits, row.pending_windows) == (
         "complete",
@@ -233,6 +233,17 @@ def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) 
     assert (row.deleted, row.events) == (True, 10)
     store.judged([JudgedHour(KEY, BEGIN, "complete")])
     assert reading.open_hours(KEY) == []
+
+
+def test_an_hour_that_has_not_come_is_in_no_sum(store: Store, reading: Reading) -> None:
+    """One event of another producer is enough for it to be there."""
+    fold(store, shipped(0, 0, 0, 0))
+    ahead = BEGIN + 48 * HOUR
+    store.judged([JudgedHour(KEY, BEGIN, "complete"), JudgedHour(KEY, ahead, "pending")])
+    (row,) = reading.topic_rows(from_hour=BEGIN, to_hour=ahead).items
+    assert (row.state, row.pending_windows) == ("complete", 0)
+    assert reading.states(BEGIN, ahead) == {KEY: row.state}
+    assert reading.states(BEGIN, ahead + HOUR) == {KEY: "pending"}
     with pytest.raises(ValueError, match="`sort`"):
         reading.topic_rows(from_hour=BEGIN, to_hour=NOW, sort="color")
 
