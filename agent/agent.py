@@ -110,7 +110,7 @@ class Agent:
             config.scan_interval,
             seen={each.input for each in state.sources} if names is None else names,
             looked=state.looked,
-            damaged=state.damage is not None,
+            forgotten_before=state.ledger_seq if state.damage else -1,
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),
             left=self._left,

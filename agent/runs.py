@@ -98,3 +98,4 @@ class KnownSource:
     real_path: str = ""  # where a symbolic link led, as it was last opened
     born_ns: int = 0  # when its file was made, if that is known
     begun_ns: int = 0  # when its first byte may have been written, if that is known
+    forgotten_before: int = -1  # below this ledger entry it may have been another source

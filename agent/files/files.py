@@ -54,8 +54,9 @@ class Files:
 
     `seen` are the names of inputs that were followed before, also if they have no source yet:
     `start` is not for them. Without it, those of the known sources are taken. If the journal was
-    `damaged`, sources may be known as they stood long ago, or not at all. `keeping` has the
-    handles kept over a crash; `left` is what was kept, and handed over.
+    damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
+    ledger below `forgotten_before` said of them. `keeping` has the handles kept over a crash;
+    `left` is what was kept, and handed over.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -71,7 +72,7 @@ class Files:
         *,
         seen: Collection[str] | None = None,
         looked: Mapping[str, Looked] = _NEVER,
-        damaged: bool = False,
+        forgotten_before: int = -1,
         spool: Path | None = None,
         rest: float = REST,
         events: bool = True,
@@ -95,7 +96,8 @@ class Files:
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._said_polling = False
-        if damaged:
+        if forgotten_before >= 0:
+            self._around.forgotten_before = forgotten_before
             self._around.doubtful = {each.id: each.progress.position for each in known}
             looked = {name: each.if_forgotten() for name, each in looked.items()}
         self._vigil = Vigil(self._around, looked, boot)

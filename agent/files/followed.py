@@ -54,6 +54,7 @@ class Followed:
         self.real_path = ""  # where a symbolic link led, when it was last opened
         self.met_millis = 0  # when nobody had looked at it yet
         self.begun_ns = 0  # when its first byte may have been written, if that is known
+        self.forgotten_before = -1  # below this ledger entry it may have been another source
         self.sealed = False  # it was gone before anything was added to what had been seen
         self.traces: Traces | None = None  # what became of its file, if its end was not seen
         self.unpacked: KnownSource | None = None  # as it was, if it is read from an archive
@@ -136,6 +137,7 @@ class Followed:
         self.real_path = known.real_path
         self.born_ns = self.born_ns or known.born_ns
         self.begun_ns = known.begun_ns
+        self.forgotten_before = known.forgotten_before
         position = known.progress.position
         has_less = known.last_path and self.size == known.size < position  # as a copy may
         self._progress = replace(known.progress, mark=0)
@@ -164,6 +166,7 @@ class Followed:
             real_path=self.real_path,
             born_ns=self.born_ns,
             begun_ns=self.begun_ns,
+            forgotten_before=self.forgotten_before,
         )
 
     def read(self, most: int, position: int | None = None) -> bytes:

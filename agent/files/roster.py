@@ -327,6 +327,10 @@ class Roster:
         followed.input = self.input.name
         if known is not None:
             self.go_on(followed, known)
+        elif (
+            status.st_size and not self._looked
+        ):  # it may have been a source that a damaged journal has forgotten
+            followed.forgotten_before = around.forgotten_before
         self.hold(followed, fd)
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:

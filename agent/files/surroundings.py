@@ -28,6 +28,7 @@ class Surroundings:
     said: list[Happening] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
     doubtful: dict[SourceId, int] = field(default_factory=dict)  # positions of a damaged journal
+    forgotten_before: int = -1  # of a damaged journal: the ledger's next entry
 
     def is_doubtful(self, followed: Followed) -> bool:
         """Whether more of it may have been shipped than anybody remembers."""

@@ -112,6 +112,7 @@ def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
         os.fsencode(known.real_path),
         known.born_ns,
         known.begun_ns,
+        known.forgotten_before,
     )
 
 
@@ -243,6 +244,7 @@ def source_of(entry: SourceEntry) -> KnownSource:
         real_path=os.fsdecode(entry.real_path),
         born_ns=entry.born_ns,
         begun_ns=entry.begun_ns,
+        forgotten_before=entry.forgotten_before,
     )
 
 

@@ -77,6 +77,7 @@ class SourceEntry(_Array, frozen=True):
     real_path: bytes = b""
     born_ns: int = 0
     begun_ns: int = 0
+    forgotten_before: int = -1
 
 
 class OutgoingEntry(_Array, frozen=True):

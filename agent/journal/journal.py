@@ -4,6 +4,7 @@ In `directory`, which nobody else may read or use meanwhile:
 
     .lock                             held as long as the journal is open
     journal-{generation}.log          the newest holds everything, the one before what it began with
+    ledger-numbers                    which numbers of ledger entries were handed out
 
 What a method was told is written down when it returns (with `sync`, parcels and numbers are on disk
 then), in the order of the calls, whichever thread they came from. A method that raises JournalFull
@@ -31,11 +32,12 @@ from agent.journal.binding import Binding
 from agent.journal.contents import Numbering
 from agent.journal.entries import Kind
 from agent.journal.frames import Buffer, framed
+from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.opening import Opened, lock, new_id, opened
 from agent.journal.replay import encode
 from agent.journal.state import Chosen, NotSeen, OpenBatch, State, Statement
 from agent.journal.writing import Writer
-from agent.parcels import Eventless, Outgoing, Parcel
+from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from client.delivery import TopicPartition
 
@@ -71,10 +73,10 @@ class Journal:
         held = lock(directory)
         try:
             found = opened(directory, host_binding, ledger=ledger)
+            journal = cls(found, held, sync=sync, limit_bytes=limit_bytes)
         except BaseException:
             os.close(held)
             raise
-        journal = cls(found, held, sync=sync, limit_bytes=limit_bytes)
         return journal, journal._state(found)
 
     def __init__(self, found: Opened, held: int, *, sync: bool, limit_bytes: int) -> None:
@@ -91,6 +93,9 @@ class Journal:
         )
         self._lock: Final[threading.Lock] = self._writer.lock
         self._next_number = found.contents.next_number
+        directory, agent_id = found.file.path.parent, found.contents.agent_id
+        self._ledger_numbers: Final = LedgerNumbers(directory, agent_id)
+        self._ledger_numbers.hand_out(found.contents.ledger_seq)
 
     def __enter__(self) -> Self:
         return self
@@ -133,9 +138,11 @@ class Journal:
                 self._contents.check_parcel(parcel)
                 self._writer.append(pieces)
                 self._contents.parcel(parcel)
-            mark = self._writer.written
+            mark, ledger_seq = self._writer.written, self._contents.ledger_seq
             self._writer.renew_if_due()
         self._writer.make_durable(mark)
+        if any(each.cargo is Cargo.LEDGER for each in parcel.batches):
+            self._ledger_numbers.hand_out(ledger_seq)
 
     def numbered(self, batches: Sequence[Numbering]) -> None:
         """Batches that are about to be sent under numbers that nobody has seen: their number in

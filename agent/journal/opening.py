@@ -12,7 +12,8 @@ from agent.journal import generations
 from agent.journal.binding import Binding, make_private
 from agent.journal.contents import Contents
 from agent.journal.generations import GenerationFile
-from agent.journal.recovery import Owner, Recovered, recover
+from agent.journal.ledger_numbers import LedgerNumbers
+from agent.journal.recovery import Owner, Recovered, hold_against, recover
 from agent.journal.writing import made
 from agent.runs import Progress, SourceId
 
@@ -74,6 +75,7 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> Opened:
         found = recover(tuple(files.items()), ledger=ledger)
         if not found.owner.binding.is_same_directory(binding):
             return _copied(directory, max(files), found, binding)
+        hold_against(found, LedgerNumbers(directory, found.owner.agent_id).given)
         if found.damage:
             return _begun_anew(directory, max(files), found, binding)
         return _continued(directory, files, found, binding)

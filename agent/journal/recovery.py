@@ -8,7 +8,9 @@ the generation before is current, and holds the same. So
 - damage before STANDS costs nothing as long as the file before is whole: what it ends with is what
   the newer one begins with;
 - damage behind STANDS loses what follows: sources go back to where they were. What is whole behind
-  it is read all the same for what stays true (`replay.salvage`).
+  it is read all the same for what stays true (`replay.salvage`);
+- a file that has lost its end is whole, and only what it had handed out to the ledger tells
+  (`ledger_numbers`): that is damage, too.
 
 Reads only; changes nothing on disk.
 """
@@ -68,6 +70,19 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
         "beginning. To begin anew, move them away: all files are then read again, as an agent does "
         "that was just installed"
     )
+
+
+def hold_against(found: Recovered, given: int) -> None:
+    """The numbers of ledger entries below `given` were handed out, whatever the journal knows."""
+    known = found.contents.ledger_seq
+    if known >= given:
+        return
+    found.contents.ledger_seq = given
+    if found.damage is None:
+        found.damage = (
+            f"{found.path} has lost its end: it knows of {known} entries of the ledger, and {given}"
+            f" were handed out. {_loss('Its later entries')}"
+        )
 
 
 class _Reading:
@@ -167,7 +182,7 @@ def _with_predecessor(
     stands = reading.stands_after(damaged_at)
     if stands is None:
         lost = reading.salvage(found.contents, damaged_at) and reading.size - damaged_at
-        words = f"{where}: the file before it, {found.path.name}, is used. {_loss(lost)}"
+        words = f"{where}: the file before it, {found.path.name}, is used. {_loss(_bytes(lost))}"
         found.generation = reading.generation
         found.damage = _joined(found.damage, words)
         return found
@@ -190,7 +205,7 @@ def _go_on(reading: _Reading, found: Recovered) -> Recovered:
         position = frame.end
     reading.salvage(found.contents, position + 1)
     where = f"{reading.path} is damaged at byte {position} of {reading.size}"
-    words = f"{where}: it is used up to there. {_loss(reading.size - position)}"
+    words = f"{where}: it is used up to there. {_loss(_bytes(reading.size - position))}"
     found.damage = _joined(found.damage, words)
     return found
 
@@ -203,11 +218,15 @@ def _applied(contents: Contents, frame: Frame) -> bool:
     return True
 
 
-def _loss(size: int) -> str:
+def _bytes(size: int) -> str:
+    return f"Up to {size} bytes of the journal"
+
+
+def _loss(what: str) -> str:
     return (
-        f"Up to {size} bytes of the journal are lost: lines that they brought forward are read "
-        "again, and those that had been shipped come twice, most of them with the same source and "
-        "seq; what the ledger had not said of them yet is said again"
+        f"{what} are lost: lines that they brought forward are read again, and those that had been "
+        "shipped come twice, most of them with the same source and seq; what the ledger had not "
+        "said of them yet is said again"
     )
 
 

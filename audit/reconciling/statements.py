@@ -77,7 +77,7 @@ def copied(picture: TopicPicture, axis: Axis) -> Iterator[Fault]:
                     from_time=min(each.from_time for each in mine),
                     to_time=max(each.to_time for each in mine),
                 )
-                fault = Fault(finding, reason=words.copy_of(mine[0]))
+                fault = Fault(finding, reason=words.copy_of(mine[0], source.agent))
                 touched = (axis.touched(each.from_time, each.to_time) for each in mine)
                 fault.windows = sorted({number for some in touched for number in some})
                 yield fault

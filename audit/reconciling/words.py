@@ -126,9 +126,15 @@ def _unknown(fault: Fault) -> str:
     )
 
 
-def copy_of(run: Copied) -> str:
-    """Whose copy a file is."""
+def copy_of(run: Copied, agent: str) -> str:
+    """Whose copy a file is that was shipped by this agent."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
+    if run.agent and run.agent == agent:
+        when = f",{since}" if since else ""
+        return (
+            f"had been shipped before by the same agent as source {run.original}: its journal was"
+            f" damaged, and has forgotten that{when}"
+        )
     who = f"agent {run.agent}" if run.agent else "another agent"
     return (
         f"had been shipped before by {who} as source {run.original}: the agent's data directory is"

@@ -1,14 +1,17 @@
 """Files that are shipped once more as another source: an agent whose data directory was deleted
-knows nothing of what it has shipped, and begins anew.
+knows nothing of what it has shipped, and begins anew. So does one whose journal was damaged, with
+the files that it has forgotten.
 
 Rule 1: two sources of one host and topic are the same file if different agents spoke of them, the
         digests of their beginnings are equal, and their identities are as well. Where the identity
         of one is not known, the beginning must be a whole one. Where both are known and differ,
-        they are different files, however alike. One agent's sources never are the same: it knows
-        what it has cut off, and why it began anew.
-Rule 2: the copy is the one that was spoken of later. Of it those bytes are copies that its original
-        had shipped as well; they are kept with their events and windows, run by run, as long as
-        agents' stretches are kept, so in whichever order the two are folded.
+        they are different files, however alike. One agent's sources are the same only if it says
+        of one that it may have forgotten another, and has not spoken of that since: of all others
+        it knows what it has cut off, and why it began anew.
+Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
+        Of it those bytes are copies that its original had shipped as well; they are kept with their
+        events and windows, run by run, as long as agents' stretches are kept, so in whichever order
+        the two are folded.
 """
 
 import sqlite3
@@ -28,23 +31,39 @@ WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files
 _MOST: Final = 20  # other sources that one may be the same as
 
 _KEEP: Final = """
-INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     path = CASE WHEN excluded.time > time THEN excluded.path ELSE path END,
     identity = max(identity, excluded.identity),
     head = CASE WHEN excluded.head_size > head_size THEN excluded.head ELSE head END,
     head_size = max(head_size, excluded.head_size),
-    first = min(first, excluded.first), time = max(time, excluded.time)
+    first = min(first, excluded.first), time = max(time, excluded.time),
+    seq = max(seq, excluded.seq),
+    forgotten_before = max(forgotten_before, excluded.forgotten_before)
 """
-# The number of the source, and what it may be the same as.
+# The source, what it may be the same as, and whether it is the copy.
 _SAME: Final = """
-SELECT mine.source, other.source, mine.first, other.first FROM files AS mine
+SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
+        THEN other.seq < mine.forgotten_before
+        ELSE (mine.first, mine.source) > (other.first, other.source) END FROM files AS mine
     JOIN files AS other ON other.name = mine.name AND other.host = mine.host
-        AND other.source <> mine.source AND other.journal <> mine.journal
-        AND other.head_size = mine.head_size AND other.head = mine.head
+        AND other.source <> mine.source AND other.head_size = mine.head_size
+        AND other.head = mine.head AND (other.journal <> mine.journal
+            OR other.seq < mine.forgotten_before OR mine.seq < other.forgotten_before)
     WHERE mine.name = ?1 AND mine.source IN (SELECT value FROM json_each(?2)) AND mine.head <> ''
     AND ((mine.identity <> '' AND other.identity = mine.identity)
         OR ((mine.identity = '' OR other.identity = '') AND mine.head_size >= ?3))
     LIMIT ?4
+"""
+# Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
+_REMEMBERED: Final = """
+SELECT copies.source, copies.original, mine.topic, from_time FROM copies
+    JOIN sources AS mine ON mine.id = copies.source
+    JOIN sources AS original ON original.id = copies.original
+    JOIN topics ON topics.id = mine.topic
+    JOIN files AS copy ON copy.name = topics.name AND copy.source = mine.source
+    JOIN files AS first ON first.name = topics.name AND first.source = original.source
+    WHERE topics.name = ?1 AND original.source IN (SELECT value FROM json_each(?2))
+    AND copy.journal = first.journal AND first.seq >= copy.forgotten_before
 """
 
 
@@ -69,11 +88,12 @@ def keep(chunk: Chunk, source: Numbers) -> None:
     for name, texts in by_name.items():
         asked = (name, msgspec.json.encode(sorted(texts)).decode(), WHOLE_HEAD, _MOST * len(texts))
         pairs = {
-            (copy, original) if (first, copy) > (other, original) else (original, copy)
-            for copy, original, first, other in connection.execute(_SAME, asked)
+            (source, other) if is_copy else (other, source)
+            for source, other, is_copy in connection.execute(_SAME, asked)
         }
         for copy, original in sorted(pairs):
             _keep_pair(chunk, name, copy, original)
+        _drop_remembered(chunk, asked[:2])
 
 
 def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
@@ -100,6 +120,8 @@ def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
                     cut(each["head"]),
                     time,
                     time,
+                    int(entries.seq[row]),
+                    each["forgotten_before"],
                 )
             )
     chunk.connection.executemany(_KEEP, rows)
@@ -137,6 +159,15 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
             connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
             hours = np.unique(hours_of(mine["from_time"].astype(np.int64)))
             chunk.touch(np.full(len(hours), topic, np.int64), hours)
+
+
+def _drop_remembered(chunk: Chunk, asked: tuple[int, str]) -> None:
+    rows = chunk.connection.execute(_REMEMBERED, asked).fetchall()
+    pairs = {(copy, original) for copy, original, _, _ in rows}
+    chunk.connection.executemany("DELETE FROM copies WHERE source = ? AND original = ?", pairs)
+    if rows:
+        topic, time = (np.array([row[at] for row in rows], np.int64) for at in (2, 3))
+        chunk.touch(topic, hours_of(time))
 
 
 def of(connection: sqlite3.Connection, asked: str) -> dict[int, list[Copied]]:

@@ -128,10 +128,11 @@ CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, f
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
     source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
     PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
--- Which file a source is; and, of one that is a file which was shipped before as another source,
--- which events and bytes those were (copies.py).
+-- Which file a source is (`seq`: the newest entry that says so); and, of one that is a file which
+-- was shipped before as another source, which events and bytes those were (copies.py).
 CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
-    head_size INT, head TEXT, first INT, time INT, PRIMARY KEY (name, source)) WITHOUT ROWID;
+    head_size INT, head TEXT, first INT, time INT, seq INT, forgotten_before INT,
+    PRIMARY KEY (name, source)) WITHOUT ROWID;
 CREATE INDEX files_by_identity ON files (identity, host) WHERE identity <> '';
 CREATE INDEX files_by_head ON files (head, host) WHERE head <> '';
 CREATE TABLE copies (source INT, original INT, seq INT, end_seq INT, position INT,

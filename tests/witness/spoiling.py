@@ -41,10 +41,10 @@ class Spoiler:
         return True
 
     def _journal(self) -> list[Path]:
-        """Files of the data directory, the one that was written last at the end."""
+        """Its files, the one that was written last at the end."""
         if self._agent.alive or not self._data.exists():
             return []
-        files = [each for each in self._data.rglob("*") if each.is_file() and each.stat().st_size]
+        files = [each for each in self._data.glob("journal-*.log") if each.stat().st_size]
         return sorted(files, key=lambda each: each.stat().st_mtime_ns)
 
     def tear_journal(self, count: int) -> bool:

@@ -62,7 +62,7 @@ class JournalledFiles:
         self._events = events
         self._boot = boot
         self._store = store
-        self.damaged = False
+        self.forgotten_before = -1
         self.agent_id = "0123456789ABCDEFGHIJ"
         self.files = self._start()
 
@@ -82,7 +82,7 @@ class JournalledFiles:
             wall=lambda: time.time() if self.wall is None else self.wall,
             seen=self.seen,
             looked=self.looked,
-            damaged=self.damaged,
+            forgotten_before=self.forgotten_before,
             events=self._events,
             boot=self._boot,
             keeping=keeping,

@@ -77,7 +77,7 @@ def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, dam
     }
     files.crash()
     log.unlink()
-    files.damaged = damaged
+    files.forgotten_before = 7 if damaged else -1
     files.restart_closed()
     settle(files)
     assert files.lost == (0 if damaged else 8)
@@ -87,6 +87,46 @@ def test_a_file_that_went_before_it_was_read(follow: Follow, tmp_path: Path, dam
     for each in (unseen, folder):
         assert (each.from_millis <= caught_up) is damaged
     assert ("the journal was damaged" in unseen.reason) is damaged
+
+
+def test_a_file_that_was_there_may_have_been_another_source(follow: Follow, tmp_path: Path) -> None:
+    """If the journal was damaged, and does not know it. What is made or truncated later was not;
+    nor what was empty."""
+    files = follow("*.log")
+    known, forgotten, empty = (tmp_path / f"{each}.log" for each in ("known", "forgotten", "empty"))
+    append(known, "one\n")
+    append(forgotten, "two\n")
+    files.turn()
+    empty.touch()
+    (source,) = (each.id for each in files.journal.values() if each.path == str(forgotten))
+    files.crash()
+    del files.journal[source]
+    files.forgotten_before = 7
+    files.restart_closed()
+    files.turn()
+    later = tmp_path / "later.log"
+    for path in (empty, later):
+        append(path, f"{path.name}\n")
+    rest(files)
+    assert said_of(files) == {
+        (str(known), -1),
+        (str(forgotten), 7),
+        (str(empty), -1),
+        (str(later), -1),
+    }
+    files.forgotten_before = -1
+    files.restart()
+    files.turn()
+    assert (str(forgotten), 7) in said_of(files)
+    forgotten.write_text("")
+    files.turn()
+    append(forgotten, "two\n")
+    settle(files)
+    assert (str(forgotten), -1) in said_of(files)
+
+
+def said_of(files: JournalledFiles) -> set[tuple[str, int]]:
+    return {(each.path, each.forgotten_before) for each in files.journal.values()}
 
 
 def test_an_archive_that_has_the_inode_of_what_is_in_it(follow: Follow, tmp_path: Path) -> None:

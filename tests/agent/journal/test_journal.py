@@ -57,7 +57,14 @@ def test_a_new_journal_is_empty_and_nobody_elses(tmp_path: Path) -> None:
 
 def test_everything_is_there_again(tmp_path: Path) -> None:
     journal, _ = open_journal(tmp_path)
-    strange = known(A, path="/var/log/\udcff\n.log", last_path="/é\udc80", size=7, seen_millis=9)
+    strange = known(
+        A,
+        path="/var/log/\udcff\n.log",
+        last_path="/é\udc80",
+        size=7,
+        seen_millis=9,
+        forgotten_before=5,
+    )
     journal.source(strange)
     journal.source(known(B, 100, fingerprint=Fingerprint(0, b"")))
     lost = Excepted(Fate.LOST, -1, 55, "gone \udc80 for ever")

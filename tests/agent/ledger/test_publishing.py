@@ -1,5 +1,6 @@
 """The ledger as it is published: repeated byte for byte, nothing missing, nobody waiting for it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from agent.config import Batches, Compression
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
 from ledger.names import LEDGER_TOPIC, topic_id_text
+from tests.agent.journal.samples import files
 from tests.agent.shipping.agent_side import (
     WINDOW_MILLIS,
     AgentSide,
@@ -76,6 +78,25 @@ def test_numbers_go_on_over_restarts(tmp_path: Path) -> None:
         ]
         assert set(paths) <= {"", next(iter(side.sources.values())).known().path}
         assert len([path for path in paths if path]) == 3  # once for each life
+
+
+@pytest.mark.parametrize("lost", [1_500, 1 << 30])
+def test_numbers_go_on_where_a_journal_has_lost_its_end(tmp_path: Path, lost: int) -> None:
+    """And what is said under them is said of another life: nobody takes it for the same."""
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path, ledger_interval=1_000.0) as side:
+            ship(side, 5)
+            agent_id = side.journal.agent_id
+        given = len(seqs(broker))
+        newest = files(tmp_path)[-1]
+        os.truncate(newest, max(0, newest.stat().st_size - lost))
+        with agent_side(broker.bootstrap, tmp_path, ledger_interval=1_000.0) as side:
+            assert side.journal.agent_id == agent_id
+            assert side.state.damage is not None
+            ship(side, 5)
+        assert given > 0
+        assert len(seqs(broker)) > given
+        assert len(set(seqs(broker))) == len(seqs(broker))
 
 
 def test_nobody_waits_for_the_ledger(tmp_path: Path) -> None:

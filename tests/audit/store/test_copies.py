@@ -145,6 +145,66 @@ def test_an_agent_knows_what_it_begins_anew(tmp_path: Path) -> None:
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
 
 
+def forgotten(*more: Json, before: int = 1) -> list[Json]:
+    """The same agent ships a file as T that it has shipped as S, and knows nothing of entries
+    below that number; `more` is what its third entry says of files."""
+    entries = shipped_twice(second=file("T", forgotten_before=before), agent="A")
+    entries[6]["files"] = list(more)
+    return entries
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("backwards", [True, False])
+def test_what_an_agent_has_forgotten_it_ships_again(
+    tmp_path: Path, together: bool, backwards: bool
+) -> None:
+    entries = forgotten()
+    if backwards:
+        entries.reverse()
+    verdict = judged(tmp_path, [entries] if together else [[each] for each in entries])
+    (finding,) = duplicated(verdict)
+    assert finding.words == (
+        "web-1: /var/log/app.log, bytes 0 to 5,000 (100 events) had been shipped before by the same"
+        " agent as source S: its journal was damaged, and has forgotten that, since 2025-10-09"
+        " 09:04:00"
+    )
+    assert (finding.agent, finding.source, finding.events) == ("A", "T", 100)
+    assert [(each.start, each.state) for each in verdict.windows] == [
+        (TIME, State.COMPLETE),
+        (AGAIN, State.DUPLICATED),
+        (MORE, State.COMPLETE),
+    ]
+
+
+def test_the_one_that_was_begun_anew_is_the_copy_whatever_the_clock_says(tmp_path: Path) -> None:
+    entries = forgotten()
+    entries[0]["header"]["time"] = MORE
+    (finding,) = duplicated(judged(tmp_path, [entries]))
+    assert finding.source == "T"
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("backwards", [True, False])
+def test_what_an_agent_still_speaks_of_it_has_not_forgotten(
+    tmp_path: Path, together: bool, backwards: bool
+) -> None:
+    """A file that was truncated while no agent ran keeps its inode, and may begin with the same
+    lines: the agent knows what it was before, and says how that ended."""
+    entries = forgotten(file("S"))
+    if backwards:
+        entries.reverse()
+    verdict = judged(tmp_path, [entries] if together else [[each] for each in entries])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+    assert {each.state for each in verdict.windows} == {State.COMPLETE}
+
+
+def test_a_file_that_is_truncated_later_is_no_copy_of_the_one_begun_anew(tmp_path: Path) -> None:
+    """It keeps its inode, and begins with the same lines."""
+    entries = shipped_twice(first=file("S", forgotten_before=0), agent="A")
+    verdict = judged(tmp_path, [entries])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
 def test_another_host_may_have_the_same_file(tmp_path: Path) -> None:
     entries = shipped_twice()
     for each in entries[:3]:
