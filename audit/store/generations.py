@@ -36,12 +36,13 @@ MOST_CUTS: Final = 1_000  # of a partition: the newest
 _FOR_EVER: Final = 1 << 60
 
 _COUNTED: Final = """
-INSERT INTO counted_under VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO counted_under VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
-    next_offset = max(next_offset, excluded.next_offset)
+    next_offset = max(next_offset, excluded.next_offset), time = min(time, excluded.time)
 """
 _WENT_BACK: Final = """
-SELECT later.topic, later.partition, later.epoch, later.first FROM counted_under AS later
+SELECT later.topic, later.partition, later.epoch, later.first, later.time
+    FROM counted_under AS later
     WHERE later.topic IN (SELECT value FROM json_each(?)) AND EXISTS (
         SELECT 1 FROM counted_under AS before WHERE before.topic = later.topic
         AND before.partition = later.partition AND before.journal = later.journal
@@ -49,18 +50,19 @@ SELECT later.topic, later.partition, later.epoch, later.first FROM counted_under
 """
 _CUT: Final = """
 INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-    first = min(first, excluded.first), time = max(time, excluded.time),
+    first = min(first, excluded.first), time = min(time, excluded.time),
     reason = CASE WHEN reason = '' OR (excluded.reason <> '' AND excluded.reason < reason)
         THEN excluded.reason ELSE reason END
 """
 
 
 class Cut(NamedTuple):
-    """Where the log was cut when this epoch began."""
+    """Where the log was cut when this epoch began, and when somebody said so first."""
 
     epoch: int
     first: int
     reason: str
+    time: int
 
 
 class Part(NamedTuple):
@@ -143,7 +145,7 @@ def all_generations(
 ) -> Mapping[int, Generations]:
     cuts: dict[int, dict[int, list[Cut]]] = defaultdict(lambda: defaultdict(list))
     for topic, partition, *cut in connection.execute(
-        "SELECT topic, partition, epoch, first, reason FROM cuts"
+        "SELECT topic, partition, epoch, first, reason, time FROM cuts"
         " WHERE topic IN (SELECT value FROM json_each(?)) ORDER BY topic, partition, epoch",
         (str(list(topics)),),
     ):
@@ -176,26 +178,28 @@ def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> 
             *(key.tolist() for key in together.keys),
             together.least(first[at]).tolist(),
             together.most(next_offset[at]).tolist(),
+            together.least(chunk.entries.time[passages.entry[at]]).tolist(),
             strict=True,
         ),
     )
     topics = str(np.unique(together.keys[0]).tolist())
-    for topic, partition, epoch, offset in chunk.connection.execute(
+    for topic, partition, epoch, offset, time in chunk.connection.execute(
         _WENT_BACK, (topics,)
     ).fetchall():
-        cut(chunk, topic, partition, Cut(epoch, offset, ""), time=-1)
+        cut(chunk, topic, partition, Cut(epoch, offset, "", time))
 
 
-def cut(chunk: Chunk, topic: int, partition: int, made: Cut, *, time: int) -> None:
+def cut(chunk: Chunk, topic: int, partition: int, made: Cut) -> None:
     """This is known now, if it was not before."""
     connection = chunk.connection
     known = connection.execute(
-        "SELECT first, reason FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?",
+        "SELECT first, reason, time FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?",
         (topic, partition, made.epoch),
     ).fetchall()
-    if known and known[0][0] <= made.first and made.reason in {"", known[0][1]}:
-        return
-    connection.execute(_CUT, (topic, partition, *made, time))
+    for first, reason, time in known:
+        if first <= made.first and made.reason in {"", reason} and time <= made.time:
+            return
+    connection.execute(_CUT, (topic, partition, *made))
     connection.execute(
         "UPDATE claimed SET upto = min(upto, ?) WHERE topic = ? AND partition = ?"
         " AND epoch >= 0 AND epoch < ?",

@@ -9,12 +9,14 @@ missing has a hole like any other.
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from audit.picture import (
+    Acceptance,
     Damage,
     FileFault,
     Hole,
@@ -136,7 +138,9 @@ def picture(
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
     partitions, spoilt = _partitions(topic, generations), _damaged(topic)
+    known = accepted(connection, topic.name, topic.key.topic_id)
     odd = placed.lacking(partitions) | {each.partition for each in spoilt}
+    odd |= {each.number for each in partitions if _is_accepted(each, known)}
     doubtful = exactness.partitions(connection, topic.id)
     hours = placed.of(connection, topic.id, odd | doubtful, generations)
     return TopicPicture(
@@ -160,7 +164,7 @@ def picture(
         unwatched=_unwatched(topic, first, to_time),
         inexact=exactness.of(connection, topic.id, topic.tiers, hours),
         placed=[each for each in hours if each.partition in odd],
-        accepted=accepted(connection, topic.name, topic.key.topic_id),
+        accepted=known,
         grace_millis=grace_millis,
     )
 
@@ -249,8 +253,14 @@ def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
     for number, by_tier in claimed.items():
         cut = generations.cut_of(number)
         reason = cut.reason or "it was written anew from there on" if cut else ""
-        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason))
+        time = cut.time if cut else -1
+        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason, time))
     return found
+
+
+def _is_accepted(partition: Partition, known: Sequence[Acceptance]) -> bool:
+    """Whether some of its offsets are."""
+    return any(each.offsets and each.partition in {-1, partition.partition} for each in known)
 
 
 def _open(topic: Topic, generations: Generations) -> list[Span]:

@@ -45,9 +45,9 @@ def keep_withdrawn(chunk: Chunk) -> None:
         (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
         epoch, first = said["leader_epoch"], said["first"]
         if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
-            made = generations.Cut(epoch, first, said["reason"] or _NO_REASON)
             time = int(chunk.entries.time[row])
-            generations.cut(chunk, topic, said["partition"], made, time=time)
+            made = generations.Cut(epoch, first, said["reason"] or _NO_REASON, time)
+            generations.cut(chunk, topic, said["partition"], made)
 
 
 def keep(chunk: Chunk) -> None:

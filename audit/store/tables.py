@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 9
+VERSION: Final = 10
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -72,12 +72,13 @@ CREATE INDEX loads_by_time ON loads (time);
 -- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
     PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
--- From which offset on a partition was written anew when a leader epoch began (generations.py).
+-- From which offset on a partition was written anew when a leader epoch began, and when that was
+-- first said (generations.py).
 CREATE TABLE cuts (topic INT, partition INT, epoch INT, first INT, reason TEXT, time INT,
     PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
--- How far one journal has counted a partition under each leader epoch.
+-- How far one journal has counted a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
-    next_offset INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
+    next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
 -- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
 CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
     next_offset INT, from_time INT, to_time INT,
@@ -88,7 +89,7 @@ CREATE TABLE spans (topic INT, tier INT, partition INT, epoch INT, from_time INT
     PRIMARY KEY (topic, tier, partition, from_time, epoch)) WITHOUT ROWID;
 -- Offsets by the hour in which events there happened, and that in which it was said.
 CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, first INT,
-    next_offset INT, to_time INT,
+    next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
 -- offsets that brokers have spoken of.

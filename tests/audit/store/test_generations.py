@@ -240,17 +240,107 @@ def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Pat
         assert verdict.state is State.MISSING
 
 
-def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
+def accepting(first: int, count: int, time: int) -> Json:
     known = {
         "topic": TOPIC,
         "partition": 0,
-        "offsets": [{"first": 400, "count": 200}],
+        "offsets": [{"first": first, "count": count}],
         "from_time": None,
         "to_time": None,
         "reason": "the disk broke",
     }
-    operator = entry("operator", "operator", 0, LATER, accepted=[known])
-    verdict = judged(tmp_path, [[*lost_tail(told=True), operator]])
+    return entry("operator", "operator", time, time, accepted=[known])
+
+
+def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [[*lost_tail(told=True), accepting(400, 200, LATER)]])
     (finding,) = verdict.findings
     assert finding.accepted == "the disk broke"
     assert verdict.state is State.COMPLETE
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_accepted_covers_no_later_loss(tmp_path: Path, order: int, told: bool) -> None:
+    """Of other events at the same offsets, whether they were written before it was accepted or
+    after; until that is accepted as well."""
+    soon, again = LATER + MINUTE, LATER + 2 * MINUTE
+    gone = [withdrawn(400, 200, 4)] if told else []
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        broker(1, withdrawn=[withdrawn(400, 200, 3)] if told else []),
+        agent(1, shipped(600, 400, 200, epoch=3), time=TIME + 3),
+        broker(2, (400, 200, TIME, 3)),
+        accepting(400, 200, TIME + 4),
+        broker(10, withdrawn=gone),
+        agent(2, shipped(800, 400, 300, time=again, epoch=4), time=again),
+        broker(11, (400, 300, again, 4)),
+        loader(1, 400, 300, again, run("file", 800, 300), epoch=4),
+        *(broker(number) for number in range(3, 10)),
+    ]
+    verdict = judged(tmp_path / "once", in_orders(said)[order])
+    assert [(each.seq, each.events, each.accepted) for each in verdict.findings] == [
+        (600, 200, ""),
+        (400, 200, "the disk broke"),
+    ]
+    assert verdict.state is State.MISSING
+    said.append(accepting(400, 200, soon))
+    verdict = judged(tmp_path / "twice", in_orders(said)[order])
+    assert [each.accepted for each in verdict.findings] == ["the disk broke"] * 2
+    assert verdict.state is State.COMPLETE
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_what_was_accepted_covers_nothing_that_is_written_there_next(
+    tmp_path: Path, order: int
+) -> None:
+    """Neither damaged nor passed over by a loader, even if those events are older."""
+    bad = {
+        "topic": TOPIC,
+        "topic_id": TOPIC_ID,
+        "partition": 0,
+        "offsets": {"first": 400, "count": 50},
+        "reason": "its CRC does not match",
+    }
+    said = [
+        *lost_tail(told=True)[:3],
+        broker(1, withdrawn=[withdrawn(400, 200, 1)]),
+        accepting(400, 200, TIME + 2),
+        agent(1, shipped(600, 400, 300, epoch=1), time=LATER),
+        entry(
+            "broker",
+            "broker",
+            2,
+            LATER,
+            passages=[passage(0, 400, 300, [window(TIME, 300)], leader_epoch=1)],
+            damaged=[bad],
+        ),
+        loader(1, 500, 200, TIME, run("file", 700, 200), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = {(each.kind, each.seq, each.events): each.accepted for each in verdict.findings}
+    assert found == {
+        (Kind.MISSING, 400, 200): "the disk broke",
+        (Kind.CHANGED, 600, 50): "",
+        (Kind.MISSING, 650, 50): "",
+    }
+
+
+def test_what_was_accepted_stays_so_when_the_log_loses_it(tmp_path: Path) -> None:
+    """A loader had passed over it: it was missing before, and is missing now."""
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        loader(1, 450, 150, TIME, run("file", 450, 150)),
+        accepting(400, 50, TIME + 2),
+        broker(1, withdrawn=[withdrawn(300, 300, 3)]),
+        *(broker(number) for number in range(2, 10)),
+        broker(10, withdrawn=[withdrawn(300, 300, 3)]),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        verdict = judged(tmp_path / str(number), chunks)
+        found = [(each.seq, each.events, each.accepted) for each in verdict.findings]
+        assert found == [(400, 50, "the disk broke")]
