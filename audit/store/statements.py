@@ -44,9 +44,12 @@ def keep_withdrawn(chunk: Chunk) -> None:
         (name,) = chunk.topic_names([said["topic"]])
         (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
         epoch, first = said["leader_epoch"], said["first"]
+        end = first + said["count"]
+        if not first < end < said["resumes"]:  # nothing lies between them and where it goes on
+            end = generations.FOR_EVER
         if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
             time = int(chunk.entries.time[row])
-            made = generations.Cut(epoch, first, said["reason"] or _NO_REASON, time)
+            made = generations.Cut(epoch, end, first, said["reason"] or _NO_REASON, time)
             generations.cut(chunk, topic, said["partition"], made)
 
 

@@ -72,10 +72,10 @@ CREATE INDEX loads_by_time ON loads (time);
 -- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
     PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
--- From which offset on a partition was written anew when a leader epoch began, and when that was
+-- Between which offsets a partition lost what it had when a leader epoch began, and when that was
 -- first said (generations.py).
-CREATE TABLE cuts (topic INT, partition INT, epoch INT, first INT, reason TEXT, time INT,
-    PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
+CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
+    time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
 -- How far one journal has counted a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
     next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;

@@ -17,7 +17,15 @@ ROOT: Final = "hdfs://logs"
 
 Json = dict[str, Any]
 
-_UNKNOWN: Final = {"run", "position", "end_position", "lines", "leader_epoch", "lag_bytes"}
+_UNKNOWN: Final = {
+    "run",
+    "position",
+    "end_position",
+    "lines",
+    "leader_epoch",
+    "lag_bytes",
+    "resumes",
+}
 _HEADER: Final = {"position": 0}
 
 

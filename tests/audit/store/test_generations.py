@@ -64,7 +64,7 @@ def loader(number: int, first: int, count: int, time: int, *runs: Json, epoch: i
     return entry("hdfs", "loader", number, time, destination=ROOT, run=number, passages=[said])
 
 
-def withdrawn(first: int, count: int, epoch: int) -> Json:
+def withdrawn(first: int, count: int, epoch: int, **more: Any) -> Json:
     return {
         "topic": TOPIC,
         "topic_id": TOPIC_ID,
@@ -73,6 +73,7 @@ def withdrawn(first: int, count: int, epoch: int) -> Json:
         "first": first,
         "count": count,
         "reason": "its tail could not be recovered",
+        **more,
     }
 
 
@@ -177,6 +178,66 @@ def test_a_log_that_is_lost_whole(tmp_path: Path) -> None:
     (finding,) = verdict.findings
     assert (finding.seq, finding.events, finding.offset) == (450, 150, 450)
     assert [each.state for each in verdict.windows] == [State.MISSING, State.COMPLETE]
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_begins_late(tmp_path: Path, order: int) -> None:
+    """What lies behind its new beginning is still there, and is waited for."""
+    said = [
+        agent(0, shipped(0, 0, 1_000)),
+        broker(0, (0, 1_000, TIME, 0)),
+        loader(0, 0, 500, TIME, run("file", 0, 500)),
+        broker(1, withdrawn=[withdrawn(0, 100, 1, resumes=1_000)]),
+    ]
+    verdict = judged(tmp_path / "waiting", in_orders(said)[order])
+    assert verdict.findings == []
+    assert [each.on for each in verdict.waits] == ["hdfs"]
+    assert (verdict.windows[0].pending, verdict.windows[0].missing) == (500, 0)
+    said += [
+        agent(1, shipped(1_000, 1_000, 50, time=LATER, epoch=1), time=LATER),
+        broker(2, (1_000, 50, LATER, 1)),
+        loader(1, 500, 550, LATER, run("file", 500, 550), epoch=1),
+    ]
+    said[6]["passages"][0]["windows"] = [window(TIME, 500), window(LATER, 50)]
+    verdict = judged(tmp_path / "loaded", in_orders(said)[order])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_lost_its_beginning_before_it_was_loaded(tmp_path: Path, order: int) -> None:
+    """Only what is gone is missing, whoever has gone past it; and what nobody had counted."""
+    said = [
+        agent(0, shipped(0, 0, 80), shipped(80, 80, 920)),
+        broker(0, (0, 90, TIME, 0)),
+        broker(1, (200, 800, TIME, 1), withdrawn=[withdrawn(0, 200, 1, resumes=1_000)]),
+        loader(0, 0, 40, TIME, run("file", 0, 40)),
+        loader(1, 200, 300, TIME, run("file", 200, 300), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = sorted((each.tier, each.seq, each.events) for each in verdict.findings)
+    assert found == [("broker", 90, 110), ("hdfs", 40, 40), ("hdfs", 80, 10)]
+    assert [each.on for each in verdict.waits] == ["hdfs"]
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_lost_both_ends(tmp_path: Path, order: int) -> None:
+    """Under one leader epoch. What is left between them was loaded later."""
+    both = [withdrawn(0, 100, 1, resumes=800), withdrawn(800, 200, 1, resumes=800)]
+    said = [
+        agent(0, shipped(0, 0, 1_000)),
+        broker(0, (0, 1_000, TIME, 0)),
+        loader(0, 0, 50, TIME, run("file", 0, 50)),
+        broker(1, withdrawn=both),
+        agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
+        broker(2, (800, 300, LATER, 1)),
+        loader(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300), epoch=1),
+    ]
+    said[6]["passages"][0]["windows"] = [window(TIME, 700), window(LATER, 300)]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = [(each.seq, each.events, each.offset, each.partition) for each in verdict.findings]
+    assert sorted(found) == [(50, 50, 50, 0), (800, 200, 800, 0)]
+    assert verdict.totals.missing == 250
+    assert not verdict.waits
 
 
 def test_a_log_that_is_lost_twice(tmp_path: Path) -> None:
