@@ -32,6 +32,10 @@ CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
 CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
+-- Journals that were not heard for long, up to where they had come: one that is heard again goes on
+-- there.
+CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
+    last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 
 -- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest
