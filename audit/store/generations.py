@@ -30,7 +30,7 @@ from audit.folding.columns import Numbers
 from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import STRETCH, Stretches
-from audit.picture import Intervals
+from audit.picture import Interval, Intervals
 from audit.reconciling.intervals import intersection, minus
 from audit.store.chunks import Chunk
 
@@ -115,6 +115,15 @@ class Generations:
                 found += [Part(partition + number * STRIDE, *each) for each in gone]
                 rest = minus(rest, lost)
         return [*found, *(Part(partition, *each) for each in rest)]
+
+    def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
+        """Of offsets of which somebody spoke at this time, and did not say under which epoch, what
+        was not cut off since."""
+        rest: Intervals = (offsets,)
+        for cut in self._cuts.get(partition, ()):
+            if time < cut.time:
+                rest = minus(rest, ((cut.first, cut.next_offset),))
+        return rest
 
     def cut_of(self, number: int) -> Cut | None:
         """What cut off a generation; None of the one that is in the log."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from audit.picture import (
     Acceptance,
-    Damage,
     FileFault,
     Hole,
     Interval,
@@ -34,7 +33,7 @@ from audit.picture import (
     Window,
 )
 from audit.reconciling.intervals import merged
-from audit.store import exactness, placed
+from audit.store import damage, exactness, placed
 from audit.store.acceptances import accepted
 from audit.store.expected import expected_agents
 from audit.store.generations import STRIDE, Generations
@@ -65,7 +64,6 @@ SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
 _BEFORE: Final = 60_000  # that entries are apart
-_MOST_DAMAGE: Final = 10_000
 _MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
 _TOGETHER: Final = 600_000  # milliseconds
@@ -137,7 +135,8 @@ def picture(
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
-    partitions, spoilt = _partitions(topic, generations), _damaged(topic)
+    partitions = _partitions(topic, generations)
+    spoilt = damage.of(connection, topic.id, generations)
     known = accepted(connection, topic.name, topic.key.topic_id)
     odd = placed.lacking(partitions) | {each.partition for each in spoilt}
     odd |= {each.number for each in partitions if _is_accepted(each, known)}
@@ -381,12 +380,3 @@ def _is_newest(topic: Topic) -> bool:
         (topic.name,),
     ).fetchall()
     return rows == [(topic.id,)]
-
-
-def _damaged(topic: Topic) -> list[Damage]:
-    rows = topic.connection.execute(
-        "SELECT partition, first, count, min(reason), min(time), min(time) + 1 FROM damaged"
-        " WHERE name = ? AND topic_id IN ('', ?) GROUP BY partition, first, count LIMIT ?",
-        (topic.name, topic.key.topic_id, _MOST_DAMAGE),
-    )
-    return [Damage(*row) for row in rows]

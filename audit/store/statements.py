@@ -174,8 +174,9 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
     (name,) = chunk.topic_names([said["topic"]])
     offsets = said["offsets"]
     chunk.connection.execute(
-        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET reason = min(reason, excluded.reason), time = min(time, excluded.time)",
+        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET reason = min(reason, excluded.reason), time = min(time, excluded.time),"
+        " last = max(last, excluded.last)",
         (
             name,
             said["topic_id"],
@@ -184,6 +185,7 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
             max(1, min(offsets["count"], _MOST_OFFSET)),
             said["reason"],
             time := int(chunk.entries.time[row]),
+            time,
         ),
     )
     _touch_all(chunk, name)

@@ -124,7 +124,7 @@ CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, to
 CREATE TABLE checked (name INT, tier INT, hour INT, time INT, journal TEXT, seq INT, files INT,
     rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
-    time INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+    time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
 -- Of each topic and destination the latest that was said of how its loads end.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, failed INT,
     since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;

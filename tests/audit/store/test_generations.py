@@ -77,6 +77,16 @@ def withdrawn(first: int, count: int, epoch: int, **more: Any) -> Json:
     }
 
 
+def damaged(first: int, count: int) -> Json:
+    return {
+        "topic": TOPIC,
+        "topic_id": TOPIC_ID,
+        "partition": 0,
+        "offsets": {"first": first, "count": count},
+        "reason": "its CRC does not match",
+    }
+
+
 def lost_tail(*, told: bool) -> list[Json]:
     """Of six hundred events the last two hundred were lost before they were loaded; then four
     hundred others were written from there on."""
@@ -301,6 +311,32 @@ def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Pat
         assert verdict.state is State.MISSING
 
 
+@pytest.mark.parametrize("order", range(6))
+def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
+    """It is missing with all behind it. Who gets its offsets next is not damaged, unless that is
+    said of him as well; what lies before the cut still is."""
+    said = [
+        *lost_tail(told=True)[:3],
+        broker(1, damaged=[damaged(390, 60)]),
+        broker(2, withdrawn=[withdrawn(400, 200, 1)]),
+        agent(1, shipped(600, 400, 300, time=LATER, epoch=1), time=LATER),
+        broker(3, (400, 300, LATER, 1)),
+        loader(1, 400, 300, LATER, run("file", 600, 300), epoch=1),
+    ]
+    verdict = judged(tmp_path / "once", in_orders(said)[order])
+    found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
+    assert found == [(Kind.CHANGED, 390, 10, 390), (Kind.MISSING, 400, 200, 400)]
+    assert [each.state for each in verdict.windows] == [State.CHANGED, State.COMPLETE]
+    said.append(broker(4, damaged=[damaged(390, 60)]))
+    verdict = judged(tmp_path / "again", in_orders(said)[order])
+    found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
+    assert found == [
+        (Kind.CHANGED, 390, 10, 390),
+        (Kind.CHANGED, 400, 50, 600),
+        (Kind.MISSING, 400, 200, 400),
+    ]
+
+
 def accepting(first: int, count: int, time: int) -> Json:
     known = {
         "topic": TOPIC,
@@ -358,13 +394,6 @@ def test_what_was_accepted_covers_nothing_that_is_written_there_next(
     tmp_path: Path, order: int
 ) -> None:
     """Neither damaged nor passed over by a loader, even if those events are older."""
-    bad = {
-        "topic": TOPIC,
-        "topic_id": TOPIC_ID,
-        "partition": 0,
-        "offsets": {"first": 400, "count": 50},
-        "reason": "its CRC does not match",
-    }
     said = [
         *lost_tail(told=True)[:3],
         broker(1, withdrawn=[withdrawn(400, 200, 1)]),
@@ -376,7 +405,7 @@ def test_what_was_accepted_covers_nothing_that_is_written_there_next(
             2,
             LATER,
             passages=[passage(0, 400, 300, [window(TIME, 300)], leader_epoch=1)],
-            damaged=[bad],
+            damaged=[damaged(400, 50)],
         ),
         loader(1, 500, 200, TIME, run("file", 700, 200), epoch=1),
     ]
