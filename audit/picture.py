@@ -76,6 +76,7 @@ class Partition:
     is_cut_off: bool = False
     partition: int = -1  # -1: the number
     reason: str = ""  # why it was cut off
+    cut_time: int = -1  # when somebody said so first
 
 
 class Span(NamedTuple):
@@ -225,13 +226,15 @@ class FileFault(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Offsets of a partition, and between which times events there happened, to the hour."""
+    """Offsets of a partition, and between which times events there happened, to the hour. `said` is
+    when they were first spoken of."""
 
     partition: int
     first: int
     next_offset: int
     from_time: int
     to_time: int
+    said: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -259,6 +262,7 @@ class Acceptance(NamedTuple):
     to_time: int | None
     reason: str
     operator: str
+    time: int  # when it was accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +285,7 @@ class TopicPicture:
     damaged: Sequence[Damage] = ()
     unwatched: Sequence[Unwatched] = ()  # of these times
     inexact: Sequence[Inexact] = ()
-    placed: Sequence[Placed] = ()  # of partitions in which offsets are lacking, or damaged
+    placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be under way
     names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal

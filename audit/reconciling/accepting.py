@@ -1,5 +1,8 @@
 """What an operator has accepted. All that an acceptance gives must apply to a fault; a fault of
 which only a part is accepted is cut there, where its offsets or entries tell where.
+
+Offsets are given again where a log has lost its end, sources and their numbers never are. So who
+accepts offsets accepts what had been written there by then, or lost by then from the log.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,9 +37,7 @@ def _applies(given: Acceptance, fault: Fault) -> bool:
     one = fault.finding
     if given.partition >= 0 and given.partition != one.partition:
         return False
-    if given.offsets and not (
-        one.offset >= 0 and covers(given.offsets, ((one.offset, one.offset + one.offsets),))
-    ):
+    if given.offsets and not _by_offsets(given, fault):
         return False
     if (given.seqs or given.bytes) and not (_by_seqs(given, fault) or _by_bytes(given, one)):
         return False
@@ -45,6 +46,16 @@ def _applies(given: Acceptance, fault: Fault) -> bool:
     if given.from_time is not None and one.from_time < given.from_time:
         return False
     return given.to_time is None or (one.from_time >= 0 and _end(one) <= given.to_time)
+
+
+def _by_offsets(given: Acceptance, fault: Fault) -> bool:
+    one = fault.finding
+    is_named = given.seqs or given.bytes
+    return (
+        one.offset >= 0
+        and (bool(is_named) or fault.since <= given.time)
+        and covers(given.offsets, ((one.offset, one.offset + one.offsets),))
+    )
 
 
 def _end(one: Finding) -> int:
@@ -118,4 +129,6 @@ def _piece(fault: Fault, skipped: int, count: int) -> Fault:
         offset=one.offset + skipped,
         offsets=count,
     )
-    return Fault(piece, pair=fault.pair, exact=False, count=count, reason=fault.reason)
+    return Fault(
+        piece, pair=fault.pair, exact=False, count=count, reason=fault.reason, since=fault.since
+    )

@@ -17,6 +17,7 @@ from audit.picture import Damage, Interval, Source, Span, Stretch, TierKind, Top
 from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import merged, minus
+from audit.reconciling.passing import Told
 from audit.verdicts import Finding, Kind
 
 MOST: Final = 1_000  # findings of a topic
@@ -51,7 +52,7 @@ def united(damaged: Iterable[Damage]) -> list[Damage]:
     return found
 
 
-def damaged(picture: TopicPicture) -> Iterator[Fault]:
+def damaged(picture: TopicPicture, told: Told) -> Iterator[Fault]:
     """With the names of what is in them, as far as it is known."""
     some = united(picture.damaged)
     here = _by_partition(picture.sources, {each.partition for each in some})
@@ -61,6 +62,7 @@ def damaged(picture: TopicPicture) -> Iterator[Fault]:
     count = 0
     for number, each in enumerate(some):
         for fault in _faults(each, here.get(each.partition), spans[each.partition]):
+            fault.since = told.said(each.partition, _offsets(fault))
             count += 1
             if count > MOST:
                 yield _more(some[number:])
@@ -108,6 +110,10 @@ def _faults(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Iterat
     for first, end in minus((offsets,), merged(known)):
         finding = replace(whole, offset=first, offsets=end - first)
         yield Fault(finding, count=end - first, reason=damage.reason)
+
+
+def _offsets(fault: Fault) -> Interval:
+    return fault.finding.offset, fault.finding.offset + fault.finding.offsets
 
 
 def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[int, _Here]:

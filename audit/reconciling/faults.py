@@ -20,6 +20,7 @@ class Fault:
     named: int = 0  # entries of a journal, with their first seq in the finding
     reason: str = ""
     harmless: str = ""  # why it needs nobody to accept it
+    since: int = -1  # when it was written, or the log lost it; -1: not known
     traces: str = ""  # of a time in which nobody watched
     windows: list[int] = field(default_factory=list)
 

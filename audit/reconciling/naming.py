@@ -41,7 +41,7 @@ def missing(
         known: dict[int, list[Interval]] = {}
         for source in sources:
             for stretch in source.stretches:
-                _of_stretch(passing, source, stretch, gone=gone, known=known, named=named)
+                _of_stretch(passing, source, stretch, told, gone=gone, known=known, named=named)
         for number, lacking in passing.lacking.items():
             rest = minus(lacking, union(merged(known.get(number, ())), gone.get(number, ())))
             rest = tuple(each for each in rest if not told.is_too_old(number, each))
@@ -62,6 +62,7 @@ def _of_stretch(
     passing: Passing,
     source: Source,
     stretch: Stretch,
+    told: Told,
     *,
     gone: Mapping[int, Intervals],
     known: dict[int, list[Interval]],
@@ -81,14 +82,16 @@ def _of_stretch(
     if of_files:
         offsets = intersection(offsets, ((0, passing.up_to(number)),))
         inside = minus(offsets, lacking)
-        named.doubtful.extend(_fault(passing, source, stretch, each) for each in inside)
+        named.doubtful.extend(_fault(passing, source, stretch, told, each) for each in inside)
     if lacking:
         for each in intersection(offsets, lacking):
             known.setdefault(number, []).append(each)
-            named.certain.append(_fault(passing, source, stretch, each))
+            named.certain.append(_fault(passing, source, stretch, told, each))
 
 
-def _fault(passing: Passing, source: Source, stretch: Stretch, offsets: Interval) -> Fault:
+def _fault(
+    passing: Passing, source: Source, stretch: Stretch, told: Told, offsets: Interval
+) -> Fault:
     count = offsets[1] - offsets[0]
     tier = passing.pair.later
     return Fault(
@@ -115,6 +118,7 @@ def _fault(passing: Passing, source: Source, stretch: Stretch, offsets: Interval
         exact=count == stretch.events and not stretch.partly,
         count=count,
         reason=passing.why_gone(stretch.partition),
+        since=passing.lacking_since(stretch.partition, offsets, told),
     )
 
 
@@ -136,4 +140,5 @@ def _of_offsets(passing: Passing, number: int, offsets: Interval, told: Told) ->
         pair=passing.pair,
         count=offsets[1] - offsets[0],
         reason=passing.why_gone(number),
+        since=passing.lacking_since(number, offsets, told),
     )

@@ -8,7 +8,7 @@ have spoken of what a later one has read in time.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -59,6 +59,14 @@ class Passing:
         """Empty for what lies in the log."""
         cut = self.cut_off.get(number)
         return f"the log has lost them: {cut.reason}" if cut else ""
+
+    def lacking_since(self, number: int, offsets: Interval, told: "Told") -> int:
+        """When it came about that these are lacking, at the earliest: when the log lost them, or
+        when they were written, if the later tier has gone past them; -1 if that is not known."""
+        cut = self.cut_off.get(number)
+        if cut and offsets[0] >= upto(self.claimed.get(number, ())):
+            return cut.cut_time
+        return told.said(number, offsets)
 
 
 def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
@@ -143,16 +151,31 @@ class Told:
         found = self._at((tier, partition), offsets)
         return self._at((None, partition), offsets) if found[0] < 0 else found
 
+    def said(self, partition: int, offsets: Interval) -> int:
+        """When all of these had been spoken of; -1 if that is not known."""
+        here = [each for each in self._over((None, partition), offsets) if isinstance(each, Placed)]
+        rest: Intervals = (offsets,)
+        said = -1
+        for each in sorted(here, key=lambda each: each.said):
+            left = minus(rest, ((each.first, each.next_offset),))
+            if left != rest:
+                rest, said = left, each.said
+        return said
+
     def _at(self, key: tuple[Tier | None, int], offsets: Interval) -> tuple[int, int]:
-        spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
         from_time = to_time = -1
+        for span in self._over(key, offsets):
+            from_time = span.from_time if from_time < 0 else min(from_time, span.from_time)
+            to_time = max(to_time, span.to_time)
+        return from_time, to_time
+
+    def _over(self, key: tuple[Tier | None, int], offsets: Interval) -> Iterator[Span | Placed]:
+        spans, upto = self._spans.get(key, ()), self._upto.get(key, ())
         for at in range(bisect_left(self._first.get(key, ()), offsets[1]) - 1, -1, -1):
             if upto[at] <= offsets[0]:
-                break
-            if (span := spans[at]).next_offset > offsets[0]:
-                from_time = span.from_time if from_time < 0 else min(from_time, span.from_time)
-                to_time = max(to_time, span.to_time)
-        return from_time, to_time
+                return
+            if spans[at].next_offset > offsets[0]:
+                yield spans[at]
 
 
 def _claimed(partition: Partition, tier: Tier) -> Intervals:

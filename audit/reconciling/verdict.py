@@ -47,8 +47,8 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     axis = Axis(windows)
     tally = Tally(picture, windows, axis)
     passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
-    damaged = accepting.cut(damages.damaged(picture), picture.accepted)
     told = Told(picture.open, picture.placed)
+    damaged = accepting.cut(damages.damaged(picture, told), picture.accepted)
     named = missing(passages, picture.sources, picture.damaged, told)
     doubled = [
         accepting.cut(statements.landed_twice(picture, each.pair.later), picture.accepted)

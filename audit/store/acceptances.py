@@ -18,14 +18,14 @@ _NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
 def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[Acceptance]:
     """Of the topics of that name those that this one is meant by."""
     rows = connection.execute(
-        "SELECT statement FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
+        "SELECT statement, time FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
         " ORDER BY journal, seq, number",
         (name, topic_id),
     )
-    return [_acceptance(msgspec.json.decode(statement)) for (statement,) in rows]
+    return [_acceptance(msgspec.json.decode(statement), time) for statement, time in rows]
 
 
-def _acceptance(said: dict[str, Any]) -> Acceptance:
+def _acceptance(said: dict[str, Any], time: int) -> Acceptance:
     seqs: dict[str, list[Interval]] = defaultdict(list)
     sizes: dict[str, list[Interval]] = defaultdict(list)
     for run in said["runs"]:
@@ -44,6 +44,7 @@ def _acceptance(said: dict[str, Any]) -> Acceptance:
         said["to_time"],
         said["reason"],
         said["operator"],
+        time,
     )
 
 

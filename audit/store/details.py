@@ -23,7 +23,7 @@ from audit.folding.keyed import Keyed, Mask
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
 from audit.store.gaps import broker_gaps
-from audit.store.generations import Generations, placed_in
+from audit.store.generations import STRIDE, Generations, placed_in
 from audit.store.offsets import Places, counted_by
 
 OPEN: Final = 0
@@ -116,18 +116,22 @@ def inside(offsets: Keyed, stretches: Stretches, generations: Generations) -> Ma
     found = np.zeros(len(stretches), np.bool_)
     if not len(offsets.key):
         return found
+    row, number, there = _placed(stretches, generations)
+    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
+    return found
+
+
+def _placed(stretches: Stretches, generations: Generations) -> tuple[Numbers, Numbers, Keyed]:
+    """In their generations: which stretch each part is of, its number, and its offsets."""
     first = stretches["first"].astype(np.int64)
     partition = stretches["partition"].astype(np.int64)
-    epoch = stretches["epoch"].astype(np.int64)
-    row, number, there = placed_in(
+    return placed_in(
         {0: generations},
         np.zeros(len(stretches), np.int64),
         partition,
-        epoch,
+        stretches["epoch"].astype(np.int64),
         Keyed(partition, first, first + stretches["events"]),
     )
-    found[row[offsets.overlap(Keyed(number, there.first, there.end))]] = True
-    return found
 
 
 def stretches_of(rows: Iterable[tuple[bytes]]) -> Stretches:
@@ -229,7 +233,9 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
     ids = str(np.unique(source).tolist())
     partitions = stretches["partition"]
     generations = Generations.of(connection, topic)
-    gone = _gone(generations, stretches)
+    row, number, there = _placed(stretches, generations)
+    seq = stretches["seq"][row] + there.first - stretches["first"][row]
+    size = there.end - there.first
     for tier in tiers:
         upto = np.zeros(max(int(partitions.max(initial=0)) + 1, 1), np.int64)
         for partition, end in connection.execute(
@@ -239,28 +245,18 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
         ):
             if partition < len(upto):
                 upto[partition] = end
-        read = np.clip(upto[partitions] - stretches["first"], 0, stretches["events"] - gone)
+        # Of what was cut off nobody will read any more.
+        read = np.clip(upto[partitions[row]] - there.first, 0, size)
+        read = np.where(number >= STRIDE, size, read)
         landed = landed_rows(connection, tier, ids)
-        missing |= (read > 0) & ~landed.cover(Keyed(source, wanted.first, wanted.first + read))
-        missing |= (gone > 0) & ~landed.cover(Keyed(source, wanted.end - gone, wanted.end))
+        lacks = (read > 0) & ~landed.cover(Keyed(source[row], seq, seq + read))
+        missing[row[lacks]] = True
         open_ |= ~landed.cover(wanted)
     if not tiers:
         open_[:] = True
     uncounted = inside(broker_gaps(connection, topic, generations), stretches, generations)
     kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, LANDED))
     return np.where(missing, MISSING, kinds).astype(np.int64)
-
-
-def _gone(generations: Generations, stretches: Stretches) -> Numbers:
-    """How many events of each, the last ones, are in the log no more."""
-    found = np.zeros(len(stretches), np.int64)
-    if generations:
-        odd = np.isin(stretches["partition"], np.array(sorted(generations.partitions), np.int64))
-        for at in np.flatnonzero(odd).tolist():
-            row = stretches[at]
-            limit = generations.limit(int(row["partition"]), int(row["epoch"]))
-            found[at] = min(max(int(row["first"] + row["events"]) - limit, 0), int(row["events"]))
-    return found
 
 
 def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:

@@ -2,7 +2,8 @@
 
 Windows, lines, hours, delays and loads go by their own time, or, if that has not come, by when they
 were first seen here; files by when they were last spoken of, with all that is known of them; agents
-and journals when they were not heard for as long as agents are expected, or windows kept. Topics
+and journals when they were not heard for as long as agents are expected, or windows kept; of a
+journal it is kept up to where it had come, for some years. Topics
 and texts go when nothing speaks of them any more; of texts, so many are looked at each time.
 """
 
@@ -10,6 +11,7 @@ import sqlite3
 from typing import Final
 
 AGENTS_KEPT: Final = 31 * 86_400_000
+_SILENT_KEPT: Final = 731 * 86_400_000
 _DAY: Final = 86_400_000
 _HOUR: Final = 3_600_000
 _SWEPT: Final = 50_000  # texts
@@ -49,6 +51,9 @@ _UNHEARD: Final = (
     "DELETE FROM retired WHERE time < ?",
     "DELETE FROM accepted WHERE time < ?",
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
+    "DELETE FROM counted_under WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
+    "INSERT OR REPLACE INTO silent SELECT cluster, journal, first_seq, first_time, end_seq,"
+    " last_time FROM journals WHERE last_time < ? AND seen IS NOT NULL",
     "DELETE FROM journals WHERE last_time < ?",
 )
 # An hour in the year 4000 does not say when it may go.
@@ -123,6 +128,9 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
     gone += _expire_sources(connection, hour)
     for statement in _UNHEARD:
         gone += connection.execute(statement, (min(hour, now - AGENTS_KEPT),)).rowcount
+    gone += connection.execute(
+        "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
+    ).rowcount
     gone += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
     return gone

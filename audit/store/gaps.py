@@ -2,15 +2,12 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.picture import TierKind
 from audit.store.generations import Generations, placed_in
-
-_FOR_EVER: Final = 1 << 60
 
 
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
@@ -31,8 +28,8 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
         return gaps
     for number, cut in generations.cut_off():
         mine = there.where(there.key == number)
-        first = int(mine.first.min(initial=_FOR_EVER))
-        rest = [(cut.first, first), (int(mine.end.max(initial=first)), _FOR_EVER)]
+        first = int(mine.first.min(initial=cut.next_offset))
+        rest = [(cut.first, first), (int(mine.end.max(initial=first)), cut.next_offset)]
         edges = np.array([(number, *each) for each in rest], np.int64)
         gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
     return gaps.united()

@@ -3,7 +3,8 @@
 A log can lose what it acknowledged: a directory is removed, a tail cannot be recovered, a leader is
 elected that never had it. Then its offsets are given again, to other events, under a higher leader
 epoch. Where one such epoch begins, the log is cut: from that offset on, whatever was said under
-lower epochs is of a log that is there no more.
+lower epochs is of a log that is there no more. Or it loses its beginning, and goes on at its end:
+then only what lies between two offsets is cut off.
 
 Rule 1: what is said is kept with its leader epoch, and cuts beside it. What a cut means is found
         when they are read, so statements and cuts may come in any order.
@@ -29,38 +30,44 @@ from audit.folding.columns import Numbers
 from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import STRETCH, Stretches
+from audit.picture import Interval, Intervals
+from audit.reconciling.intervals import intersection, minus
 from audit.store.chunks import Chunk
 
 STRIDE: Final = 1 << 21  # more than there are partitions
 MOST_CUTS: Final = 1_000  # of a partition: the newest
-_FOR_EVER: Final = 1 << 60
+FOR_EVER: Final = 1 << 60
 
 _COUNTED: Final = """
-INSERT INTO counted_under VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO counted_under VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
-    next_offset = max(next_offset, excluded.next_offset)
+    next_offset = max(next_offset, excluded.next_offset), time = min(time, excluded.time)
 """
 _WENT_BACK: Final = """
-SELECT later.topic, later.partition, later.epoch, later.first FROM counted_under AS later
+SELECT later.topic, later.partition, later.epoch, later.first, later.time
+    FROM counted_under AS later
     WHERE later.topic IN (SELECT value FROM json_each(?)) AND EXISTS (
         SELECT 1 FROM counted_under AS before WHERE before.topic = later.topic
         AND before.partition = later.partition AND before.journal = later.journal
         AND before.epoch < later.epoch AND before.next_offset > later.first)
 """
 _CUT: Final = """
-INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-    first = min(first, excluded.first), time = max(time, excluded.time),
+INSERT INTO cuts VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    first = min(first, excluded.first), time = min(time, excluded.time),
     reason = CASE WHEN reason = '' OR (excluded.reason <> '' AND excluded.reason < reason)
         THEN excluded.reason ELSE reason END
 """
 
 
 class Cut(NamedTuple):
-    """Where the log was cut when this epoch began."""
+    """What the log lost when this epoch began, up to its end or not, and when somebody said so
+    first."""
 
     epoch: int
+    next_offset: int
     first: int
     reason: str
+    time: int
 
 
 class Part(NamedTuple):
@@ -75,7 +82,7 @@ class Generations:
     """Of one topic. Almost always there is but one, and nothing costs anything."""
 
     def __init__(self, cuts: Mapping[int, Sequence[Cut]]) -> None:
-        """Of each partition in the order of their epochs."""
+        """Of each partition in the order of their epochs and offsets."""
         self._cuts = cuts
 
     @classmethod
@@ -100,19 +107,23 @@ class Generations:
     def parts(self, partition: int, epoch: int, first: int, end: int) -> list[Part]:
         """Where offsets of which somebody spoke under this epoch are now."""
         found: list[Part] = []
+        rest: Intervals = ((first, end),) if first < end else ()
         for number, cut in enumerate(self._cuts.get(partition, ()), 1):
-            if 0 <= epoch < cut.epoch and cut.first < end:
-                if (begin := max(first, cut.first)) < end:
-                    found.append(Part(partition + number * STRIDE, begin, end))
-                end = cut.first
-        if first < end:
-            found.append(Part(partition, first, end))
-        return found
+            if 0 <= epoch < cut.epoch:
+                lost = ((cut.first, cut.next_offset),)
+                gone = intersection(rest, lost)
+                found += [Part(partition + number * STRIDE, *each) for each in gone]
+                rest = minus(rest, lost)
+        return [*found, *(Part(partition, *each) for each in rest)]
 
-    def limit(self, partition: int, epoch: int) -> int:
-        """Before which offset what was said under this epoch is still in the log."""
-        cuts = self._cuts.get(partition, ())
-        return min((cut.first for cut in cuts if 0 <= epoch < cut.epoch), default=_FOR_EVER)
+    def still_there(self, partition: int, time: int, offsets: Interval) -> Intervals:
+        """Of offsets of which somebody spoke at this time, and did not say under which epoch, what
+        was not cut off since."""
+        rest: Intervals = (offsets,)
+        for cut in self._cuts.get(partition, ()):
+            if time < cut.time:
+                rest = minus(rest, ((cut.first, cut.next_offset),))
+        return rest
 
     def cut_of(self, number: int) -> Cut | None:
         """What cut off a generation; None of the one that is in the log."""
@@ -143,8 +154,8 @@ def all_generations(
 ) -> Mapping[int, Generations]:
     cuts: dict[int, dict[int, list[Cut]]] = defaultdict(lambda: defaultdict(list))
     for topic, partition, *cut in connection.execute(
-        "SELECT topic, partition, epoch, first, reason FROM cuts"
-        " WHERE topic IN (SELECT value FROM json_each(?)) ORDER BY topic, partition, epoch",
+        "SELECT topic, partition, epoch, next_offset, first, reason, time FROM cuts"
+        " WHERE topic IN (SELECT value FROM json_each(?)) ORDER BY topic, partition, epoch, first",
         (str(list(topics)),),
     ):
         cuts[topic][partition].append(Cut(*cut))
@@ -176,31 +187,35 @@ def keep(chunk: Chunk, first: Numbers, next_offset: Numbers, count: Numbers) -> 
             *(key.tolist() for key in together.keys),
             together.least(first[at]).tolist(),
             together.most(next_offset[at]).tolist(),
+            together.least(chunk.entries.time[passages.entry[at]]).tolist(),
             strict=True,
         ),
     )
     topics = str(np.unique(together.keys[0]).tolist())
-    for topic, partition, epoch, offset in chunk.connection.execute(
+    for topic, partition, epoch, offset, time in chunk.connection.execute(
         _WENT_BACK, (topics,)
     ).fetchall():
-        cut(chunk, topic, partition, Cut(epoch, offset, ""), time=-1)
+        cut(chunk, topic, partition, Cut(epoch, FOR_EVER, offset, "", time))
 
 
-def cut(chunk: Chunk, topic: int, partition: int, made: Cut, *, time: int) -> None:
+def cut(chunk: Chunk, topic: int, partition: int, made: Cut) -> None:
     """This is known now, if it was not before."""
     connection = chunk.connection
     known = connection.execute(
-        "SELECT first, reason FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?",
-        (topic, partition, made.epoch),
+        "SELECT first, reason, time FROM cuts WHERE topic = ? AND partition = ? AND epoch = ?"
+        " AND next_offset = ?",
+        (topic, partition, made.epoch, made.next_offset),
     ).fetchall()
-    if known and known[0][0] <= made.first and made.reason in {"", known[0][1]}:
-        return
-    connection.execute(_CUT, (topic, partition, *made, time))
-    connection.execute(
-        "UPDATE claimed SET upto = min(upto, ?) WHERE topic = ? AND partition = ?"
-        " AND epoch >= 0 AND epoch < ?",
-        (made.first, topic, partition, made.epoch),
-    )
+    for first, reason, time in known:
+        if first <= made.first and made.reason in {"", reason} and time <= made.time:
+            return
+    connection.execute(_CUT, (topic, partition, *made))
+    if made.next_offset == FOR_EVER:
+        connection.execute(
+            "UPDATE claimed SET upto = min(upto, ?) WHERE topic = ? AND partition = ?"
+            " AND epoch >= 0 AND epoch < ?",
+            (made.first, topic, partition, made.epoch),
+        )
     chunk.cut_topics.add(topic)
 
 

@@ -2,7 +2,8 @@
 
 An entry is its journal and its number in it: the same again is not folded. Entries without a name
 for their journal cannot be told from their repetitions, so they are left out. An entry of a later
-version is there, although nobody here knows what it says.
+version is there, although nobody here knows what it says. A journal that was forgotten, as it was
+silent for so long, goes on where it had come to.
 """
 
 import sqlite3
@@ -28,6 +29,11 @@ UPDATE journals SET first_seq = ?2, first_time = ?3, holes = ?4 WHERE id = ?1
 """
 _WHO: Final = """
 UPDATE journals SET tier = ?2, host = ?3 WHERE id = ?1 AND end_seq = ?4 + 1
+"""
+_SILENT: Final = """
+SELECT id, journal, silent.first_seq, silent.end_seq, silent.first_time, silent.last_time
+    FROM silent JOIN journals USING (cluster, journal)
+    WHERE cluster = ? AND id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -71,7 +77,8 @@ def take(
         & (entries.seq < _MOST_SEQ)
         & (has_name[entries.journal.codes] if ids else True)
     )
-    before = _before(connection, sorted(set(ids) - set(added)))
+    _remember(connection, cluster, added)
+    before = _before(connection, sorted(set(ids)))
     new = good & ~_inside(before.seen, journal, entries.seq)
     new &= _once(journal, entries.seq, new)
     _keep(connection, numbers, entries, journal, new=new, before=before)
@@ -83,6 +90,20 @@ def unpacked(journal: Numbers, seen: list[bytes]) -> tuple[Keyed, Numbers]:
     lengths = np.fromiter(map(len, seen), np.int64, len(seen)) // _QUAD
     quads = np.frombuffer(b"".join(seen), "<i8").reshape(-1, 4)
     return Keyed(np.repeat(journal, lengths), quads[:, 0], quads[:, 1]), quads[:, 2:]
+
+
+def _remember(connection: sqlite3.Connection, cluster: str, added: list[int]) -> None:
+    """Of those that are new, those that were known once."""
+    if not added:
+        return
+    rows = connection.execute(_SILENT, (cluster, str(added))).fetchall()
+    for number, journal, first, end, first_time, last_time in rows:
+        seen = np.array([first, end, first_time, last_time], "<i8").tobytes()
+        connection.execute(_KEEP, (end, last_time, end - first, seen, number))
+        connection.execute(_BEGIN, (number, first, first_time, 0))
+        connection.execute(
+            "DELETE FROM silent WHERE cluster = ? AND journal = ?", (cluster, journal)
+        )
 
 
 def _before(connection: sqlite3.Connection, ids: list[int]) -> _Before:

@@ -24,7 +24,7 @@ from audit.folding.grouping import grouped, in_order
 from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
-from audit.store.generations import all_generations, placed_in
+from audit.store.generations import FOR_EVER, all_generations, placed_in
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
 KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
@@ -42,12 +42,13 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 """
 _STILL_THERE: Final = """
 UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topic = claimed.topic
-        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch))
-    WHERE topic IN (SELECT value FROM json_each(?)) AND epoch >= 0 AND EXISTS (
+        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch
+        AND cuts.next_offset = ?2))
+    WHERE topic IN (SELECT value FROM json_each(?1)) AND epoch >= 0 AND EXISTS (
         SELECT 1 FROM cuts WHERE cuts.topic = claimed.topic
-        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch)
+        AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch
+        AND cuts.next_offset = ?2)
 """
-_FOR_EVER: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +360,7 @@ def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) 
     )
     if chunk.connection.execute("SELECT 1 FROM cuts LIMIT 1").fetchall():
         topics = str(sorted({name[0] for name in names}))
-        chunk.connection.execute(_STILL_THERE, (topics,))
+        chunk.connection.execute(_STILL_THERE, (topics, FOR_EVER))
 
 
 def _fewer(intervals: bytes) -> bytes:

@@ -9,13 +9,14 @@ missing has a hole like any other.
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from audit.picture import (
-    Damage,
+    Acceptance,
     FileFault,
     Hole,
     Interval,
@@ -32,7 +33,7 @@ from audit.picture import (
     Window,
 )
 from audit.reconciling.intervals import merged
-from audit.store import exactness, placed
+from audit.store import damage, exactness, placed
 from audit.store.acceptances import accepted
 from audit.store.expected import expected_agents
 from audit.store.generations import STRIDE, Generations
@@ -63,7 +64,6 @@ SELECT min(first_time), count(*), sum(first_seq > 0), sum(tier = 'agent'),
         SELECT min(first_time) FROM journals WHERE cluster = ?1 AND tier <> 'operator')
 """
 _BEFORE: Final = 60_000  # that entries are apart
-_MOST_DAMAGE: Final = 10_000
 _MOST_HOLE_HOURS: Final = 168
 _MOST_SEQ: Final = 1 << 62
 _TOGETHER: Final = 600_000  # milliseconds
@@ -135,8 +135,11 @@ def picture(
     begin = ledger_begin(connection, key.cluster)
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
-    partitions, spoilt = _partitions(topic, generations), _damaged(topic)
+    partitions = _partitions(topic, generations)
+    spoilt = damage.of(connection, topic.id, generations)
+    known = accepted(connection, topic.name, topic.key.topic_id)
     odd = placed.lacking(partitions) | {each.partition for each in spoilt}
+    odd |= {each.number for each in partitions if _is_accepted(each, known)}
     doubtful = exactness.partitions(connection, topic.id)
     hours = placed.of(connection, topic.id, odd | doubtful, generations)
     return TopicPicture(
@@ -163,7 +166,7 @@ def picture(
             *exactness.rebuilt(connection, topic.id, topic.tiers, first, to_time),
         ],
         placed=[each for each in hours if each.partition in odd],
-        accepted=accepted(connection, topic.name, topic.key.topic_id),
+        accepted=known,
         grace_millis=grace_millis,
     )
 
@@ -252,8 +255,14 @@ def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
     for number, by_tier in claimed.items():
         cut = generations.cut_of(number)
         reason = cut.reason or "it was written anew from there on" if cut else ""
-        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason))
+        time = cut.time if cut else -1
+        found.append(Partition(number, by_tier, cut is not None, number % STRIDE, reason, time))
     return found
+
+
+def _is_accepted(partition: Partition, known: Sequence[Acceptance]) -> bool:
+    """Whether some of its offsets are."""
+    return any(each.offsets and each.partition in {-1, partition.partition} for each in known)
 
 
 def _open(topic: Topic, generations: Generations) -> list[Span]:
@@ -374,12 +383,3 @@ def _is_newest(topic: Topic) -> bool:
         (topic.name,),
     ).fetchall()
     return rows == [(topic.id,)]
-
-
-def _damaged(topic: Topic) -> list[Damage]:
-    rows = topic.connection.execute(
-        "SELECT partition, first, count, min(reason), min(time), min(time) + 1 FROM damaged"
-        " WHERE name = ? AND topic_id IN ('', ?) GROUP BY partition, first, count LIMIT ?",
-        (topic.name, topic.key.topic_id, _MOST_DAMAGE),
-    )
-    return [Damage(*row) for row in rows]

@@ -22,20 +22,22 @@ from audit.store.offsets import Places
 
 _FOR_EVER: Final = 1 << 60
 _KEEP: Final = """
-INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
-    next_offset = max(next_offset, excluded.next_offset), to_time = max(to_time, excluded.to_time)
+    next_offset = max(next_offset, excluded.next_offset), to_time = max(to_time, excluded.to_time),
+    time = min(time, excluded.time)
 """
 
 
 def keep(chunk: Chunk, places: Places) -> None:
     """Agents' and brokers' say so best: a loader's passages reach over all that it has read."""
     at = np.flatnonzero((places.count > 0) & chunk.passages_of("agent", "broker"))
+    said = chunk.entries.time[chunk.passages.entry[at]]
     together = grouped(
         chunk.topic[at],
         chunk.passages.partition[at],
         hours_of(places.from_time[at]),
-        hours_of(chunk.entries.time[chunk.passages.entry[at]]),
+        hours_of(said),
         chunk.passages.epoch[at],
     )
     chunk.connection.executemany(
@@ -45,6 +47,7 @@ def keep(chunk: Chunk, places: Places) -> None:
             together.least(places.first[at]).tolist(),
             together.most(places.next_offset[at]).tolist(),
             together.most(places.to_time[at]).tolist(),
+            together.least(said).tolist(),
             strict=True,
         ),
     )
@@ -59,10 +62,10 @@ def of(
     """Of these generations of partitions."""
     wanted = set(numbers)
     return sorted(
-        Placed(*part, hour, to_time)
+        Placed(*part, hour, to_time, time)
         for partition in {number % STRIDE for number in wanted}
-        for epoch, first, after, hour, to_time in connection.execute(
-            "SELECT epoch, first, next_offset, hour, to_time FROM placed"
+        for epoch, first, after, hour, to_time, time in connection.execute(
+            "SELECT epoch, first, next_offset, hour, to_time, time FROM placed"
             " WHERE topic = ? AND partition = ?",
             (topic, partition),
         )
@@ -86,7 +89,7 @@ def lacking(partitions: Iterable[Partition]) -> set[int]:
 
 def dated(damaged: Iterable[Damage], hours: Iterable[Placed]) -> list[Damage]:
     """With the hours of these offsets, where anybody has spoken of them."""
-    rows = np.array(list(hours), np.int64).reshape(-1, 5)
+    rows = np.array(list(hours), np.int64).reshape(-1, 6)
     found = []
     for each in damaged:
         here = rows[

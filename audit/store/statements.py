@@ -44,10 +44,13 @@ def keep_withdrawn(chunk: Chunk) -> None:
         (name,) = chunk.topic_names([said["topic"]])
         (topic,) = chunk.numbers.topics.of([said["topic_id"]], name)
         epoch, first = said["leader_epoch"], said["first"]
+        end = first + said["count"]
+        if not first < end < said["resumes"]:  # nothing lies between them and where it goes on
+            end = generations.FOR_EVER
         if 0 <= epoch <= MOST_EPOCH and 0 <= first <= _MOST_OFFSET:
-            made = generations.Cut(epoch, first, said["reason"] or _NO_REASON)
             time = int(chunk.entries.time[row])
-            generations.cut(chunk, topic, said["partition"], made, time=time)
+            made = generations.Cut(epoch, end, first, said["reason"] or _NO_REASON, time)
+            generations.cut(chunk, topic, said["partition"], made)
 
 
 def keep(chunk: Chunk) -> None:
@@ -171,8 +174,9 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
     (name,) = chunk.topic_names([said["topic"]])
     offsets = said["offsets"]
     chunk.connection.execute(
-        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET reason = min(reason, excluded.reason), time = min(time, excluded.time)",
+        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET reason = min(reason, excluded.reason), time = min(time, excluded.time),"
+        " last = max(last, excluded.last)",
         (
             name,
             said["topic_id"],
@@ -181,6 +185,7 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
             max(1, min(offsets["count"], _MOST_OFFSET)),
             said["reason"],
             time := int(chunk.entries.time[row]),
+            time,
         ),
     )
     _touch_all(chunk, name)

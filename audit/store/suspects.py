@@ -11,7 +11,7 @@ import numpy as np
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
 from audit.picture import Intervals, Lost, Source, Stretch, Tier, Twice
-from audit.store import copies
+from audit.store import copies, damage
 from audit.store.details import MISSING, inside, stretches_of
 from audit.store.gaps import broker_gaps
 from audit.store.generations import Generations
@@ -146,7 +146,7 @@ def _missing(connection: sqlite3.Connection, topic: int, generations: Generation
     ).fetchall()
     found = stretches_of(rows)
     gaps = broker_gaps(connection, topic, generations)
-    odd = gaps.and_(_damaged(connection, topic)).united()
+    odd = gaps.and_(_damaged(connection, topic, generations)).united()
     if len(odd.key):
         others = stretches_of(
             connection.execute(
@@ -158,12 +158,11 @@ def _missing(connection: sqlite3.Connection, topic: int, generations: Generation
     return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
 
 
-def _damaged(connection: sqlite3.Connection, topic: int) -> Keyed:
-    rows = connection.execute(
-        "SELECT partition, first, first + count FROM damaged JOIN topics USING (name)"
-        " WHERE topics.id = ? AND damaged.topic_id IN ('', topics.topic_id)",
-        (topic,),
-    ).fetchall()
+def _damaged(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    rows = [
+        (each.partition, each.first, each.first + each.count)
+        for each in damage.of(connection, topic, generations)
+    ]
     columns = np.array(rows, np.int64).reshape(-1, 3)
     return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])
 

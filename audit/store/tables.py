@@ -32,6 +32,10 @@ CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
 CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
+-- Journals that were not heard for long, up to where they had come: one that is heard again goes on
+-- there.
+CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
+    last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 
 -- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest
@@ -72,12 +76,13 @@ CREATE INDEX loads_by_time ON loads (time);
 -- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
 CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
     PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
--- From which offset on a partition was written anew when a leader epoch began (generations.py).
-CREATE TABLE cuts (topic INT, partition INT, epoch INT, first INT, reason TEXT, time INT,
-    PRIMARY KEY (topic, partition, epoch)) WITHOUT ROWID;
--- How far one journal has counted a partition under each leader epoch.
+-- Between which offsets a partition lost what it had when a leader epoch began, and when that was
+-- first said (generations.py).
+CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
+    time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
+-- How far one journal has counted a partition under each leader epoch, and when it began to.
 CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
-    next_offset INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
+    next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
 -- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
 CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
     next_offset INT, from_time INT, to_time INT,
@@ -88,7 +93,7 @@ CREATE TABLE spans (topic INT, tier INT, partition INT, epoch INT, from_time INT
     PRIMARY KEY (topic, tier, partition, from_time, epoch)) WITHOUT ROWID;
 -- Offsets by the hour in which events there happened, and that in which it was said.
 CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, first INT,
-    next_offset INT, to_time INT,
+    next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
 -- offsets that brokers have spoken of.
@@ -119,7 +124,7 @@ CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, to
 CREATE TABLE checked (name INT, tier INT, hour INT, time INT, journal TEXT, seq INT, files INT,
     rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
-    time INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+    time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
 -- Of each topic and destination the latest that was said of how its loads end.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, failed INT,
     since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;

@@ -56,6 +56,7 @@ class Withdrawn(NamedTuple):
             "first": self.first,
             "count": self.offsets,
             "reason": self.reason,
+            "resumes": self.resumes,
         }
 
 

@@ -234,6 +234,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "first": 4_711,
                 "count": 12,
                 "reason": "the directory of the partition was removed",
+                "resumes": 4_723,
             }
         ],
         "loads": [

@@ -4,6 +4,7 @@ import time
 
 from audit.picture import Acceptance, Damage
 from audit.reconciling.damages import MOST, damaged, united
+from audit.reconciling.passing import Told
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
 from audit.verdicts import State
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch
@@ -30,7 +31,10 @@ def test_what_is_not_of_a_known_file_is_said_too() -> None:
         damaged=[Damage(0, 118, 10, CRC)],
         sources=[source(landed=((0, 120),), stretches=[stretch(120, 4)])],
     )
-    said = {(each.finding.path, each.finding.offset, each.count) for each in damaged(spoilt)}
+    said = {
+        (each.finding.path, each.finding.offset, each.count)
+        for each in damaged(spoilt, Told((), ()))
+    }
     assert said == {("", 118, 2), ("/var/log/shop/a.log", 120, 4), ("", 124, 4)}
 
 
@@ -67,7 +71,7 @@ def test_gaps_without_end_cost_little() -> None:
 
 
 def test_a_part_of_united_damage_can_be_accepted() -> None:
-    known = Acceptance(0, ((10, 15),), {}, {}, "", None, None, "disk broke", "me")
+    known = Acceptance(0, ((10, 15),), {}, {}, "", None, None, "disk broke", "me", START)
     spoilt = picture(damaged=[Damage(0, 10, 5, CRC), Damage(0, 15, 5, CRC)], accepted=[known])
     found = {(each.offset, each.offsets): each.accepted for each in reconcile(spoilt).findings}
     assert found == {(10, 5): "disk broke (me)", (15, 5): ""}

@@ -228,7 +228,7 @@ def test_agents_are_waited_for() -> None:
     assert reconcile(picture(agents=retired)).state is State.COMPLETE
 
 
-_ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada")
+_ANY = Acceptance(-1, (), {}, {}, "", None, None, "known", "ada", START)
 
 
 @pytest.mark.parametrize(

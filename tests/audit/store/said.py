@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 _UNKNOWN: Final = {
     *("run", "position", "end_position", "lines", "leader_epoch", "lag_bytes"),
-    "forgotten_before",
+    *("forgotten_before", "resumes"),
 }
 _HEADER: Final = {"position": 0}
 

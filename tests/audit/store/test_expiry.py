@@ -10,6 +10,7 @@ import pytest
 from audit.store.opening import FILE
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
+from tests.audit.judged_ledger import FIRST, KEY
 from tests.audit.store.said import (
     BEGIN,
     CLUSTER,
@@ -81,3 +82,38 @@ def test_windows_that_have_not_come(store: Store) -> None:
     store.expire(BEGIN + DAY + 2 * HOUR)
     for table in ("sums", "hours", "flows", "delays"):
         assert rows(store, table) == set()
+
+
+def test_an_agent_that_comes_back_after_a_month(store: Store) -> None:
+    """Its journal goes on: what it had said before is not missing, what comes after it is."""
+    back = FIRST + 40 * DAY
+    fold(store, beat("host", 0, FIRST), beat("host", 1, FIRST + MINUTE), beat("here", 0, FIRST))
+    for day in range(1, 40):
+        fold(store, beat("here", day, FIRST + day * DAY))
+        store.expire(FIRST + day * DAY)
+    assert rows(store, "journals", "journal") == {("here",)}
+    fold(store, beat("host", 2, back), beat("host", 5, back + MINUTE), beat("host", 1, FIRST))
+    with closing(store.reading()) as reading:
+        picture = reading.picture(KEY, back, back + HOUR, back + HOUR, expected_millis=DAY)
+    assert [(each.journal, each.seq, each.count) for each in picture.holes] == [("host", 3, 2)]
+    store.expire(back + 400 * DAY)
+    store.expire(back + 800 * DAY)
+    assert rows(store, "journals") == rows(store, "silent") == set()
+
+
+def test_a_new_journal_is_not_one_that_was_forgotten(store: Store) -> None:
+    """It may be given the same number here, and counts other offsets: it has not gone back."""
+    later = FIRST + 40 * DAY
+    counted = [window(FIRST, 10)]
+    fold(store, shipped(0, FIRST, "/log"))
+    said = passage(0, 0, 10, counted, leader_epoch=0)
+    fold(store, entry("broker", "before", 0, FIRST, passages=[said]))
+    fold(store, shipped(1, later, "/log"))
+    store.expire(later)
+    said = passage(0, 5, 10, counted, leader_epoch=1)
+    fold(store, entry("broker", "after", 0, later, passages=[said]))
+    assert rows(store, "cuts") == set()
+
+
+def beat(journal: str, seq: int, time: int) -> Json:
+    return entry("agent", journal, seq, time, heartbeats=[{"until": time, "topics": [TOPIC]}])

@@ -64,7 +64,7 @@ def loader(number: int, first: int, count: int, time: int, *runs: Json, epoch: i
     return entry("hdfs", "loader", number, time, destination=ROOT, run=number, passages=[said])
 
 
-def withdrawn(first: int, count: int, epoch: int) -> Json:
+def withdrawn(first: int, count: int, epoch: int, **more: Any) -> Json:
     return {
         "topic": TOPIC,
         "topic_id": TOPIC_ID,
@@ -73,6 +73,17 @@ def withdrawn(first: int, count: int, epoch: int) -> Json:
         "first": first,
         "count": count,
         "reason": "its tail could not be recovered",
+        **more,
+    }
+
+
+def damaged(first: int, count: int) -> Json:
+    return {
+        "topic": TOPIC,
+        "topic_id": TOPIC_ID,
+        "partition": 0,
+        "offsets": {"first": first, "count": count},
+        "reason": "its CRC does not match",
     }
 
 
@@ -179,6 +190,66 @@ def test_a_log_that_is_lost_whole(tmp_path: Path) -> None:
     assert [each.state for each in verdict.windows] == [State.MISSING, State.COMPLETE]
 
 
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_begins_late(tmp_path: Path, order: int) -> None:
+    """What lies behind its new beginning is still there, and is waited for."""
+    said = [
+        agent(0, shipped(0, 0, 1_000)),
+        broker(0, (0, 1_000, TIME, 0)),
+        loader(0, 0, 500, TIME, run("file", 0, 500)),
+        broker(1, withdrawn=[withdrawn(0, 100, 1, resumes=1_000)]),
+    ]
+    verdict = judged(tmp_path / "waiting", in_orders(said)[order])
+    assert verdict.findings == []
+    assert [each.on for each in verdict.waits] == ["hdfs"]
+    assert (verdict.windows[0].pending, verdict.windows[0].missing) == (500, 0)
+    said += [
+        agent(1, shipped(1_000, 1_000, 50, time=LATER, epoch=1), time=LATER),
+        broker(2, (1_000, 50, LATER, 1)),
+        loader(1, 500, 550, LATER, run("file", 500, 550), epoch=1),
+    ]
+    said[6]["passages"][0]["windows"] = [window(TIME, 500), window(LATER, 50)]
+    verdict = judged(tmp_path / "loaded", in_orders(said)[order])
+    assert (verdict.state, verdict.findings, verdict.waits) == (State.COMPLETE, [], [])
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_lost_its_beginning_before_it_was_loaded(tmp_path: Path, order: int) -> None:
+    """Only what is gone is missing, whoever has gone past it; and what nobody had counted."""
+    said = [
+        agent(0, shipped(0, 0, 80), shipped(80, 80, 920)),
+        broker(0, (0, 90, TIME, 0)),
+        broker(1, (200, 800, TIME, 1), withdrawn=[withdrawn(0, 200, 1, resumes=1_000)]),
+        loader(0, 0, 40, TIME, run("file", 0, 40)),
+        loader(1, 200, 300, TIME, run("file", 200, 300), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = sorted((each.tier, each.seq, each.events) for each in verdict.findings)
+    assert found == [("broker", 90, 110), ("hdfs", 40, 40), ("hdfs", 80, 10)]
+    assert [each.on for each in verdict.waits] == ["hdfs"]
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_a_log_that_lost_both_ends(tmp_path: Path, order: int) -> None:
+    """Under one leader epoch. What is left between them was loaded later."""
+    both = [withdrawn(0, 100, 1, resumes=800), withdrawn(800, 200, 1, resumes=800)]
+    said = [
+        agent(0, shipped(0, 0, 1_000)),
+        broker(0, (0, 1_000, TIME, 0)),
+        loader(0, 0, 50, TIME, run("file", 0, 50)),
+        broker(1, withdrawn=both),
+        agent(1, shipped(1_000, 800, 300, time=LATER, epoch=1), time=LATER),
+        broker(2, (800, 300, LATER, 1)),
+        loader(1, 100, 1_000, LATER, run("file", 100, 700), run("file", 1_000, 300), epoch=1),
+    ]
+    said[6]["passages"][0]["windows"] = [window(TIME, 700), window(LATER, 300)]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = [(each.seq, each.events, each.offset, each.partition) for each in verdict.findings]
+    assert sorted(found) == [(50, 50, 50, 0), (800, 200, 800, 0)]
+    assert verdict.totals.missing == 250
+    assert not verdict.waits
+
+
 def test_a_log_that_is_lost_twice(tmp_path: Path) -> None:
     said = [
         *lost_tail(told=True),
@@ -255,17 +326,126 @@ def test_what_was_said_before_the_cut_is_known_is_told_apart_later(tmp_path: Pat
         assert verdict.state is State.MISSING
 
 
-def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", range(6))
+def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
+    """It is missing with all behind it. Who gets its offsets next is not damaged, unless that is
+    said of him as well; what lies before the cut still is."""
+    said = [
+        *lost_tail(told=True)[:3],
+        broker(1, damaged=[damaged(390, 60)]),
+        broker(2, withdrawn=[withdrawn(400, 200, 1)]),
+        agent(1, shipped(600, 400, 300, time=LATER, epoch=1), time=LATER),
+        broker(3, (400, 300, LATER, 1)),
+        loader(1, 400, 300, LATER, run("file", 600, 300), epoch=1),
+    ]
+    verdict = judged(tmp_path / "once", in_orders(said)[order])
+    found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
+    assert found == [(Kind.CHANGED, 390, 10, 390), (Kind.MISSING, 400, 200, 400)]
+    assert [each.state for each in verdict.windows] == [State.CHANGED, State.COMPLETE]
+    said.append(broker(4, damaged=[damaged(390, 60)]))
+    verdict = judged(tmp_path / "again", in_orders(said)[order])
+    found = sorted((each.kind, each.offset, each.offsets, each.seq) for each in verdict.findings)
+    assert found == [
+        (Kind.CHANGED, 390, 10, 390),
+        (Kind.CHANGED, 400, 50, 600),
+        (Kind.MISSING, 400, 200, 400),
+    ]
+
+
+def accepting(first: int, count: int, time: int) -> Json:
     known = {
         "topic": TOPIC,
         "partition": 0,
-        "offsets": [{"first": 400, "count": 200}],
+        "offsets": [{"first": first, "count": count}],
         "from_time": None,
         "to_time": None,
         "reason": "the disk broke",
     }
-    operator = entry("operator", "operator", 0, LATER, accepted=[known])
-    verdict = judged(tmp_path, [[*lost_tail(told=True), operator]])
+    return entry("operator", "operator", time, time, accepted=[known])
+
+
+def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [[*lost_tail(told=True), accepting(400, 200, LATER)]])
     (finding,) = verdict.findings
     assert finding.accepted == "the disk broke"
     assert verdict.state is State.COMPLETE
+
+
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_accepted_covers_no_later_loss(tmp_path: Path, order: int, told: bool) -> None:
+    """Of other events at the same offsets, whether they were written before it was accepted or
+    after; until that is accepted as well."""
+    soon, again = LATER + MINUTE, LATER + 2 * MINUTE
+    gone = [withdrawn(400, 200, 4)] if told else []
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        broker(1, withdrawn=[withdrawn(400, 200, 3)] if told else []),
+        agent(1, shipped(600, 400, 200, epoch=3), time=TIME + 3),
+        broker(2, (400, 200, TIME, 3)),
+        accepting(400, 200, TIME + 4),
+        broker(10, withdrawn=gone),
+        agent(2, shipped(800, 400, 300, time=again, epoch=4), time=again),
+        broker(11, (400, 300, again, 4)),
+        loader(1, 400, 300, again, run("file", 800, 300), epoch=4),
+        *(broker(number) for number in range(3, 10)),
+    ]
+    verdict = judged(tmp_path / "once", in_orders(said)[order])
+    assert [(each.seq, each.events, each.accepted) for each in verdict.findings] == [
+        (600, 200, ""),
+        (400, 200, "the disk broke"),
+    ]
+    assert verdict.state is State.MISSING
+    said.append(accepting(400, 200, soon))
+    verdict = judged(tmp_path / "twice", in_orders(said)[order])
+    assert [each.accepted for each in verdict.findings] == ["the disk broke"] * 2
+    assert verdict.state is State.COMPLETE
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_what_was_accepted_covers_nothing_that_is_written_there_next(
+    tmp_path: Path, order: int
+) -> None:
+    """Neither damaged nor passed over by a loader, even if those events are older."""
+    said = [
+        *lost_tail(told=True)[:3],
+        broker(1, withdrawn=[withdrawn(400, 200, 1)]),
+        accepting(400, 200, TIME + 2),
+        agent(1, shipped(600, 400, 300, epoch=1), time=LATER),
+        entry(
+            "broker",
+            "broker",
+            2,
+            LATER,
+            passages=[passage(0, 400, 300, [window(TIME, 300)], leader_epoch=1)],
+            damaged=[damaged(400, 50)],
+        ),
+        loader(1, 500, 200, TIME, run("file", 700, 200), epoch=1),
+    ]
+    verdict = judged(tmp_path, in_orders(said)[order])
+    found = {(each.kind, each.seq, each.events): each.accepted for each in verdict.findings}
+    assert found == {
+        (Kind.MISSING, 400, 200): "the disk broke",
+        (Kind.CHANGED, 600, 50): "",
+        (Kind.MISSING, 650, 50): "",
+    }
+
+
+def test_what_was_accepted_stays_so_when_the_log_loses_it(tmp_path: Path) -> None:
+    """A loader had passed over it: it was missing before, and is missing now."""
+    said = [
+        agent(0, shipped(0, 0, 600)),
+        broker(0, (0, 600, TIME, 0)),
+        loader(0, 0, 400, TIME, run("file", 0, 400)),
+        loader(1, 450, 150, TIME, run("file", 450, 150)),
+        accepting(400, 50, TIME + 2),
+        broker(1, withdrawn=[withdrawn(300, 300, 3)]),
+        *(broker(number) for number in range(2, 10)),
+        broker(10, withdrawn=[withdrawn(300, 300, 3)]),
+    ]
+    for number, chunks in enumerate(in_orders(said)):
+        verdict = judged(tmp_path / str(number), chunks)
+        found = [(each.seq, each.events, each.accepted) for each in verdict.findings]
+        assert found == [(400, 50, "the disk broke")]

@@ -46,6 +46,7 @@ class Log:
 
     said: list[Json] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # in the log
+    begin: int = 0  # what lies before is lost
     epoch: int = 0
     counted: int = 0
     loaded: int = 0
@@ -78,24 +79,36 @@ class Log:
         self.landed.update(self.events[self.loaded :])
         self.loaded = len(self.events)
 
-    def cut(self, at: int) -> None:
-        """The log loses what lies from there on; who had read further goes back to it."""
-        if at >= len(self.events):
-            return
-        gone = {
+    def cut(self, begin: int, end: int) -> None:
+        """The log loses what lies before the one and from the other on; who had read further goes
+        back to it, and who had not come so far goes on where it begins."""
+        size = len(self.events)
+        begin = min(max(begin, self.begin), size)
+        end = min(max(end, begin), size)
+        self.epoch += 1
+        withdrawn = []
+        for first, after in ((self.begin, begin), (end, size)):
+            if first < after:
+                lost = self.events[first:after]
+                self.lost += [each for each in lost if not self.landed[each]]
+                withdrawn.append(self._gone(first, after - first, end))
+        del self.events[end:]
+        self.begin = begin
+        self.counted = max(min(self.counted, end), begin)
+        self.loaded = max(min(self.loaded, end), begin)
+        self._say("broker", "broker", FIRST, withdrawn=withdrawn)
+
+    def _gone(self, first: int, count: int, resumes: int) -> Json:
+        return {
             "topic": TOPIC,
             "topic_id": TOPIC_ID,
             "partition": 0,
-            "leader_epoch": self.epoch + 1,
-            "first": at,
-            "count": len(self.events) - at,
+            "leader_epoch": self.epoch,
+            "first": first,
+            "count": count,
             "reason": "so",
+            "resumes": resumes,
         }
-        self.lost += [each for each in self.events[at:] if not self.landed[each]]
-        del self.events[at:]
-        self.epoch += 1
-        self.counted, self.loaded = min(self.counted, at), min(self.loaded, at)
-        self._say("broker", "broker", FIRST, withdrawn=[gone])
 
     def rise(self) -> None:
         """Another leader."""
@@ -143,16 +156,18 @@ def lives(draw: st.DrawFn) -> Log:
             st.integers(0, 150),
         ),
         st.tuples(st.sampled_from(["count", "load", "rise"])),
-        st.tuples(st.just("cut"), st.integers(0, 12)),
+        st.tuples(st.just("cut"), st.just(0) | st.integers(0, 12), st.integers(0, 12)),
     )
     for step in draw(st.lists(steps, max_size=14)):
         match step:
             case ("write", source, count, minute, own):
                 log.write(source, count, minute, own)
-            case ("cut", at):
-                log.cut(at)
+            case ("cut", begin, end):
+                log.cut(begin, end)
             case (what,):
                 getattr(log, what)()
+    if not log.told["loader"]:  # nobody would speak of files
+        log.write(_AGENTS[0], 1, 0, 0)
     log.count()
     log.load()
     return log

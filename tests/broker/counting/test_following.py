@@ -189,6 +189,7 @@ def test_a_loss_is_told_before_anything_else_and_counting_goes_back(
             "first": 60,
             "count": 20,
             "reason": "it was cut",
+            "resumes": 60,
         }
     ]
     assert counted.offsets() == [(0, 80), (60, 110)]
