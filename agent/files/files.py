@@ -148,7 +148,7 @@ class Files:
         unread = self._around.attention.unread
         for followed in [each for each in unread if not each.unread]:
             del unread[followed]
-        able = (each for each in unread if not each.suspect and each.trouble is None)
+        able = [each for each in unread if not (each.suspect or each.trouble or each.is_away)]
         return sorted(able, key=lambda each: each.served)
 
     def following(self) -> Collection[Followed]:
@@ -168,15 +168,19 @@ class Files:
         return self._keeping.kept if self._keeping is not None else 0
 
     @property
-    def undecided(self) -> bool:
-        """Whether there is something of which the last look could not say yet what it is: a file
-        that may be a copy, one that is not what it was, a folder still to be listed."""
+    def undecided(self) -> set[str]:
+        """Topics with something of which the last look could not say yet what it is: a file that
+        may be a copy, one that is not what it was, a folder still to be listed."""
         around = self._around
-        return (
-            any(each.trouble is None for each in around.attention.unclear)
-            or bool(around.handles.notable or around.watcher.changed)
-            or any(map(is_undecided, self._rosters.values()))
-        )
+        unclear = (each for each in around.attention.unclear if each.trouble is None)
+        notable = (each for each in around.handles.notable if isinstance(each, Followed))
+        odd = {each.input for each in chain(unclear, notable)}
+        changed = around.watcher.changed
+        return {
+            roster.input.topic
+            for name, roster in self._rosters.items()
+            if name in odd or is_undecided(roster) or (changed and roster.survey.concerned(changed))
+        }
 
     def means(self, name: str, path: str) -> bool:
         """Whether this input looks for files of that name, or in a folder of that name. Any

@@ -259,7 +259,7 @@ class Roster:
             return
         followed.suspect = False
         if not listing.complete:
-            self.wants_all = True
+            self.wants_all = self.wants_all or not followed.is_away
             return
         path = find_by_inode(followed)
         if path:

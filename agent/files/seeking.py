@@ -48,12 +48,18 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def has_its_folder(followed: Followed) -> bool:
-    """Whether the folder of its file is there, on the same device: then the file is not."""
-    try:
-        folder = Path(folder_of(followed.real_path or followed.current_path)).stat()
-    except OSError:
-        return False
-    return folder.st_dev == followed.identity[0]
+    """Whether the folder of its file is there, or was removed from one that is: on the same device,
+    so that the file is not. What a device was mounted on is there without it, on another one."""
+    folder = folder_of(followed.real_path or followed.current_path)
+    while True:
+        try:
+            return Path(folder).stat().st_dev == followed.identity[0]
+        except (FileNotFoundError, NotADirectoryError):
+            if len(folder) <= 1:
+                return False
+            folder = folder_of(folder)
+        except OSError:
+            return False
 
 
 def _names_of(inode: int, folders: set[str]) -> Iterator[str]:
