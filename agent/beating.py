@@ -110,10 +110,10 @@ class Beating:
             return
         files = self._files_by_topic()
         self._lag_bytes = sum(each.unread for several in files.values() for each in several)
-        undecided = self._files.undecided
+        unknown = self._files.undecided | self._files.barred
         for topic in wanting:
             mine = files[topic]
-            if topic in undecided or any(
+            if topic in unknown or any(
                 each.suspect or each.trouble or each.is_away for each in mine
             ):
                 continue  # nobody knows what is in them

@@ -182,6 +182,11 @@ class Files:
             if name in odd or is_undecided(roster) or (changed and roster.survey.concerned(changed))
         }
 
+    @property
+    def barred(self) -> set[str]:
+        """Topics with something that nobody may read."""
+        return {each.input.topic for each in self._rosters.values() if each.barred}
+
     def means(self, name: str, path: str) -> bool:
         """Whether this input looks for files of that name, or in a folder of that name. Any
         thread."""
@@ -285,8 +290,8 @@ class Files:
                 around.can_read(folder)
         before = roster.before
         known = set() if before is None or not listing.complete else known_places(roster)
-        roster.folders.take(listing, around.attention.millis)
         roster.take(listing)
+        roster.folders.take(listing, roster.barred.seen_up_to(around.attention.millis))
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None
@@ -366,8 +371,7 @@ class Files:
             return
         around = self._around
         if followed.trouble is not None:
-            around.cannot_read(followed.current_path, followed.trouble)
-            around.handles.close(followed)
+            roster.fails(followed, followed.trouble)
             return
         if followed.suspect:
             self._question(roster, followed)

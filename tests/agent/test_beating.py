@@ -1,6 +1,7 @@
 """Heartbeats of real files: what they may not promise, and what must not silence them."""
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from agent.files import roster
 from agent.files.files import Files
 from agent.files.followed import Followed
 from agent.journal.state import NotSeen
+from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
 NEVER = 0  # nothing is promised, but that the topic is shipped to
@@ -225,3 +227,36 @@ def test_a_file_that_is_away_holds_its_own_topic_back_for_a_while(
         assert until(side, "away") > millis(side) - 6000
         unseen = [each.unwatched for each in side.journal.statements if isinstance(each, NotSeen)]
         assert [each.path for each in unseen if each.source] == [str(away)]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_nobody_may_read_holds_its_own_topic_back_and_no_other(
+    tmp_path: Path, what: str
+) -> None:
+    with open_folder() as folder:
+        bad, good = folder / "bad/app.log", folder / "good.log"
+        bad.parent.mkdir()
+        for path in (bad, good):
+            path.write_text("one\n")
+        inputs = input_of(folder / "*/app.log", "bad"), input_of(good, "good")
+        with pipeline_side(tmp_path, *inputs) as side:
+            with as_nobody():
+                side.turn(times=2)
+                side.cluster.acknowledge("good", "bad")
+                side.turn(times=3)
+            bad.rename(bad.parent / "app.log.1")
+            bad.write_text("two\n")
+            barred, mode = (bad, 0o644) if what == "file" else (bad.parent, 0o755)
+            barred.chmod(0o600 if os.geteuid() == 0 else 0)
+            written = millis(side)
+            with as_nobody():
+                side.turn(times=9)
+            assert NEVER < until(side, "bad") <= written + 300
+            assert until(side, "good") > millis(side) - 1000
+            barred.chmod(mode)
+            with as_nobody():
+                side.turn(times=3)
+                side.cluster.acknowledge("bad")
+                side.turn(times=3)
+            assert side.messages("bad") == ["one", "two"]
+            assert until(side, "bad") > millis(side) - 1000
