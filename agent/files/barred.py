@@ -35,6 +35,14 @@ class NeverRead(NamedTuple):
         )
 
 
+class Left(NamedTuple):
+    """What an input that is for other files now leaves there, and did not read."""
+
+    path: str
+    unwatched: Unwatched
+    source: SourceId = SourceId("")
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     path: str
@@ -132,9 +140,16 @@ class Barred:
             if not _stands(path, folder.stamp, stamps.get(path)) and _is_meant(path, survey)
         ]
 
-    def change(self, survey: Survey) -> None:
-        """The input means other files."""
-        self._files = {each: file for each, file in self._files.items() if survey.means(file.path)}
+    def leave(self, topic: str, now_millis: int, survey: Survey | None = None) -> list[Left]:
+        """The input means other files, or none."""
+        left = [
+            (identity, file)
+            for identity, file in self._files.items()
+            if survey is None or not survey.means(file.path)
+        ]
+        for identity, _ in left:
+            del self._files[identity]
+        return [Left(file.path, file.never_read().unwatched(topic, now_millis)) for _, file in left]
 
 
 def _is_meant(folder: str, survey: Survey) -> bool:

@@ -16,6 +16,7 @@ from agent.blind_times import Looked, LookedAt
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
+from agent.files.barred import Left
 from agent.files.beginnings import begin
 from agent.files.followed import Followed
 from agent.files.handles import Handles, most_handles
@@ -23,6 +24,7 @@ from agent.files.happenings import (
     Forgettable,
     Grown,
     Happening,
+    NotWatched,
     Polling,
     ReadableAgain,
     Released,
@@ -30,7 +32,14 @@ from agent.files.happenings import (
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import folder_of
-from agent.files.partings import is_undecided, part, release_deleted, settle_orphans, unpack
+from agent.files.partings import (
+    is_undecided,
+    left_unread,
+    part,
+    release_deleted,
+    settle_orphans,
+    unpack,
+)
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.vigil import Vigil, known_places, since_boot
@@ -104,6 +113,7 @@ class Files:
         self._rosters: dict[str, Roster] = {}
         self._unsure: dict[Roster, list[str]] = {}
         self._unclaimed = list(known)
+        self._left: list[Left] = []
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -228,6 +238,7 @@ class Files:
             elif new != roster.input:
                 self._change(roster, new)
         self._follow([each for each in inputs if each.name not in self._rosters])
+        self._say_what_was_left()
         said, self._around.said = self._around.said, []
         return said
 
@@ -433,6 +444,7 @@ class Files:
         roster = self._rosters.pop(name)
         self._unsure.pop(roster, None)
         self._vigil.leave(roster, name)
+        self._left += roster.barred.leave(roster.input.topic, int(self._around.wall() * 1000))
         for followed in [*roster.files.values(), *roster.unpacking]:
             if followed.source not in {each.id for each in self._unclaimed}:
                 self._release(roster, followed)
@@ -441,7 +453,7 @@ class Files:
         self._unclaimed += roster.memory.all()
 
     def _change(self, roster: Roster, new: FileInput) -> None:
-        roster.change(new, self._before_listing)
+        self._left += roster.change(new, self._before_listing)
         for followed in list(roster.files.values()):
             if not roster.survey.means(followed.path):
                 self._release(roster, followed)
@@ -451,7 +463,22 @@ class Files:
                 roster.remember(known)
 
     def _release(self, roster: Roster, followed: Followed) -> None:
+        self._around.attention.refresh(followed, self._around.now)
+        left = left_unread(roster, followed, self._around)
+        if left is not None:
+            self._left.append(Left(followed.current_path, left, followed.source))
         roster.drop(followed)
         if followed.source:
             self._unclaimed.append(self.snapshot_of(followed))
             self._around.say(Released(followed))
+
+    def _say_what_was_left(self) -> None:
+        """Unread, by inputs that are for other files now, or gone: where their topic's heartbeats
+        go on, and no other input takes it up."""
+        left, self._left = self._left, []
+        rosters = self._rosters.values()
+        claimed = {known.id for roster in rosters for known in roster.memory.unfinished()}
+        for path, unwatched, source in left:
+            mine = [each for each in rosters if each.input.topic == unwatched.topic]
+            if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
+                self._around.say(NotWatched(unwatched))

@@ -36,6 +36,7 @@ from agent.files.roster import Roster
 from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking, archives_of
+from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
 """A deleted file that is read to its end is let go after so long without growth; one that is
@@ -228,6 +229,24 @@ def part(roster: Roster, around: Surroundings) -> None:
             unseen = None if is_seen else followed.traces or Traces.VANISHED
             why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
             end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen, why=why)
+
+
+def left_unread(roster: Roster, followed: Followed, around: Surroundings) -> Unwatched | None:
+    """Of a file that no input means any more: what was in it and was not read, if anything was, or
+    if nobody knows. It was written after everything had been read, and after it was met."""
+    unread = followed.unread if followed.source else followed.size
+    is_known = not (followed.suspect or followed.trouble or followed.is_away)
+    if is_known and not unread and followed not in roster.unpacking:
+        return None
+    now = int(around.wall() * 1000)
+    began = min(followed.met_millis or now, followed.born_ns // 1_000_000 or now)
+    since = min(max(roster.caught_up_millis, began), now)
+    folder, _, name = followed.current_path.rpartition("/")
+    reason = f"no input means it any more: {unread} bytes of {name}"
+    return Unwatched(
+        *(roster.input.topic, folder or "/", SourceId(""), -1),
+        *(since, now + 1, Traces.CHANGED, reason),
+    )
 
 
 def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:

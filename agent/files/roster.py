@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.blind_times import Looked
-from agent.files.barred import Barred, NeverRead
+from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import (
@@ -84,13 +84,14 @@ class Roster:
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
-    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> None:
-        """Of the same topic. What the input does not mean any more is for the caller to drop."""
+    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> list[Left]:
+        """Of the same topic. What the input does not mean any more is for the caller to drop;
+        returns what of that was never read."""
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
-        self.barred.change(self.survey)
         self.wants_all = True
         self.is_new = self._looked = False
+        return self.barred.leave(of.topic, int(self._around.wall() * 1000), self.survey)
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""

@@ -11,7 +11,9 @@ import pytest
 
 from agent.blind_times import Traces, Unwatched
 from agent.files.happenings import Deleted, Ended, EndUnseen, Lost, Renamed
+from agent.files.inputs import FileInput
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.nobody import as_nobody, open_folder
 
 
 def settle(files: JournalledFiles) -> bytes:
@@ -480,3 +482,53 @@ def test_when_the_kernel_could_not_keep_all_that_happened(follow: Follow, tmp_pa
     files.turn()
     assert Traces.CHANGED in {each.traces for each in files.unwatched}
     assert "more happened at once" in files.unwatched[0].reason
+
+
+# Inputs that are taken out
+
+
+@pytest.mark.parametrize("others", ["same topic", "another topic", "renamed", "moved"])
+def test_what_an_input_leaves_unread(follow: Follow, tmp_path: Path, others: str) -> None:
+    """The topic's heartbeats go on with the input that stays."""
+    log, other = tmp_path / "app.log", tmp_path / "other.log"
+    files = follow("app.log")
+    first = files.inputs[0]
+    second = FileInput("second", "t", (str(other),))
+    files.files.reconfigure([first, second])
+    append(log, "one\n")
+    rest(files)
+    append(log, "two\n")
+    before = int(time.time() * 1000)
+    tick()
+    wanted = {
+        "same topic": [second],
+        "another topic": [replace(second, name="third", topic="u")],
+        "renamed": [replace(first, name="renamed"), second],
+        "moved": [replace(second, paths=(str(log), str(other)))],
+    }[others]
+    files.said = files.files.reconfigure(wanted)
+    rest(files)
+    said = [each for each in of_folders(files) if each.traces is Traces.CHANGED]
+    if others != "same topic":
+        assert said == []
+        return
+    (unread,) = said
+    assert (unread.topic, unread.path, unread.traces) == ("t", str(tmp_path), Traces.CHANGED)
+    assert unread.from_millis <= before < unread.to_millis
+    assert "4 bytes of app.log" in unread.reason
+
+
+def test_what_an_input_leaves_that_was_not_clear_or_not_to_be_read(tmp_path: Path) -> None:
+    with open_folder() as folder:
+        for name in ("a.log", "b.log"):
+            append(folder / name, "one\n")
+        append(folder / "c.log", "two\n")
+        (folder / "c.log").chmod(0o600 if os.geteuid() == 0 else 0)
+        goes, stays = (FileInput(each, "t", (f"{folder}/*.{each}",)) for each in ("log", "txt"))
+        with as_nobody():
+            files = JournalledFiles(goes, stays)
+            assert files.turn() == b"one\n"
+            files.said = files.files.reconfigure([stays])
+        said = sorted(each.reason.rpartition(" ")[2] for each in of_folders(files))
+        assert [said[0] in {"a.log", "b.log"}, *said[1:]] == [True, "c.log"]
+        files.close()
