@@ -11,7 +11,7 @@ from agent.blind_times import Traces, Unwatched
 from agent.files.fingerprints import fingerprint, same_content
 from agent.files.followed import Followed
 from agent.files.handles import Handles
-from agent.files.happenings import ReadableAgain, Unreadable
+from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.files.inputs import FileInput, end_of_last_line
 from agent.files.mounts import Mounts
 from agent.files.watching import Watcher
@@ -351,6 +351,20 @@ def test_folders_that_are_not_there_are_not_watched(tmp_path: Path) -> None:
     watcher.collect()
     assert watcher.changed == {str(tmp_path)}
     watcher.close()
+
+
+def test_a_folder_that_may_be_entered_and_not_listed_is_polled(folder: Path) -> None:
+    """It cannot be watched, and a file whose name is known can be read in it."""
+    below = folder / "below"
+    below.mkdir()
+    append(below / "app.log", "one\n")
+    below.chmod(0o711 if os.geteuid() == 0 else 0o311)
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (f"{below}/app.log",)))
+        assert files.turn() == b"one\n"
+        said = [(each.path, each.why) for each in files.of(Polling)]
+        assert said == [(str(below), "it may not be listed")]
+        files.close()
 
 
 def test_file_systems_without_events(tmp_path: Path) -> None:
