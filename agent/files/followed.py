@@ -21,6 +21,7 @@ from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head,
 from agent.files.handles import Handles, there_millis
 from agent.files.inputs import FileInput
 from agent.files.listing import Sighting
+from agent.files.names import DELETED
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000
@@ -333,6 +334,6 @@ def _real_path(fd: int, path: str) -> str:
     """Where an open file is, if it is not where its path says: behind symbolic links."""
     with contextlib.suppress(OSError):
         real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
-        if real != path and not real.endswith(" (deleted)"):
+        if real != path and not real.endswith(DELETED):
             return real
     return ""

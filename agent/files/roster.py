@@ -27,9 +27,9 @@ from agent.files.happenings import (
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
-from agent.files.names import folder_of
+from agent.files.names import DELETED, folder_of
 from agent.files.originals import Originals
-from agent.files.seeking import find_by_inode, has_its_folder
+from agent.files.seeking import find_by_inode, has_its_folder, other_name
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
@@ -169,7 +169,12 @@ class Roster:
             self._around.handles.trouble(followed, error)
             return
         if has_name:
-            if path != followed.current_path:
+            if path.endswith(DELETED) and not os.path.lexists(path):
+                path = other_name(followed)
+            if not path:  # wherever that is
+                followed.missing_since = followed.missing_since or self._around.now
+                self.leaving[followed] = None
+            elif path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:
             followed.deleted_at = self._around.now

@@ -1,5 +1,6 @@
 """Where a file is that has no handle and has left its name."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -27,6 +28,18 @@ def find_by_inode(followed: Followed) -> str:
         followed.current_path = former
         if fd is not None:
             return path
+    return ""
+
+
+def other_name(followed: Followed) -> str:
+    """One that its file has in one of its folders, after that was removed by which it was opened;
+    empty if it has none there."""
+    places = {followed.current_path, followed.path, followed.real_path} - {""}
+    for path in _names_of(followed.identity[1], set(map(folder_of, places))):
+        with contextlib.suppress(OSError):
+            status = Path(path).lstat()
+            if (status.st_dev, status.st_ino) == followed.identity:
+                return path
     return ""
 
 
