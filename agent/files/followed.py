@@ -65,6 +65,7 @@ class Followed:
         self.trouble: OSError | None = None
         self.roused_at = 0.0
         self.deleted_at: float | None = None
+        self.deleted_mtime_ns = 0  # as it was when it was seen to have no name
         self.missing_since: float | None = None
         self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
         self.judged_size = -1  # when it was last found to be something that may be a copy

@@ -163,7 +163,8 @@ class Roster:
             self.drop(followed)
             return
         try:
-            has_name = os.fstat(followed.fd).st_nlink > 0
+            status = os.fstat(followed.fd)
+            has_name = status.st_nlink > 0
             path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
         except OSError as error:
             self._around.handles.trouble(followed, error)
@@ -178,6 +179,7 @@ class Roster:
                 self.rename(followed, path)
         elif not followed.nameless:
             followed.deleted_at = self._around.now
+            followed.deleted_mtime_ns = status.st_mtime_ns
             self.leaving[followed] = None
             self._around.attention.rouse(followed, self._around.now)
             if followed.source:
