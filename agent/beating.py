@@ -110,12 +110,13 @@ class Beating:
             return
         files = self._files_by_topic()
         self._lag_bytes = sum(each.unread for several in files.values() for each in several)
-        if self._files.undecided:
-            return  # nobody knows what is in them
+        unknown = self._files.undecided | self._files.barred
         for topic in wanting:
             mine = files[topic]
-            if any(each.suspect or each.trouble or each.is_away for each in mine):
-                continue  # nor in these
+            if topic in unknown or any(
+                each.suspect or each.trouble or each.is_away for each in mine
+            ):
+                continue  # nobody knows what is in them
             self._marked[topic] = millis
             self._held.pop(topic, None)
             self._topics[topic].mark(

@@ -90,8 +90,9 @@ class Attention:
         self._poll(now)
 
     def refresh(self, followed: Followed, now: float) -> bool:
-        """Whether it has grown. What is odd about it is noted."""
-        if followed.suspect or followed.trouble is not None:
+        """Whether it has grown. What is odd about it is noted; what is away is sought at each scan,
+        and not here."""
+        if followed.suspect or followed.trouble is not None or followed.is_away:
             return False
         try:
             status = self._status(followed)

@@ -16,6 +16,7 @@ from agent.blind_times import Looked, LookedAt
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
+from agent.files.barred import Left
 from agent.files.beginnings import begin
 from agent.files.followed import Followed
 from agent.files.handles import Handles, most_handles
@@ -23,6 +24,7 @@ from agent.files.happenings import (
     Forgettable,
     Grown,
     Happening,
+    NotWatched,
     Polling,
     ReadableAgain,
     Released,
@@ -30,7 +32,14 @@ from agent.files.happenings import (
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import folder_of
-from agent.files.partings import is_undecided, part, release_deleted, settle_orphans, unpack
+from agent.files.partings import (
+    is_undecided,
+    left_unread,
+    part,
+    release_deleted,
+    settle_orphans,
+    unpack,
+)
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.vigil import Vigil, known_places, since_boot
@@ -106,6 +115,7 @@ class Files:
         self._rosters: dict[str, Roster] = {}
         self._unsure: dict[Roster, list[str]] = {}
         self._unclaimed = list(known)
+        self._left: list[Left] = []
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
@@ -150,7 +160,7 @@ class Files:
         unread = self._around.attention.unread
         for followed in [each for each in unread if not each.unread]:
             del unread[followed]
-        able = (each for each in unread if not each.suspect and each.trouble is None)
+        able = [each for each in unread if not (each.suspect or each.trouble or each.is_away)]
         return sorted(able, key=lambda each: each.served)
 
     def following(self) -> Collection[Followed]:
@@ -170,15 +180,24 @@ class Files:
         return self._keeping.kept if self._keeping is not None else 0
 
     @property
-    def undecided(self) -> bool:
-        """Whether there is something of which the last look could not say yet what it is: a file
-        that may be a copy, one that is not what it was, a folder still to be listed."""
+    def undecided(self) -> set[str]:
+        """Topics with something of which the last look could not say yet what it is: a file that
+        may be a copy, one that is not what it was, a folder still to be listed."""
         around = self._around
-        return (
-            any(each.trouble is None for each in around.attention.unclear)
-            or bool(around.handles.notable or around.watcher.changed)
-            or any(map(is_undecided, self._rosters.values()))
-        )
+        unclear = (each for each in around.attention.unclear if each.trouble is None)
+        notable = (each for each in around.handles.notable if isinstance(each, Followed))
+        odd = {each.input for each in chain(unclear, notable)}
+        changed = around.watcher.changed
+        return {
+            roster.input.topic
+            for name, roster in self._rosters.items()
+            if name in odd or is_undecided(roster) or (changed and roster.survey.concerned(changed))
+        }
+
+    @property
+    def barred(self) -> set[str]:
+        """Topics with something that nobody may read."""
+        return {each.input.topic for each in self._rosters.values() if each.barred}
 
     def means(self, name: str, path: str) -> bool:
         """Whether this input looks for files of that name, or in a folder of that name. Any
@@ -221,6 +240,7 @@ class Files:
             elif new != roster.input:
                 self._change(roster, new)
         self._follow([each for each in inputs if each.name not in self._rosters])
+        self._say_what_was_left()
         said, self._around.said = self._around.said, []
         return said
 
@@ -283,8 +303,8 @@ class Files:
                 around.can_read(folder)
         before = roster.before
         known = set() if before is None or not listing.complete else known_places(roster)
-        roster.folders.take(listing, around.attention.millis)
         roster.take(listing)
+        roster.folders.take(listing, roster.barred.seen_up_to(around.attention.millis))
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None
@@ -364,8 +384,7 @@ class Files:
             return
         around = self._around
         if followed.trouble is not None:
-            around.cannot_read(followed.current_path, followed.trouble)
-            around.handles.close(followed)
+            roster.fails(followed, followed.trouble)
             return
         if followed.suspect:
             self._question(roster, followed)
@@ -427,6 +446,7 @@ class Files:
         roster = self._rosters.pop(name)
         self._unsure.pop(roster, None)
         self._vigil.leave(roster, name)
+        self._left += roster.barred.leave(roster.input.topic, int(self._around.wall() * 1000))
         for followed in [*roster.files.values(), *roster.unpacking]:
             if followed.source not in {each.id for each in self._unclaimed}:
                 self._release(roster, followed)
@@ -435,7 +455,7 @@ class Files:
         self._unclaimed += roster.memory.all()
 
     def _change(self, roster: Roster, new: FileInput) -> None:
-        roster.change(new, self._before_listing)
+        self._left += roster.change(new, self._before_listing)
         for followed in list(roster.files.values()):
             if not roster.survey.means(followed.path):
                 self._release(roster, followed)
@@ -445,7 +465,22 @@ class Files:
                 roster.remember(known)
 
     def _release(self, roster: Roster, followed: Followed) -> None:
+        self._around.attention.refresh(followed, self._around.now)
+        left = left_unread(roster, followed, self._around)
+        if left is not None:
+            self._left.append(Left(followed.current_path, left, followed.source))
         roster.drop(followed)
         if followed.source:
             self._unclaimed.append(self.snapshot_of(followed))
             self._around.say(Released(followed))
+
+    def _say_what_was_left(self) -> None:
+        """Unread, by inputs that are for other files now, or gone: where their topic's heartbeats
+        go on, and no other input takes it up."""
+        left, self._left = self._left, []
+        rosters = self._rosters.values()
+        claimed = {known.id for roster in rosters for known in roster.memory.unfinished()}
+        for path, unwatched, source in left:
+            mine = [each for each in rosters if each.input.topic == unwatched.topic]
+            if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
+                self._around.say(NotWatched(unwatched))

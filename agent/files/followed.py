@@ -21,6 +21,7 @@ from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head,
 from agent.files.handles import Handles, there_millis
 from agent.files.inputs import FileInput
 from agent.files.listing import Sighting
+from agent.files.names import DELETED
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000
@@ -65,6 +66,7 @@ class Followed:
         self.trouble: OSError | None = None
         self.roused_at = 0.0
         self.deleted_at: float | None = None
+        self.deleted_mtime_ns = 0  # as it was when it was seen to have no name
         self.missing_since: float | None = None
         self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
         self.judged_size = -1  # when it was last found to be something that may be a copy
@@ -336,6 +338,6 @@ def _real_path(fd: int, path: str) -> str:
     """Where an open file is, if it is not where its path says: behind symbolic links."""
     with contextlib.suppress(OSError):
         real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
-        if real != path and not real.endswith(" (deleted)"):
+        if real != path and not real.endswith(DELETED):
             return real
     return ""

@@ -220,9 +220,10 @@ class Survey:
                 if self._excluded(name, entry.path) or name in step.literal_files:
                     continue
                 is_link = entry.is_symlink()
-                if step.has_folders and _is_folder(entry):
-                    if rests := step.below(name, is_link=is_link):
-                        found[entry.path] = rests
+                is_folder = step.has_folders and _is_folder(entry)
+                rests = step.below(name, is_link=is_link) if is_folder else None
+                if rests:
+                    found[entry.path] = rests
                 elif is_file and (is_link or entry.is_file(follow_symlinks=False)):
                     self._sight(entry, listing, is_link=is_link)
         return found
@@ -254,6 +255,8 @@ class Survey:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
+    except PermissionError:
+        return True  # a link to where nobody may look: listing it says so
     except OSError:
         return False
 

@@ -8,7 +8,8 @@ Where the last byte of a file was seen, its end is known: while it had a handle,
 told that it ceased to exist before anything was added. Everywhere else there may have been more
 than anybody saw, and `EndUnseen` says from which byte on, and since when.
 
-A deleted file is held as long as there is something to read, and no longer than `hold_deleted`. A
+A deleted file is held as long as there is something to read, or somebody may still write to it, and
+no longer than `hold_deleted`: then its end was not seen, if somebody may. A
 file that was renamed is over once it has been quiet for a while; a source that turns up again after
 it was over goes on as another one.
 """
@@ -36,10 +37,12 @@ from agent.files.roster import Roster
 from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking, archives_of
+from agent.files.writers import may_be_written
+from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
-"""A deleted file that is read to its end is let go after so long without growth; one that is
-beyond `hold_deleted.bytes` is not let go before."""
+"""A deleted file that is read to its end, and that nobody has open for writing, is let go after so
+long without growth; one that is beyond `hold_deleted.bytes` is not let go before."""
 
 _MOST_BESIDE: Final = 64
 
@@ -225,9 +228,28 @@ def part(roster: Roster, around: Surroundings) -> None:
             on_disk = not followed.nameless and followed.missing_since is None
             is_seen = on_disk or followed.fd is not None
             is_seen = is_seen and not (unpacking and unpacking.error)
+            is_seen = is_seen and not may_be_written(followed)
             unseen = None if is_seen else followed.traces or Traces.VANISHED
             why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
             end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen, why=why)
+
+
+def left_unread(roster: Roster, followed: Followed, around: Surroundings) -> Unwatched | None:
+    """Of a file that no input means any more: what was in it and was not read, if anything was, or
+    if nobody knows. It was written after everything had been read, and after it was met."""
+    unread = followed.unread if followed.source else followed.size
+    is_known = not (followed.suspect or followed.trouble or followed.is_away)
+    if is_known and not unread and followed not in roster.unpacking:
+        return None
+    now = int(around.wall() * 1000)
+    began = min(followed.met_millis or now, followed.born_ns // 1_000_000 or now)
+    since = min(max(roster.caught_up_millis, began), now)
+    folder, _, name = followed.current_path.rpartition("/")
+    reason = f"no input means it any more: {unread} bytes of {name}"
+    return Unwatched(
+        *(roster.input.topic, folder or "/", SourceId(""), -1),
+        *(since, now + 1, Traces.CHANGED, reason),
+    )
 
 
 def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
@@ -255,7 +277,8 @@ def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
         if total <= around.hold.bytes or around.now - deleted_at < DELETED_REST:
             return
         total -= followed.size
-        end(roster, followed, around, "deleted: hold_deleted.bytes is used up")
+        unseen = Traces.VANISHED if may_be_written(followed) else None
+        end(roster, followed, around, "deleted: hold_deleted.bytes is used up", unseen=unseen)
 
 
 def _is_over(followed: Followed, around: Surroundings) -> bool:
@@ -268,7 +291,10 @@ def _is_over(followed: Followed, around: Surroundings) -> bool:
     if followed.unread and followed.source:
         return since is not None and around.now - since >= around.hold.seconds
     rest = min(around.rest, DELETED_REST) if followed.nameless else around.rest
-    return around.now - max(followed.idle_since, since or 0.0) >= rest
+    if around.now - max(followed.idle_since, since or 0.0) < rest:
+        return False
+    is_held = followed.nameless and around.now - (since or 0.0) < around.hold.seconds
+    return not (is_held and may_be_written(followed))
 
 
 def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | None:

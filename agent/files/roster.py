@@ -7,11 +7,12 @@ file, was deleted, or is over.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from agent.blind_times import Looked
+from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import (
@@ -26,9 +27,9 @@ from agent.files.happenings import (
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
-from agent.files.names import folder_of
+from agent.files.names import DELETED, folder_of
 from agent.files.originals import Originals
-from agent.files.seeking import find_by_inode, has_its_folder
+from agent.files.seeking import find_by_inode, has_its_folder, other_name
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
@@ -73,7 +74,9 @@ class Roster:
         self.before: Looked | None = None  # how they stood before a time that nobody watched
         self.why_before = ""
         self._looked = False
+        self._listed_millis = 0  # when everything was listed for the last time
         self._said_compressed = False
+        self.barred = Barred()
 
     def remember(self, known: KnownSource) -> None:
         """From a journal; before anything is listed."""
@@ -81,12 +84,14 @@ class Roster:
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
-    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> None:
-        """Of the same topic. What the input does not mean any more is for the caller to drop."""
+    def change(self, of: FileInput, before_listing: Callable[[str], None]) -> list[Left]:
+        """Of the same topic. What the input does not mean any more is for the caller to drop;
+        returns what of that was never read."""
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
         self.is_new = self._looked = False
+        return self.barred.leave(of.topic, int(self._around.wall() * 1000), self.survey)
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""
@@ -96,7 +101,10 @@ class Roster:
         for identity, sightings in found.items():
             if identity not in self.files:
                 self._meet(best(sightings), found)
+        if self.barred or listing.failures:
+            self._look_at_barred(listing, found)
         if listing.complete:
+            self._listed_millis = self._around.attention.millis
             self._look_outside(found)
             if not self._looked:
                 self._looked = True
@@ -130,10 +138,23 @@ class Roster:
         """Files that were written to for longer than a moment, as far as can be told."""
         return [each for each in self.files.values() if each.mtime_ns - each.born_ns > _MOMENT_NS]
 
-    def missing(self, followed: Followed, listing: Listing) -> None:
-        """No name that the input means leads to it."""
+    def fails(self, followed: Followed, error: OSError) -> None:
+        """It was opened, and cannot be read any more."""
+        self._around.cannot_read(followed.current_path, error)
+        self._around.handles.close(followed)
+        if not followed.source:
+            path, since = followed.current_path, followed.met_millis
+            self._never_read(self.barred.bar(followed.identity, path, since))
+
+    def _retry(self, followed: Followed) -> None:
         if followed.trouble is not None:
             self._around.retry(followed)
+            if followed.trouble is None:
+                self._can_read(followed.identity)
+
+    def missing(self, followed: Followed, listing: Listing) -> None:
+        """No name that the input means leads to it."""
+        self._retry(followed)
         if followed.fd is None and followed.source:
             self._seek(followed, listing)
             return
@@ -142,16 +163,23 @@ class Roster:
             self.drop(followed)
             return
         try:
-            has_name = os.fstat(followed.fd).st_nlink > 0
+            status = os.fstat(followed.fd)
+            has_name = status.st_nlink > 0
             path = os.fspath(Path(f"/proc/self/fd/{followed.fd}").readlink())
         except OSError as error:
             self._around.handles.trouble(followed, error)
             return
         if has_name:
-            if path != followed.current_path:
+            if path.endswith(DELETED) and not os.path.lexists(path):
+                path = other_name(followed)
+            if not path:  # wherever that is
+                followed.missing_since = followed.missing_since or self._around.now
+                self.leaving[followed] = None
+            elif path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:
             followed.deleted_at = self._around.now
+            followed.deleted_mtime_ns = status.st_mtime_ns
             self.leaving[followed] = None
             self._around.attention.rouse(followed, self._around.now)
             if followed.source:
@@ -181,6 +209,7 @@ class Roster:
 
     def give_up(self, followed: Followed) -> None:
         """It is not among the files any more. Its handle is not closed."""
+        self.barred.admit(followed.identity)
         self._around.attention.drop(followed)
         self._around.handles.take(followed)
         self._around.handles.notable.discard(followed)
@@ -206,8 +235,7 @@ class Roster:
     ) -> None:
         if sighting is not None and followed.leaving:
             followed.missing_since = followed.deleted_at = None
-        if followed.trouble is not None:
-            self._around.retry(followed)
+        self._retry(followed)
         if where is Where.CHANGED:
             self._around.attention.rouse(followed, self._around.now)
         elif where is Where.MOVED and sighting is not None:
@@ -228,9 +256,10 @@ class Roster:
         try:
             fd = followed.open()
         except OSError as error:
-            self._around.cannot_read(sighting.path, error)
+            self._cannot_read(followed.identity, sighting.path, error)
             followed.current_path = former
             return
+        self._can_read(followed.identity)
         followed.current_path = former
         if fd is None:  # device and inode are another file's by now
             self.lose_file(followed)
@@ -253,13 +282,14 @@ class Roster:
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
                 self._around.attention.rouse(followed, self._around.now)
+                self._can_read(followed.identity)
                 return
         except OSError as error:
-            self._around.cannot_read(followed.current_path, error)
+            self._cannot_read(followed.identity, followed.current_path, error)
             return
         followed.suspect = False
         if not listing.complete:
-            self.wants_all = True
+            self.wants_all = self.wants_all or not followed.is_away
             return
         path = find_by_inode(followed)
         if path:
@@ -290,14 +320,15 @@ class Roster:
             return
         if self.is_new and not self._looked:
             self.there_at_first[identity] = sighting
-        if not self.memory.has(identity) and self._is_too_old(sighting, wall):
+        is_begun = self.memory.has(identity) or self.barred.has(identity)
+        if not is_begun and self._is_too_old(sighting, wall):
             return
         try:
             fd, status = around.handles.open(sighting.path)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            around.cannot_read(sighting.path, error)
+            self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         if (status.st_dev, status.st_ino) != identity:
             os.close(fd)
@@ -308,9 +339,10 @@ class Roster:
             known = self.memory.find(sighting, file, found.__contains__)
         except OSError as error:
             os.close(fd)
-            around.cannot_read(sighting.path, error)
+            self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
             return
         around.can_read(sighting.path)
+        self._can_read(identity, file.born_ns)
         if known is not None and known.finished and status.st_size <= known.progress.position:
             self.memory.believe(sighting)
             os.close(fd)
@@ -332,6 +364,35 @@ class Roster:
         ):  # it may have been a source that a damaged journal has forgotten
             followed.forgotten_before = around.forgotten_before
         self.hold(followed, fd)
+
+    def _cannot_read(
+        self, identity: Identity, path: str, error: OSError, *, is_meant: bool = True
+    ) -> None:
+        self._around.cannot_read(path, error)
+        if is_meant:
+            self._never_read(self.barred.bar(identity, path, self._seen_millis))
+
+    def _can_read(self, identity: Identity, born_ns: int = 0) -> None:
+        self._never_read(self.barred.admit(identity, born_ns))
+
+    @property
+    def _seen_millis(self) -> int:
+        """When all that was there was listed before this look."""
+        if self.before is not None:
+            return self.before.millis
+        return self._listed_millis or self._around.attention.last_millis
+
+    def _never_read(self, gone: Iterable[NeverRead]) -> None:
+        topic, now = self.input.topic, self._around.attention.millis
+        self._around.say(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+
+    def _look_at_barred(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
+        for identity, gone in self.barred.gone(self.survey, listing, found):
+            if self.memory.unfinished_at(identity):
+                self._lose_remembered(identity)
+            elif identity not in self.files:
+                self._never_read([gone])
+        self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
         """As the source that it is, or as the next one from there on if that is over."""

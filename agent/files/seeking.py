@@ -1,5 +1,6 @@
 """Where a file is that has no handle and has left its name."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -30,6 +31,18 @@ def find_by_inode(followed: Followed) -> str:
     return ""
 
 
+def other_name(followed: Followed) -> str:
+    """One that its file has in one of its folders, after that was removed by which it was opened;
+    empty if it has none there."""
+    places = {followed.current_path, followed.path, followed.real_path} - {""}
+    for path in _names_of(followed.identity[1], set(map(folder_of, places))):
+        with contextlib.suppress(OSError):
+            status = Path(path).lstat()
+            if (status.st_dev, status.st_ino) == followed.identity:
+                return path
+    return ""
+
+
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
     """Files in its folders whose names begin as its own does, as those of rotators do."""
     places = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
@@ -48,12 +61,18 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def has_its_folder(followed: Followed) -> bool:
-    """Whether the folder of its file is there, on the same device: then the file is not."""
-    try:
-        folder = Path(folder_of(followed.real_path or followed.current_path)).stat()
-    except OSError:
-        return False
-    return folder.st_dev == followed.identity[0]
+    """Whether the folder of its file is there, or was removed from one that is: on the same device,
+    so that the file is not. What a device was mounted on is there without it, on another one."""
+    folder = folder_of(followed.real_path or followed.current_path)
+    while True:
+        try:
+            return Path(folder).stat().st_dev == followed.identity[0]
+        except (FileNotFoundError, NotADirectoryError):
+            if len(folder) <= 1:
+                return False
+            folder = folder_of(folder)
+        except OSError:
+            return False
 
 
 def _names_of(inode: int, folders: set[str]) -> Iterator[str]:

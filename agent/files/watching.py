@@ -126,6 +126,8 @@ class Watcher:
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
+            if error.errno == errno.EACCES and _is_folder(path):
+                return "it may not be listed"
             absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
             return "" if absent else _words(error)
         self._folders.setdefault(watch, set()).add(path)
@@ -233,3 +235,11 @@ class Watcher:
 def _words(error: OSError) -> str:
     known = _WORDS.get(error.errno or 0)
     return known or f"inotify says: {os.strerror(error.errno or 0)}"
+
+
+def _is_folder(path: str) -> bool:
+    """Whether it is there, and what is in it may be looked at by name."""
+    try:
+        return Path(path).is_dir() and os.access(path, os.X_OK, effective_ids=True)
+    except OSError:
+        return False

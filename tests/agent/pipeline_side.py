@@ -111,7 +111,7 @@ class PipelineSide:
         if isinstance(self.shipper, ToldCluster):
             self._place(inputs)
         self._has_run = False
-        self._passed = 0.0  # beside the time that really went by
+        self.passed = 0.0  # beside the time that really went by
         self.clock_error = 0.0
         self.files = Files(
             [FileInput.of(each) for each in inputs],
@@ -150,14 +150,14 @@ class PipelineSide:
 
     @property
     def now(self) -> float:
-        return time.monotonic() + self._passed
+        return time.monotonic() + self.passed
 
     def wall(self) -> float:
         """As this host's clock has it."""
-        return time.time() + self._passed + self.clock_error
+        return time.time() + self.passed + self.clock_error
 
     def passes(self, seconds: float) -> None:
-        self._passed += seconds
+        self.passed += seconds
 
     def turn(self, after: float = 0.3, times: int = 1) -> None:
         """All that the pipeline does at a time."""

@@ -1,13 +1,18 @@
 """Heartbeats of real files: what they may not promise, and what must not silence them."""
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from agent.files import roster
+from agent.files.files import Files
 from agent.files.followed import Followed
-from tests.agent.pipeline_side import PipelineSide, input_of, pipeline_side
+from agent.journal.state import NotSeen
+from tests.agent.nobody import as_nobody, open_folder
+from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
 
 NEVER = 0  # nothing is promised, but that the topic is shipped to
 FIFTY_YEARS = 50 * 365 * 86_400.0
@@ -159,3 +164,99 @@ def look_and_beat(side: PipelineSide, followed: Followed, what: str) -> None:
     setattr(followed, what, OSError(errno.EIO, "no device") if what == "trouble" else True)
     side.pipeline._beating.beat(side.now)
     setattr(followed, what, None if what == "trouble" else False)
+
+
+def test_a_folder_that_was_removed_silences_nobody_for_long(tmp_path: Path) -> None:
+    """Of a file that no handle was left of: it is gone with its folder, and that is said."""
+    pod, good = tmp_path / "pods/a", tmp_path / "good.log"
+    pod.mkdir(parents=True)
+    for path in (pod / "0.log", good):
+        path.write_text("one\n")
+    inputs = input_of(tmp_path / "pods/*/0.log", "pods"), input_of(good, "good")
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(times=2)
+        side.cluster.acknowledge("pods", "good")
+        side.turn(times=3)
+        passed = side.passed
+    shutil.rmtree(pod)
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.passes(passed)
+        side.turn(times=6)
+        assert until(side, "good") > millis(side) - 1000
+        assert until(side, "pods") > millis(side) - 1000
+        unseen = [each.unwatched for each in side.journal.statements if isinstance(each, NotSeen)]
+        assert [each.path for each in unseen if each.source] == [str(pod / "0.log")]
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_file_that_is_away_holds_its_own_topic_back_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unread: bool
+) -> None:
+    """Its device is gone, as far as anybody can tell: it may come back."""
+    away, good = tmp_path / "disk/a.log", tmp_path / "good.log"
+    away.parent.mkdir()
+    for path in (away, good):
+        path.write_text("one\n")
+    inputs = input_of(away, "away"), input_of(good, "good")
+    with pipeline_side(tmp_path, *inputs) as side:
+        side.turn(times=2)
+        side.cluster.acknowledge("away", "good")
+        side.turn(times=3)
+        passed = side.passed
+        if unread:
+            append(away, "two\n")
+            side.files.look(side.now)
+            (followed,) = [each for each in side.files.following() if each.topic == "away"]
+            side.journal.source(side.files.snapshot_of(followed))
+    shutil.rmtree(away.parent)
+    monkeypatch.setattr(roster, "has_its_folder", lambda _: False)
+    with pipeline_side(tmp_path, *inputs, scan_interval=5.0) as side:
+        side.passes(passed)
+        side.turn(times=3)
+        listed = []
+        files_all = Files._all
+        monkeypatch.setattr(
+            Files, "_all", lambda files, each: (listed.append(each), files_all(files, each))[1]
+        )
+        side.turn(times=100)
+        assert len(listed) < 2 * 100 * 0.3 / 5.0 + 3
+        assert until(side, "good") > millis(side) - 6000
+        assert until(side, "away") == NEVER
+        side.passes(3600.0)
+        side.turn(times=300)
+        assert until(side, "away") > millis(side) - 6000
+        unseen = [each.unwatched for each in side.journal.statements if isinstance(each, NotSeen)]
+        assert [each.path for each in unseen if each.source] == [str(away)]
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_nobody_may_read_holds_its_own_topic_back_and_no_other(
+    tmp_path: Path, what: str
+) -> None:
+    with open_folder() as folder:
+        bad, good = folder / "bad/app.log", folder / "good.log"
+        bad.parent.mkdir()
+        for path in (bad, good):
+            path.write_text("one\n")
+        inputs = input_of(folder / "*/app.log", "bad"), input_of(good, "good")
+        with pipeline_side(tmp_path, *inputs) as side:
+            with as_nobody():
+                side.turn(times=2)
+                side.cluster.acknowledge("good", "bad")
+                side.turn(times=3)
+            bad.rename(bad.parent / "app.log.1")
+            bad.write_text("two\n")
+            barred, mode = (bad, 0o644) if what == "file" else (bad.parent, 0o755)
+            barred.chmod(0o600 if os.geteuid() == 0 else 0)
+            written = millis(side)
+            with as_nobody():
+                side.turn(times=9)
+            assert NEVER < until(side, "bad") <= written + 300
+            assert until(side, "good") > millis(side) - 1000
+            barred.chmod(mode)
+            with as_nobody():
+                side.turn(times=3)
+                side.cluster.acknowledge("bad")
+                side.turn(times=3)
+            assert side.messages("bad") == ["one", "two"]
+            assert until(side, "bad") > millis(side) - 1000

@@ -163,6 +163,38 @@ def test_the_same_device_and_inode_are_another_file(follow: Follow, tmp_path: Pa
     assert files.turn() == b"TWO\nthree\n"
 
 
+def test_the_name_that_was_known_of_two_is_removed(follow: Follow, tmp_path: Path) -> None:
+    """The file is not deleted: in the same folder its other name is found, elsewhere not."""
+    for other in (tmp_path / "kept", tmp_path / "elsewhere/app.log"):
+        log = tmp_path / "app.log"
+        files = follow("app.log")
+        append(log, "one\n")
+        files.turn()
+        other.parent.mkdir(exist_ok=True)
+        os.link(log, other)
+        log.unlink()
+        files.turn()
+        found = other if other.parent == tmp_path else log
+        (followed,) = files.files.following()
+        assert followed.current_path == str(found)
+        append(other, "two\n")
+        assert files.turn() == b"two\n"
+        files.turn(61.0)
+        files.turn(61.0)
+        assert {type(each) for each in files.said} & {Ended, EndUnseen} == {Ended}
+        assert not any("(deleted)" in each.last_path for each in files.journal.values())
+        other.unlink()
+
+
+def test_a_file_that_is_called_deleted(follow: Follow, tmp_path: Path) -> None:
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    log.rename(tmp_path / "app.log (deleted)")
+    files.turn()
+    assert [each.followed.current_path for each in files.of(Renamed)] == [f"{log} (deleted)"]
+
+
 def test_two_tiny_files_that_are_equal(follow: Follow, tmp_path: Path) -> None:
     files = follow()
     append(tmp_path / "app.log.a", "same\n")

@@ -1,19 +1,21 @@
 """Files and folders that cannot be read, for a while; and what is asked of the kernel."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agent.blind_times import Traces, Unwatched
 from agent.files.fingerprints import fingerprint, same_content
 from agent.files.followed import Followed
 from agent.files.handles import Handles
-from agent.files.happenings import ReadableAgain, Unreadable
+from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.files.inputs import FileInput, end_of_last_line
 from agent.files.mounts import Mounts
 from agent.files.watching import Watcher
-from tests.agent.files.journalled_files import JournalledFiles
+from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder
 
 
@@ -69,6 +71,148 @@ def test_a_source_is_not_lost_because_its_file_cannot_be_read(folder: Path) -> N
     files.close()
 
 
+def barred_mode() -> int:
+    return 0o600 if os.geteuid() == 0 else 0
+
+
+def changed(files: JournalledFiles) -> list[Unwatched]:
+    return [each for each in files.unwatched if each.traces is Traces.CHANGED]
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed", "written anew"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_file_that_is_gone_before_anybody_may_read_it_is_unknown(
+    folder: Path, how: str, restarted: bool
+) -> None:
+    log = folder / "app.log"
+    append(log, "one\n")
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (str(log),)))
+        for _ in range(3):
+            time.sleep(0.03)
+            files.turn(6.0)
+    log.rename(folder / "former")
+    before = int(time.time() * 1000)
+    append(log, "unread\n")
+    log.chmod(barred_mode())
+    with as_nobody():
+        for _ in range(3):
+            time.sleep(0.03)
+            files.turn(6.0)
+        assert changed(files) == []
+        if restarted:
+            files.restart()
+    if how == "renamed":
+        log.rename(folder / "other")
+    else:
+        log.unlink()
+    if how == "written anew":
+        append(log, "three\n")
+    with as_nobody():
+        for _ in range(3):
+            files.turn(6.0)
+    (said,) = changed(files)
+    assert (said.topic, said.path, said.source) == ("t", str(folder), "")
+    assert said.from_millis <= before < said.to_millis
+    assert files.text == b"one\n" + (b"three\n" if how == "written anew" else b"")
+    files.close()
+
+
+@pytest.mark.parametrize("names", ["same", "came and went"])
+def test_what_a_folder_did_not_show_is_unknown_if_names_came_or_went(
+    folder: Path, names: str
+) -> None:
+    below = folder / "below"
+    below.mkdir()
+    log = below / "app.log"
+    append(log, "one\n")
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (f"{below}/*.log",)), events=False)
+        files.turn()
+    below.chmod(barred_mode())
+    time.sleep(0.03)
+    before = int(time.time() * 1000)
+    with as_nobody():
+        files.turn(6.0)
+    append(log, "two\n")
+    if names != "same":
+        append(below / "new.log", "unread\n")
+        (below / "new.log").unlink()
+    with as_nobody():
+        files.turn(6.0)
+    below.chmod(0o755)
+    with as_nobody():
+        files.turn(6.0)
+        files.turn(6.0)
+    assert files.text == b"one\ntwo\n"
+    said = changed(files)
+    assert [each.path for each in said] == ([] if names == "same" else [str(below)])
+    assert all(each.from_millis <= before < each.to_millis for each in said)
+    files.close()
+
+
+def test_a_new_folder_that_was_not_open_at_first_is_known(folder: Path) -> None:
+    """As whoever makes one and then sets its rights does it."""
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (f"{folder}/*/app.log",)))
+        files.turn()
+    below = folder / "below"
+    below.mkdir(mode=barred_mode())
+    with as_nobody():
+        files.turn()
+    below.chmod(0o755)
+    with as_nobody():
+        files.turn(6.0)
+    append(below / "app.log", "one\n")
+    with as_nobody():
+        assert files.turn(6.0) == b"one\n"
+    assert changed(files) == []
+    files.close()
+
+
+def test_a_source_that_may_not_be_read_after_a_start_is_over_when_its_file_is_gone(
+    folder: Path,
+) -> None:
+    log = folder / "app.log"
+    append(log, "one\n")
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (str(log),)))
+        files.turn()
+        files.crash()
+    append(log, "unread\n")
+    log.chmod(barred_mode())
+    with as_nobody():
+        files.restart_closed()
+        files.turn()
+        files.turn(6.0)
+    log.unlink()
+    with as_nobody():
+        for _ in range(3):
+            files.turn(6.0)
+    (said,) = [each for each in files.unwatched if each.source]
+    assert (said.path, said.position, said.traces) == (str(log), 4, Traces.VANISHED)
+    files.close()
+
+
+def test_a_link_into_a_folder_where_nobody_may_look_is_unreadable(folder: Path) -> None:
+    hidden = folder / "hidden"
+    (hidden / "pod").mkdir(parents=True)
+    append(hidden / "pod/app.log", "one\n")
+    (folder / "logs").mkdir()
+    (folder / "logs/pod").symlink_to(hidden / "pod")
+    hidden.chmod(barred_mode())
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (f"{folder}/logs/*/app.log",)))
+        files.turn()
+        assert [each.path for each in files.of(Unreadable)] == [f"{folder}/logs/pod/app.log"]
+        assert files.files.barred == {"t"}
+    hidden.chmod(0o755)
+    with as_nobody():
+        assert files.turn(6.0) == b"one\n"
+        assert files.files.barred == set()
+    files.close()
+
+
 def test_a_handle_that_fails_is_unreadable_until_it_is_not(tmp_path: Path) -> None:
     """As with a device that is gone: here a handle that does not read."""
     file = tmp_path / "app.log"
@@ -89,6 +233,25 @@ def test_a_handle_that_fails_is_unreadable_until_it_is_not(tmp_path: Path) -> No
     assert files.files.ready() == []
     assert files.turn(6.0) == b"one\n"
     assert len(list(files.of(ReadableAgain))) == 1
+    files.close()
+
+
+def test_a_file_that_fails_before_it_is_clear_what_it_is(tmp_path: Path) -> None:
+    """It is no source yet, so that nobody else knows of it."""
+    files = JournalledFiles(FileInput("in", "t", (f"{tmp_path}/*.log",)))
+    for name in ("a.log", "b.log"):
+        append(tmp_path / name, "one\n")
+    assert files.turn() == b"one\n"
+    (unclear,) = files.files._around.attention.unclear
+    assert unclear.fd is not None
+    write_only = os.open(unclear.current_path, os.O_WRONLY)
+    os.dup2(write_only, unclear.fd)
+    os.close(write_only)
+    assert files.turn(2.5) == b""
+    assert files.files.barred == {"t"}
+    assert files.turn(6.0) == b"one\n"
+    assert files.files.barred == set()
+    assert changed(files) == []
     files.close()
 
 
@@ -188,6 +351,20 @@ def test_folders_that_are_not_there_are_not_watched(tmp_path: Path) -> None:
     watcher.collect()
     assert watcher.changed == {str(tmp_path)}
     watcher.close()
+
+
+def test_a_folder_that_may_be_entered_and_not_listed_is_polled(folder: Path) -> None:
+    """It cannot be watched, and a file whose name is known can be read in it."""
+    below = folder / "below"
+    below.mkdir()
+    append(below / "app.log", "one\n")
+    below.chmod(0o711 if os.geteuid() == 0 else 0o311)
+    with as_nobody():
+        files = JournalledFiles(FileInput("in", "t", (f"{below}/app.log",)))
+        assert files.turn() == b"one\n"
+        said = [(each.path, each.why) for each in files.of(Polling)]
+        assert said == [(str(below), "it may not be listed")]
+        files.close()
 
 
 def test_file_systems_without_events(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What nobody saw is said: ends of files, and times in which names came and went."""
 
+import fcntl
 import gzip
 import os
 import shutil
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from agent.blind_times import Traces, Unwatched
+from agent.config import HoldDeleted
 from agent.files.happenings import Deleted, Ended, EndUnseen, Lost, Renamed
+from agent.files.inputs import FileInput
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.nobody import as_nobody, open_folder
 
 
 def settle(files: JournalledFiles) -> bytes:
@@ -520,3 +524,107 @@ def test_when_the_kernel_could_not_keep_all_that_happened(follow: Follow, tmp_pa
     files.turn()
     assert Traces.CHANGED in {each.traces for each in files.unwatched}
     assert "more happened at once" in files.unwatched[0].reason
+
+
+# A writer that does not let go
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("ends", ["closed", "held"])
+def test_a_deleted_file_is_held_as_long_as_somebody_may_write_to_it(
+    follow: Follow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool, ends: str
+) -> None:
+    """And if that is too long, its end was not seen. Where the kernel does not tell who has it
+    open, for so long only where it was written to after it was deleted."""
+    if not tells:
+        monkeypatch.setattr(fcntl, "F_SETLEASE", -1)  # which no file system knows
+    files, log = follow("app.log"), tmp_path / "app.log"
+    with log.open("a") as writer:
+        for text in ("one\n", "two\n"):
+            writer.write(text)
+            writer.flush()
+            files.turn()
+            if log.exists():
+                log.unlink()
+            files.turn()
+            tick()
+        files.turn(20.0)
+        files.turn(20.0)
+        writer.write("three\n")
+        writer.flush()
+        assert files.turn() == b"three\n"
+        if ends == "held":
+            files.turn(3600.0)
+            files.turn(1.0)
+            (unseen,) = files.unwatched
+            assert (unseen.path, unseen.position) == (str(log), len(b"one\ntwo\nthree\n"))
+            assert list(files.of(Ended)) == []
+    if ends == "closed" and tells:
+        files.turn(16.0)
+        files.turn(1.0)
+        assert files.unwatched == []
+        assert len(list(files.of(Ended))) == 1
+
+
+def test_a_deleted_file_that_somebody_may_write_to_is_let_go_for_its_size(
+    follow: Follow, tmp_path: Path
+) -> None:
+    files, log = follow("app.log", hold=HoldDeleted(bytes=3)), tmp_path / "app.log"
+    with log.open("a") as writer:
+        writer.write("one\n")
+        writer.flush()
+        files.turn()
+        log.unlink()
+        files.turn(1.0)
+        files.turn(20.0)
+        assert [each.position for each in files.unwatched] == [4]
+
+
+# Inputs that are taken out
+
+
+@pytest.mark.parametrize("others", ["same topic", "another topic", "renamed", "moved"])
+def test_what_an_input_leaves_unread(follow: Follow, tmp_path: Path, others: str) -> None:
+    """The topic's heartbeats go on with the input that stays."""
+    log, other = tmp_path / "app.log", tmp_path / "other.log"
+    files = follow("app.log")
+    first = files.inputs[0]
+    second = FileInput("second", "t", (str(other),))
+    files.files.reconfigure([first, second])
+    append(log, "one\n")
+    rest(files)
+    append(log, "two\n")
+    before = int(time.time() * 1000)
+    tick()
+    wanted = {
+        "same topic": [second],
+        "another topic": [replace(second, name="third", topic="u")],
+        "renamed": [replace(first, name="renamed"), second],
+        "moved": [replace(second, paths=(str(log), str(other)))],
+    }[others]
+    files.said = files.files.reconfigure(wanted)
+    rest(files)
+    said = [each for each in of_folders(files) if each.traces is Traces.CHANGED]
+    if others != "same topic":
+        assert said == []
+        return
+    (unread,) = said
+    assert (unread.topic, unread.path, unread.traces) == ("t", str(tmp_path), Traces.CHANGED)
+    assert unread.from_millis <= before < unread.to_millis
+    assert "4 bytes of app.log" in unread.reason
+
+
+def test_what_an_input_leaves_that_was_not_clear_or_not_to_be_read(tmp_path: Path) -> None:
+    with open_folder() as folder:
+        for name in ("a.log", "b.log"):
+            append(folder / name, "one\n")
+        append(folder / "c.log", "two\n")
+        (folder / "c.log").chmod(0o600 if os.geteuid() == 0 else 0)
+        goes, stays = (FileInput(each, "t", (f"{folder}/*.{each}",)) for each in ("log", "txt"))
+        with as_nobody():
+            files = JournalledFiles(goes, stays)
+            assert files.turn() == b"one\n"
+            files.said = files.files.reconfigure([stays])
+        said = sorted(each.reason.rpartition(" ")[2] for each in of_folders(files))
+        assert [said[0] in {"a.log", "b.log"}, *said[1:]] == [True, "c.log"]
+        files.close()

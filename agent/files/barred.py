@@ -1,0 +1,180 @@
+"""What an input means and nobody may read: files that are there, folders that do not show theirs.
+
+As long as there is anything of it nobody knows what it has, and the topic's heartbeats wait. A file
+that is gone without having been read is unknown from the look on before which it was not there; a
+folder that shows its names again, if any came or went meanwhile.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent.blind_times import Stamp, Traces, Unwatched
+from agent.files.births import born_ns
+from agent.files.compressed import has_compressed_name
+from agent.files.listing import Listing, Survey
+from agent.files.names import folder_of
+from agent.files.tracking import Places
+from agent.runs import SourceId
+
+Identity = tuple[int, int]
+
+
+class NeverRead(NamedTuple):
+    """What was in that folder, and was written or came there since then."""
+
+    folder: str
+    since_millis: int
+    reason: str
+
+    def unwatched(self, topic: str, now_millis: int) -> Unwatched:
+        since = min(self.since_millis, now_millis)
+        return Unwatched(
+            *(topic, self.folder, SourceId(""), -1),
+            *(since, now_millis + 1, Traces.CHANGED, self.reason),
+        )
+
+
+class Left(NamedTuple):
+    """What an input that is for other files now leaves there, and did not read."""
+
+    path: str
+    unwatched: Unwatched
+    source: SourceId = SourceId("")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: str
+    since_millis: int
+    born_ns: int
+
+    def never_read(self) -> NeverRead:
+        folder, _, name = self.path.rpartition("/")
+        return NeverRead(folder or "/", self.since_millis, f"gone before it could be read: {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """It does not show its names, or not what has them; how it stood then."""
+
+    since_millis: int
+    stamp: Stamp | None
+
+
+class Barred:
+    """Of one input."""
+
+    def __init__(self) -> None:
+        self._files: dict[Identity, _File] = {}
+        self._folders: dict[str, _Folder] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._files or self._folders)
+
+    def has(self, identity: Identity) -> bool:
+        return identity in self._files
+
+    def seen_up_to(self, millis: int) -> int:
+        """Everything that was there by then is known."""
+        files = (each.since_millis for each in self._files.values())
+        folders = (each.since_millis for each in self._folders.values())
+        return min((millis, *files, *folders))
+
+    def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
+        """It is there, and cannot be read. Returns what was there before it, if that is gone."""
+        born, before = _born(path), self._files.get(identity)
+        if before is not None and not _differ(before.born_ns, born):
+            return []
+        self._files[identity] = _File(path, since_millis, born)
+        return [] if before is None else [before.never_read()]
+
+    def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
+        """What has that device and inode, and was made then, if that is known, can be read."""
+        before = self._files.pop(identity, None)
+        if before is None or not _differ(before.born_ns, born):
+            return []
+        return [before.never_read()]
+
+    def gone(
+        self, survey: Survey, listing: Listing, found: Places
+    ) -> list[tuple[Identity, NeverRead]]:
+        """Files that are not there any more under a name that is read."""
+        if not listing.complete:
+            return []
+        there = {
+            identity
+            for identity in self._files
+            if any(not has_compressed_name(each.path) for each in found.get(identity, ()))
+        }
+        gone = {
+            identity: file
+            for identity, file in self._files.items()
+            if identity not in there and listing.covers(file.path)
+        }
+        for identity in gone:
+            del self._files[identity]
+        return [
+            (identity, file.never_read())
+            for identity, file in gone.items()
+            if survey.means(file.path)
+        ]
+
+    def shown(self, survey: Survey, listing: Listing, since_millis: int) -> list[NeverRead]:
+        """Folders that show their names again, or are gone, if names came or went meanwhile. Those
+        that show them no more are barred from now on."""
+        failures, stamps = listing.failures, listing.stamps
+        barred = {path if path in stamps else folder_of(path) for path in failures}
+        for path in barred - self._folders.keys():
+            self._folders[path] = _Folder(since_millis, stamps.get(path))
+        shown = [
+            path
+            for path in self._folders
+            if path not in barred and (listing.complete or path in listing.folders)
+        ]
+        before = {path: self._folders.pop(path) for path in shown}
+        reason = "names came or went while it could not be read"
+        return [
+            NeverRead(path, folder.since_millis, reason)
+            for path, folder in before.items()
+            if not _stands(path, folder.stamp, stamps.get(path)) and _is_meant(path, survey)
+        ]
+
+    def leave(self, topic: str, now_millis: int, survey: Survey | None = None) -> list[Left]:
+        """The input means other files, or none."""
+        left = [
+            (identity, file)
+            for identity, file in self._files.items()
+            if survey is None or not survey.means(file.path)
+        ]
+        for identity, _ in left:
+            del self._files[identity]
+        return [Left(file.path, file.never_read().unwatched(topic, now_millis)) for _, file in left]
+
+
+def _is_meant(folder: str, survey: Survey) -> bool:
+    """Whether something is sought in it, or was, before it was removed."""
+    return folder in survey.folders or not os.path.lexists(folder)
+
+
+def _stands(path: str, before: Stamp | None, now: Stamp | None) -> bool:
+    """Whether no name came or went in it. Its rights have changed, and so the time of that."""
+    if before is None or now is None or before[:3] != now[:3]:
+        return False
+    return before.is_sure or _born(path) == now.mtime_ns
+
+
+def _born(path: str) -> int:
+    """Of what may perhaps not be read; 0 if nobody knows."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return born_ns(fd)
+    finally:
+        os.close(fd)
+
+
+def _differ(before: int, now: int) -> bool:
+    return bool(before and now and before != now)
