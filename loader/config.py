@@ -156,7 +156,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where files go: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`, `file:///srv/logs`,
     `viewfs:`; others (`abfs:`, `gs:`, `o3fs:` …) are refused, as files must be [created
     atomically](#exactly-once). A table's first load needs a folder without files: what is there
-    and in no commit log is not added to."""
+    and in no commit log is not added to. In the ledger a table stays at the root by the name that
+    this had with its first load, also if the same place is called otherwise later."""
     topics: tuple[str, ...] = ()
     """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
     whose name begins with `_` must be named."""

@@ -14,6 +14,7 @@ from loader.reports import Intervals, Landed, LastBatch, WindowCount
 from loader.tables import Hour
 
 VERSION: Final = 1
+FIRST_RUN: Final = 1
 SEVERAL: Final = -1  # of sources whose events were in more than one partition
 
 
@@ -118,9 +119,9 @@ class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
     """As whom a run writes its entries of the ledger, and in which terms: whenever that is done,
     and however the loader is configured by then, they are the same."""
 
-    source: str  # the same for all runs of a table, and nobody else's
+    source: str  # the same for all runs of a commit log, and nobody else's
     cluster: str
-    destination: str
+    destination: str  # the root, as it was called when the first run was committed
     window_millis: int
 
 
@@ -146,4 +147,4 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     header: str = ""  # where its fields stand; empty: events have none
     ledger_seq: int = 0  # entries of the ledger that runs before this one have written
     ledger_entries: int = 0  # that this one writes
-    ledger: LedgerJournal | None = None  # None: nothing is said in the ledger
+    ledger: LedgerJournal | None = None  # None: nothing was ever said in the ledger

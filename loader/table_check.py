@@ -5,6 +5,7 @@ The ledger is told first, the outcome has it as well. What the ledger does not t
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from loader.checking_files.comparing import HourOutcome
 from loader.checking_files.statements import printable
 from loader.commit.history import History
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
+from loader.ledger.entries import destination_of
 from loader.manifests import Manifest, TopicState
 from loader.outcomes import TableOutcome
 from loader.row_counter import RowCounter
@@ -49,7 +51,7 @@ class TableCheck:
         if latest is None or not hours:
             return
         try:
-            wrong = self._files(hours).young(self._around.now())
+            wrong = self._files(hours, latest).young(self._around.now())
         except RunTaken:
             return  # whoever is at work does it
         except StoreError as error:
@@ -59,10 +61,12 @@ class TableCheck:
 
     def asked(self, hours: Collection[Hour] | None) -> None:
         """Of these hours, or all of them. Raises FilesDiffer, StoreError, RunTaken."""
-        if not self._history.runs():
+        latest = self._history.latest()
+        if latest is None:
             self._warn("nothing was loaded that could be checked")
             return
-        found = self._files(self._around.config.check_files_hours).asked(hours, self._around.now())
+        young_hours = self._around.config.check_files_hours
+        found = self._files(young_hours, latest).asked(hours, self._around.now())
         self._outcome.checked = [each.hour for each in found]
         self._raise_for([each for each in found if each.faults])
 
@@ -79,7 +83,7 @@ class TableCheck:
         }
         self._tell([{"damaged": [said]}])
 
-    def _files(self, young_hours: int) -> FileCheck:
+    def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         around = self._around
         around.watcher.doing(self._table.name, "checking files")
         return FileCheck(
@@ -87,16 +91,18 @@ class TableCheck:
             [source.topic for source in self._table.topics],
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(around.start_spark, around.store, around.config.format),
-            tell=self._tell,
+            tell=partial(self._tell, destination=destination_of(latest, around.config)),
             most_bytes=around.config.check_files_bytes,
         )
 
-    def _tell(self, said: Sequence[Mapping[str, Any]]) -> bool:
+    def _tell(self, said: Sequence[Mapping[str, Any]], destination: str = "") -> bool:
         around = self._around
         if not around.config.ledger:
             return False
         try:
-            around.observations.tell(self._brokers, around.registry, said, around.now())
+            around.observations.tell(
+                self._brokers, around.registry, said, around.now(), destination
+            )
         except (ClientError, SchemaError) as error:
             self._warn(f"what was found is not in the ledger yet: {error}")
             return False

@@ -238,8 +238,7 @@ class TableRun:
         """Raises RunTaken if another loader was faster."""
         around, table = self._around, self._table.name
         around.go_on(table)
-        if around.config.ledger:
-            manifest = in_ledger(manifest, previous, around.config)
+        manifest = in_ledger(manifest, previous, around.config)
         around.watcher.doing(table, f"committing run {manifest.run}")
         manifest = with_checksums(around.store, manifest)
         attempt.commit(manifest)

@@ -40,6 +40,7 @@ class Chunk:
     runs: Runs
     touched: set[tuple[int, int]] = field(default_factory=set)  # topics and hours
     cut_topics: set[int] = field(default_factory=set)  # of which a log was found to be cut
+    replaced: set[int] = field(default_factory=set)  # topics whose table is another than before
 
     @classmethod
     def of(
@@ -88,18 +89,29 @@ class Chunk:
 
 
 def _tiers(numbers: AllNumbers, entries: Entries) -> Numbers:
+    """Each commit log of a loader is one; what is said besides runs is of the destination."""
     found = np.zeros(len(entries), np.int64)
-    together = grouped(entries.tier.codes, entries.destination.codes)
+    committed = entries.of_tier(TierKind.HDFS) & (entries.run >= 0)
+    history = np.where(committed, entries.journal.codes, -1)
+    together = grouped(entries.tier.codes, entries.destination.codes, history)
     rows = together.order[together.begins]
-    pairs = zip(entries.tier.take(rows), entries.destination.take(rows), strict=True)
-    of_pair = [
-        numbers.tiers.of([destination if kind == TierKind.HDFS else ""], kind)[0]
+    names = zip(
+        entries.tier.take(rows),
+        entries.destination.take(rows),
+        entries.journal.take(rows),
+        committed[rows].tolist(),
+        strict=True,
+    )
+    of_group = [
+        numbers.tiers.of(
+            [journal if of_run else ""], kind, destination if kind == TierKind.HDFS else ""
+        )[0]
         if kind in KINDS
         else 0
-        for kind, destination in pairs
+        for kind, destination, journal, of_run in names
     ]
     sizes = together.ends - together.begins
-    found[together.order] = np.repeat(np.array(of_pair, np.int64), sizes)
+    found[together.order] = np.repeat(np.array(of_group, np.int64), sizes)
     return found
 
 

@@ -271,7 +271,7 @@ def landed_rows(connection: sqlite3.Connection, tier: int, ids: str) -> Keyed:
 def loaders(connection: sqlite3.Connection, topic: int) -> list[int]:
     rows = connection.execute(
         "SELECT tier FROM topic_tiers JOIN tiers ON tiers.id = tier"
-        " WHERE topic = ? AND kind = 'hdfs' ORDER BY tier",
+        " WHERE topic = ? AND kind = 'hdfs' AND (topic, tier) NOT IN replaced ORDER BY tier",
         (topic,),
     )
     return [tier for (tier,) in rows]

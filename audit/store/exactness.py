@@ -84,7 +84,7 @@ def of(
     found = []
     for tier, partition, first, after, from_time, to_time in connection.execute(
         "SELECT tier, partition, first, next_offset, from_time, to_time FROM inexact"
-        " WHERE topic = ? ORDER BY tier, partition, first",
+        " WHERE topic = ? AND (topic, tier) NOT IN replaced ORDER BY tier, partition, first",
         (topic,),
     ):
         here = places[(places[:, 0] == partition) & (places[:, 1] < after) & (places[:, 2] > first)]

@@ -100,6 +100,8 @@ _OF_TOPICS: Final = (
     "DELETE FROM counted_under WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM files WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_tiers WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM histories WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM replaced WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
 )

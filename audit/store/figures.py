@@ -26,7 +26,7 @@ def delays(
     counts: dict[Tier, dict[int, int]] = defaultdict(dict)
     for tier, doubling, events in connection.execute(
         "SELECT tier, doubling, sum(events) FROM delays WHERE topic = ? AND hour >= ? AND hour < ?"
-        " GROUP BY tier, doubling",
+        " AND (topic, tier) NOT IN replaced GROUP BY tier, doubling",
         (topic, from_time - from_time % 3_600_000, to_time),
     ):
         counts[tiers[tier]][doubling] = events

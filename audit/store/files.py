@@ -13,6 +13,7 @@ from audit.picture import Intervals
 from audit.reconciling.intervals import merged, minus, upto
 from audit.reconciling.intervals import size as size_of
 from audit.store.details import MISSING, stretches_of
+from audit.store.histories import OF_SOURCES
 from audit.store.paging import offset, pattern
 from audit.store.rows import HostRow, Paged, SourceRow
 from audit.store.suspects import pairs_of
@@ -52,7 +53,7 @@ def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
     uptos: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for partition, _, kind, upto_ in connection.execute(
         "SELECT partition, tier, kind, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
-        " WHERE topic = ? GROUP BY partition, tier",
+        " WHERE topic = ? AND (topic, tier) NOT IN replaced GROUP BY partition, tier",
         (topic,),
     ):
         uptos[partition]["files" if kind == "hdfs" else "log"].append(upto_)
@@ -80,7 +81,8 @@ def _pending_of(connection: sqlite3.Connection, topic: int, host: int) -> int:
 def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, bad: int) -> HostRow:
     rows = connection.execute(
         "SELECT events, lost_bytes, filtered, dead, last,"
-        " (SELECT min(events) FROM landed WHERE source = sources.id),"
+        " (SELECT min(events) FROM landed WHERE source = sources.id"
+        "  AND (topic, tier) NOT IN replaced),"
         " (SELECT journal FROM journals WHERE id = agent)"
         " FROM sources WHERE topic = ? AND host = ?",
         (topic, number),
@@ -187,8 +189,9 @@ def _landed(connection: sqlite3.Connection, asked: str) -> dict[int, Intervals]:
     """At that destination which has least of each."""
     found: dict[int, Intervals] = {}
     for number, intervals in connection.execute(
-        "SELECT source, intervals FROM landed WHERE source IN (SELECT value FROM json_each(?))"
-        " ORDER BY source, events DESC",
+        "SELECT source, intervals FROM landed"  # noqa: S608
+        " WHERE source IN (SELECT value FROM json_each(?))"
+        f"{OF_SOURCES} ORDER BY source, events DESC",
         (asked,),
     ):
         found[number] = pairs_of(intervals)

@@ -16,6 +16,7 @@ from audit.store import (
     details,
     exactness,
     generations,
+    histories,
     journals,
     offsets,
     placed,
@@ -74,6 +75,7 @@ def _fold(chunk: Chunk) -> None:
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)
         exactness.keep(chunk, places, claimed.counted, claimed.over)
+        histories.keep(chunk)
         _keep_writers(chunk)
     source = sources.keep(chunk)
     if len(chunk.passages):

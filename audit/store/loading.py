@@ -18,14 +18,17 @@ SELECT all_hours.hour, coalesce((SELECT state FROM judged
     coalesce((SELECT max(events) FROM hours JOIN tiers ON tiers.id = tier
         WHERE hours.topic = ?1 AND hours.hour = all_hours.hour AND kind <> 'hdfs'), 0),
     coalesce((SELECT sum(events) FROM sums WHERE sums.topic = ?1 AND start >= all_hours.hour
-        AND start < all_hours.hour + 3600000 AND sums.tier = ?2 AND NOT EXISTS (
-            SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = ?2
+        AND start < all_hours.hour + 3600000
+        AND sums.tier IN (SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?2)
+        AND (sums.topic, sums.tier) NOT IN replaced AND NOT EXISTS (
+            SELECT 1 FROM voided WHERE voided.topic = ?1 AND voided.tier = sums.tier
             AND voided.run > sums.run AND start >= from_time AND start < to_time)), 0),
     coalesce(time, -1), coalesce(json_array_length(CAST(faults AS TEXT)), 0),
     coalesce((SELECT waits FROM judged
         WHERE judged.topic = ?1 AND judged.hour = all_hours.hour), '')
 FROM (SELECT DISTINCT hour FROM hours WHERE topic = ?1 AND hour >= ?4 AND hour < ?5) AS all_hours
-LEFT JOIN checked ON checked.hour = all_hours.hour AND checked.name = ?3 AND checked.tier = ?2
+LEFT JOIN checked ON checked.hour = all_hours.hour AND checked.name = ?3 AND checked.tier = (
+        SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?2 AND history = '')
     ORDER BY all_hours.hour DESC
 """
 _CONSUMERS: Final = """
@@ -37,7 +40,7 @@ SELECT cluster, destination, topic_names.topic, count(*), sum(max(0, coalesce(
         WHERE loads.topic = claimed.topic AND loads.tier = claimed.tier), -1),
     sum(upto)
 FROM (SELECT topic, partition, tier, max(upto) AS upto FROM claimed
-        GROUP BY topic, partition, tier) AS claimed
+        WHERE (topic, tier) NOT IN replaced GROUP BY topic, partition, tier) AS claimed
     JOIN tiers ON tiers.id = claimed.tier JOIN topics ON topics.id = claimed.topic
     JOIN topic_names ON topic_names.id = name WHERE kind = 'hdfs' AND (?1 = '' OR cluster = ?1)
     GROUP BY claimed.topic, claimed.tier ORDER BY cluster, topic_names.topic, destination
@@ -64,7 +67,9 @@ def loads(
 
 
 def destinations(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("SELECT destination FROM tiers WHERE kind = 'hdfs' ORDER BY 1")
+    rows = connection.execute(
+        "SELECT DISTINCT destination FROM tiers WHERE kind = 'hdfs' ORDER BY 1"
+    )
     return [destination for (destination,) in rows]
 
 
@@ -77,12 +82,9 @@ def hours(
     from_time: int,
     to_time: int,
 ) -> list[HourRow]:
-    tiers = connection.execute(
-        "SELECT id FROM tiers WHERE kind = 'hdfs' AND destination = ?", (destination,)
-    ).fetchall()
-    if not tiers:
+    if destination not in destinations(connection):
         return []
-    rows = connection.execute(_HOURS, (topic, tiers[0][0], name, from_time, to_time))
+    rows = connection.execute(_HOURS, (topic, destination, name, from_time, to_time))
     return [HourRow(*row) for row in rows]
 
 

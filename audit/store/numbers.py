@@ -87,7 +87,7 @@ class AllNumbers:
         self.names = Numbers(connection, "names", "text")
         self.topic_names = Numbers(connection, "topic_names", "cluster", "topic")
         self.topics = Numbers(connection, "topics", "name", "topic_id")
-        self.tiers = Numbers(connection, "tiers", "kind", "destination")
+        self.tiers = Numbers(connection, "tiers", "kind", "destination", "history")
         self.journals = Numbers(connection, "journals", "cluster", "journal")
         self.sources = Numbers(connection, "sources", "topic", "source")
 

@@ -190,7 +190,8 @@ def limits_of(connection: sqlite3.Connection, topic: int) -> dict[int, dict[int,
 def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
     """That have spoken of it; and brokers, if any of them counts at all in that cluster."""
     rows = connection.execute(
-        "SELECT id, kind FROM tiers WHERE id IN (SELECT tier FROM topic_tiers WHERE topic = ?1)"
+        "SELECT id, kind FROM tiers WHERE id IN (SELECT tier FROM topic_tiers WHERE topic = ?1"
+        "  AND (topic, tier) NOT IN replaced)"
         " OR (kind = 'broker' AND EXISTS (SELECT 1 FROM journals JOIN topic_names USING (cluster)"
         "  JOIN topics ON name = topic_names.id WHERE topics.id = ?1 AND tier = 'broker'))",
         (topic,),

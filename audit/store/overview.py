@@ -66,7 +66,8 @@ def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[in
     found: dict[int, dict[int, int]] = defaultdict(dict)
     for topic, hour, before, landed in connection.execute(
         "SELECT topic, hour, max(CASE WHEN kind <> 'hdfs' THEN events END), max(events)"
-        " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ? GROUP BY topic, hour",
+        " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ?"
+        " AND (topic, tier) NOT IN replaced GROUP BY topic, hour",
         (from_hour,),
     ):
         found[topic][hour] = landed if before is None else before

@@ -47,7 +47,8 @@ _NO_SUMS: Final = Sums()
 
 _SUMS: Final = """
 SELECT start, length, tier, sum(events), sum(bytes), sum(crc_sum), sum(late), sum(duplicates),
-    sum(dead) FROM sums WHERE topic = ? AND start >= ? AND start < ? {}
+    sum(dead) FROM sums WHERE topic = ? AND start >= ? AND start < ?
+    AND (topic, tier) NOT IN replaced {}
     GROUP BY start, length, tier
 """
 _NOT_VOID: Final = """
@@ -115,7 +116,9 @@ class Topic:
 def tier_names(connection: sqlite3.Connection) -> dict[int, Tier]:
     return {
         number: Tier(TierKind(kind), destination)
-        for number, kind, destination in connection.execute("SELECT * FROM tiers")
+        for number, kind, destination in connection.execute(
+            "SELECT id, kind, destination FROM tiers"
+        )
     }
 
 
@@ -238,7 +241,8 @@ def _partitions(topic: Topic, generations: Generations) -> list[Partition]:
     claimed: dict[int, dict[Tier, Intervals]] = defaultdict(dict)
     several: dict[tuple[int, Tier], list[Interval]] = {}
     for partition, tier, epoch, intervals in topic.connection.execute(
-        "SELECT partition, tier, epoch, intervals FROM claimed WHERE topic = ? ORDER BY partition",
+        "SELECT partition, tier, epoch, intervals FROM claimed WHERE topic = ?"
+        " AND (topic, tier) NOT IN replaced ORDER BY partition",
         (topic.id,),
     ):
         name, pairs = topic.tiers[tier], pairs_of(intervals)

@@ -17,6 +17,7 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.store import twice
 from audit.store.chunks import Chunk
+from audit.store.histories import OF_SOURCES
 
 _SHIPPED: Final = """
 UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
@@ -48,7 +49,7 @@ def keep(chunk: Chunk) -> Numbers:
     entry = chunk.passages.entry[runs.passage]
     agents = np.flatnonzero(chunk.entries.of_tier("agent")[entry])
     loaders = np.flatnonzero(chunk.entries.of_tier("hdfs")[entry])
-    doubtful = [np.array(new, np.int64)]
+    doubtful = [np.array(new, np.int64), _of_topics(chunk, chunk.replaced)]
     if len(agents):
         doubtful.append(_keep_shipped(chunk, source, agents))
         _keep_paths(chunk, source, agents)
@@ -58,6 +59,14 @@ def keep(chunk: Chunk) -> Numbers:
     _judge(chunk, np.unique(np.concatenate(doubtful)))
     _keep_finished(chunk)
     return source
+
+
+def _of_topics(chunk: Chunk, topics: set[int]) -> Numbers:
+    rows = chunk.connection.execute(
+        "SELECT id FROM sources WHERE topic IN (SELECT value FROM json_each(?))",
+        (str(sorted(topics)),),
+    )
+    return np.array([number for (number,) in rows], np.int64)
 
 
 def _numbered(chunk: Chunk) -> tuple[Numbers, list[int]]:
@@ -258,10 +267,12 @@ def _keep_landed_twice(
     twice.keep_landed(chunk, ids, source, at, before, tier=tier)
 
 
-def landed_of(chunk: Chunk, ids: Numbers, tier: int) -> Keyed:
+def landed_of(chunk: Chunk, ids: Numbers, tier: int, *, holding: bool = False) -> Keyed:
+    """All that this tier has said, or what of it holds."""
     rows = chunk.connection.execute(
-        "SELECT source, intervals FROM landed WHERE tier = ?"
-        " AND source IN (SELECT value FROM json_each(?)) ORDER BY source",
+        "SELECT source, intervals FROM landed WHERE tier = ?"  # noqa: S608
+        " AND source IN (SELECT value FROM json_each(?))"
+        f"{OF_SOURCES if holding else ''} ORDER BY source",
         (tier, str(ids.tolist())),
     ).fetchall()
     return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
@@ -276,7 +287,8 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
         "SELECT id, shipped, suspect,"
         " EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
         " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id)"
-        " OR EXISTS (SELECT 1 FROM landed_twice WHERE source = sources.id)"
+        " OR EXISTS (SELECT 1 FROM landed_twice WHERE source = sources.id"
+        "  AND (topic, tier) NOT IN replaced)"
         " OR EXISTS (SELECT 1 FROM copies WHERE source = sources.id) FROM sources"
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         asked,
@@ -285,7 +297,7 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
     shipped = Keyed.of_packed(known, [row[1] for row in rows])
     suspect = np.array([bool(row[3]) for row in rows], np.bool_)
     for (tier,) in chunk.connection.execute("SELECT id FROM tiers WHERE kind = 'hdfs'").fetchall():
-        suspect |= _differ(known, shipped, landed_of(chunk, known, tier))
+        suspect |= _differ(known, shipped, landed_of(chunk, known, tier, holding=True))
     changed = np.flatnonzero(suspect != np.array([bool(row[2]) for row in rows], np.bool_))
     chunk.connection.executemany(
         "UPDATE sources SET suspect = ? WHERE id = ?",

@@ -54,7 +54,7 @@ def keep_withdrawn(chunk: Chunk) -> None:
 
 
 def keep(chunk: Chunk) -> None:
-    for topic in chunk.cut_topics:
+    for topic in chunk.cut_topics | chunk.replaced:
         rows = chunk.connection.execute(
             "SELECT DISTINCT topic, hour FROM placed WHERE topic = ?"
             " UNION SELECT topic, hour FROM hours WHERE topic = ?",

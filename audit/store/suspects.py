@@ -15,6 +15,7 @@ from audit.store import copies, damage
 from audit.store.details import MISSING, inside, stretches_of
 from audit.store.gaps import broker_gaps
 from audit.store.generations import Generations
+from audit.store.histories import OF_SOURCES
 
 MOST_SOURCES: Final = 2_000  # of one picture
 MOST_STRETCHES: Final = 20_000
@@ -103,8 +104,8 @@ def _landed(
 ) -> dict[int, dict[Tier, tuple[Intervals, int]]]:
     found: dict[int, dict[Tier, tuple[Intervals, int]]] = defaultdict(dict)
     for number, tier, first_time, intervals in connection.execute(
-        "SELECT source, tier, first_time, intervals FROM landed"
-        " WHERE source IN (SELECT value FROM json_each(?))",
+        "SELECT source, tier, first_time, intervals FROM landed"  # noqa: S608
+        f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (asked,),
     ):
         found[number][tiers[tier]] = pairs_of(intervals), first_time
@@ -116,8 +117,8 @@ def _landed_twice(
 ) -> dict[int, dict[Tier, list[Twice]]]:
     found: dict[int, dict[Tier, list[Twice]]] = defaultdict(lambda: defaultdict(list))
     for number, tier, *again in connection.execute(
-        "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"
-        " WHERE source IN (SELECT value FROM json_each(?))",
+        "SELECT source, tier, seq, end_seq, from_time, to_time FROM landed_twice"  # noqa: S608
+        f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (asked,),
     ):
         found[number][tiers[tier]].append(Twice(*again))

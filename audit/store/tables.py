@@ -20,9 +20,14 @@ CREATE TABLE topic_names (id INTEGER PRIMARY KEY, cluster TEXT, topic TEXT,
     UNIQUE (topic, cluster));
 CREATE TABLE topics (id INTEGER PRIMARY KEY, name INT, topic_id TEXT, last INT DEFAULT 0,
     UNIQUE (name, topic_id));
-CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT,
-    UNIQUE (kind, destination));
+-- Of what runs have committed, each commit log is a tier of its own: `history` is its journal.
+CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT, history TEXT,
+    UNIQUE (kind, destination, history));
 CREATE TABLE topic_tiers (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+-- When a commit log last spoke of a topic; and those whose place another one has taken there, of
+-- which nothing counts (histories.py).
+CREATE TABLE histories (topic INT, tier INT, said INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+CREATE TABLE replaced (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
 
 -- Which entries of a journal are there: first, end, and when these two were written.
 CREATE TABLE journals (id INTEGER PRIMARY KEY, cluster TEXT, journal TEXT, tier TEXT, host INT,

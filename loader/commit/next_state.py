@@ -19,6 +19,7 @@ from loader.commit.staging import Staged, StagedFile, check
 from loader.errors import TooManyDead, TooManyDuplicates
 from loader.landing.pieces import FileKind
 from loader.manifests import (
+    FIRST_RUN,
     VERSION,
     Added,
     HourState,
@@ -33,7 +34,6 @@ from loader.planning.plan import Plan
 from loader.reports import SliceReport
 from loader.tables import Hour, Slice, hour_of
 
-FIRST_RUN: Final = 1
 FEW_DUPLICATES: Final = 100  # so many may always be
 
 

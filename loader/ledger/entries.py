@@ -13,7 +13,7 @@ import msgspec
 
 from ledger.names import VERSION
 from loader.config import LoaderConfig
-from loader.ledger.passages import Json, Statement, rebuilt, statements
+from loader.ledger.passages import Json, Statement, begun, rebuilt, statements
 from loader.manifests import LedgerJournal, Manifest
 
 APP: Final = "penstock-loader"
@@ -22,16 +22,28 @@ _SECOND: Final = 1000
 
 
 def in_ledger(manifest: Manifest, previous: Manifest | None, config: LoaderConfig) -> Manifest:
-    """With all that its entries follow from. They are numbered on from those of the run before."""
+    """With all that its entries follow from. They are numbered on from those of the run before.
+
+    The journal says which commit log this is, so it stays the same as long as that does: whatever
+    the root is called by now, and while nothing is told.
+    """
     before = previous.ledger if previous is not None else None
+    if not config.ledger:
+        return msgspec.structs.replace(manifest, ledger=before)
     journal = LedgerJournal(
         source=before.source if before is not None else f"loader-{uuid.uuid4().hex}",
         cluster=config.cluster,
-        destination=config.root,
+        destination=destination_of(previous, config),
         window_millis=config.window * _SECOND,
     )
     told = msgspec.structs.replace(manifest, ledger=journal)
     return msgspec.structs.replace(told, ledger_entries=entry_count(told))
+
+
+def destination_of(latest: Manifest | None, config: LoaderConfig) -> str:
+    """The root as the ledger has it, where a table was loaded before; or as it is called now."""
+    known = latest.ledger if latest is not None else None
+    return config.root if known is None else known.destination
 
 
 def entry_count(manifest: Manifest) -> int:
@@ -41,7 +53,7 @@ def entry_count(manifest: Manifest) -> int:
 def entries_of(manifest: Manifest) -> list[Json]:
     """What there is to say, in the order of its numbers."""
     journal = manifest.ledger
-    if journal is None:
+    if journal is None or not manifest.ledger_entries:
         return []
     replaced = rebuilt(manifest)
     return [
@@ -81,6 +93,7 @@ def _divided(manifest: Manifest) -> Iterator[tuple[int, list[Statement]]]:
             part, weight, said = [], 0, True
         part.append(each)
         length, weight = each.window_millis, weight + each.weight
+    part += begun(manifest, journal.window_millis)
     if part or (manifest.rebuilt and not said):
         yield length, part
 

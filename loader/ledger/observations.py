@@ -41,19 +41,23 @@ class Observations:
         registry: RegistryClient,
         said: Sequence[Mapping[str, Any]],
         now: int,
+        destination: str = "",
     ) -> None:
-        """Each of them is the lists of an entry. Returns when `_audit` has them all. Raises
-        ClientError or SchemaError."""
+        """Each of them is the lists of an entry; about the root, unless the ledger knows that by
+        another name. Returns when `_audit` has them all. Raises ClientError or SchemaError."""
         if not said:
             return
         with self._lock:
-            entries = [self._entry(each, self._seq + at, now) for at, each in enumerate(said)]
+            where = destination or self._config.root
+            entries = [
+                self._entry(each, self._seq + at, now, where) for at, each in enumerate(said)
+            ]
             source, seq = self._source, self._seq + len(entries)
             self._source, self._seq = _new_source(), 0
             write_entries(brokers, registry, entries, timestamp=now)
             self._source, self._seq = source, seq
 
-    def _entry(self, lists: Mapping[str, Any], seq: int, now: int) -> Json:
+    def _entry(self, lists: Mapping[str, Any], seq: int, now: int, destination: str) -> Json:
         header = {
             "time": now,
             "host": self._host,
@@ -67,7 +71,7 @@ class Observations:
             "version": VERSION,
             "tier": "hdfs",
             "cluster": self._config.cluster,
-            "destination": self._config.root,
+            "destination": destination,
             "window_millis": self._config.window * _SECOND,
             **lists,
         }

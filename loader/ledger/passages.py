@@ -11,7 +11,7 @@ from uuid import UUID
 
 from ledger.names import NOWHERE, topic_id_text
 from loader.intervals import subtract
-from loader.manifests import Manifest, Passage
+from loader.manifests import FIRST_RUN, Manifest, Passage, TopicState
 from loader.reports import WindowCount
 from loader.tables import HOUR_MILLIS, Hour
 
@@ -44,6 +44,16 @@ def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
         runs = []
     windows = _windows(passage, length)
     yield Statement(_whole(passage, windows, runs), length, _weight(windows, runs))
+
+
+def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
+    """With the first run of a commit log: of topics that it has read nothing of, that it begins."""
+    if manifest.run != FIRST_RUN:
+        return
+    read = {each.topic for each in manifest.passages if each.next_offset > each.first}
+    for topic in manifest.topics:
+        if topic.topic not in read:
+            yield Statement(_bare(topic, []), window_millis, _weight((), ()))
 
 
 def rebuilt(manifest: Manifest) -> list[Json]:
@@ -133,10 +143,10 @@ def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
     }
 
 
-def _bare(passage: Passage, runs: list[Json]) -> Json:
+def _bare(of: Passage | TopicState, runs: list[Json]) -> Json:
     return {
-        "topic": passage.topic,
-        "topic_id": _topic_id(passage.topic_id),
+        "topic": of.topic,
+        "topic_id": _topic_id(of.topic_id),
         "partition": NOWHERE,
         "offsets": [],
         "windows": [],

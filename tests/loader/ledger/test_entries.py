@@ -7,7 +7,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.ledger.entries import MOST_BYTES, entries_of, entry_count, in_ledger
+from loader.ledger.entries import (
+    MOST_BYTES,
+    destination_of,
+    entries_of,
+    entry_count,
+    in_ledger,
+)
 from loader.ledger.passages import MOST_RUNS, MOST_WINDOWS
 from loader.manifests import Kind, Manifest, Passage
 from loader.reports import WindowCount
@@ -100,6 +106,42 @@ def test_runs_are_numbered_on_under_one_name() -> None:
     assert other.ledger.source != first.ledger.source
 
 
+def test_the_first_run_says_that_it_begins_with_every_topic() -> None:
+    """Of some it may have had nothing to read, and what was said of them before is no longer so."""
+    read = in_ledger(manifest(passage(), run=1), None, CONFIG)
+    (entry,) = _read(read)
+    assert [each["partition"] for each in entry["passages"]] == [4]
+
+    empty = in_ledger(manifest(run=1), None, CONFIG)
+    (entry,) = _read(empty)
+    (bare,) = entry["passages"]
+    assert (bare["topic"], bare["topic_id"], bare["partition"]) == ("clicks", PRINTED_ID, -1)
+    assert (bare["offsets"], bare["windows"], bare["runs"]) == ([], [], [])
+    # A first run that was counted without that is told as it was.
+    assert entries_of(msgspec.structs.replace(empty, ledger_entries=0)) == []
+    assert _read(in_ledger(manifest(run=2), empty, CONFIG)) == []
+
+
+def test_a_root_that_is_called_otherwise_is_the_same_in_the_ledger() -> None:
+    first = in_ledger(manifest(passage(), run=1), None, CONFIG)
+    moved = msgspec.structs.replace(CONFIG, root=f"{CONFIG.root}/")
+    (entry,) = _read(in_ledger(manifest(passage(110, 120), run=2), first, moved))
+    assert entry["destination"] == CONFIG.root
+    assert destination_of(first, moved) == CONFIG.root
+    assert destination_of(None, moved) == moved.root
+
+
+def test_the_journal_is_the_same_after_a_time_in_which_nothing_was_told() -> None:
+    """Else the audit would take what follows for another commit log."""
+    silent = msgspec.structs.replace(CONFIG, ledger=False)
+    first = in_ledger(manifest(passage(), run=1), None, CONFIG)
+    second = in_ledger(manifest(passage(110, 120), run=2), first, silent)
+    third = in_ledger(manifest(passage(120, 130), run=3), second, CONFIG)
+    assert (entries_of(second), second.ledger_entries) == ([], 0)
+    assert third.ledger == first.ledger
+    assert in_ledger(manifest(passage(), run=1), None, silent).ledger is None
+
+
 def test_what_was_committed_is_said_as_it_was_meant_then() -> None:
     """Repeating it changes nothing, although the loader is configured otherwise by now."""
     committed = in_ledger(manifest(passage(windows=windows(9))), None, CONFIG)
@@ -111,6 +153,7 @@ def test_what_was_committed_is_said_as_it_was_meant_then() -> None:
     assert after.ledger is not None
     assert committed.ledger is not None
     assert after.ledger.source == committed.ledger.source
+    assert after.ledger.destination == CONFIG.root
     assert (after.ledger.cluster, after.ledger.window_millis) == ("dc2", 600_000)
 
 
