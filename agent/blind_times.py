@@ -59,6 +59,20 @@ class Unwatched:
     reason: str
 
 
+def united(one: Unwatched, other: Unwatched) -> Unwatched:
+    """One for two about the same topic, and for the time between them."""
+    return Unwatched(
+        other.topic,
+        commonpath((one.path, other.path)),
+        _NO_SOURCE,
+        -1,
+        min(one.from_millis, other.from_millis),
+        max(one.to_millis, other.to_millis),
+        Traces.CHANGED,
+        "more such times than can wait one by one",
+    )
+
+
 class Stamp(NamedTuple):
     """How a folder stood; of one that was not there, how the nearest one above it did."""
 
@@ -220,7 +234,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     else:
         how = "names came or went"
     parts = [how]
-    parts += [f"{word}: {_some(each)}" for word, each in _news(names)]
+    parts += [f"{word}: {some_of(each)}" for word, each in _news(names)]
     return "; ".join(parts)
 
 
@@ -229,7 +243,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
 

@@ -8,10 +8,11 @@ after a long sleep: what came and went between two looks is named.
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since
+from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since, some_of
 from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
@@ -141,9 +142,11 @@ class Vigil:
             elif is_listed:
                 del self._came[folder, name]
         for roster in rosters:
-            missed = dict.fromkeys(place for each in gone if (place := _missed(roster, each)))
-            for folder, name in missed:
-                said = _came_and_went(roster, folder, name, self._came_since, now)
+            missed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+            for folder, name in filter(None, (_missed(roster, each) for each in gone)):
+                missed[folder][name] = None
+            for folder, some in missed.items():
+                said = _came_and_went(roster, folder, list(some), self._came_since, now)
                 self._around.say(NotWatched(said))
         while len(self._came) > _MOST_COME:
             del self._came[next(iter(self._came))]
@@ -167,9 +170,11 @@ def _is_meant(roster: Roster, path: str) -> bool:
     return roster.survey.means(path) and not has_compressed_name(path)
 
 
-def _came_and_went(roster: Roster, folder: str, name: str, since: int, now: int) -> Unwatched:
+def _came_and_went(
+    roster: Roster, folder: str, names: Sequence[str], since: int, now: int
+) -> Unwatched:
     return Unwatched(
         *(roster.input.topic, folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {name}",
+        f"came and went between two looks: {some_of(names)}",
     )

@@ -393,6 +393,24 @@ def test_a_name_that_comes_and_goes_between_two_looks(follow: Follow, tmp_path: 
     assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
 
 
+def test_many_names_that_come_and_go_between_two_looks(follow: Follow, tmp_path: Path) -> None:
+    """They are one statement for each folder."""
+    (tmp_path / "a").mkdir()
+    files = follow("*", "a/*")
+    rest(files)
+    for number in range(50):
+        (tmp_path / f"{number:02}").touch()
+        (tmp_path / f"{number:02}").unlink()
+    (tmp_path / "a" / "app.log").touch()
+    (tmp_path / "a" / "app.log").unlink()
+    files.turn()
+    above, below = files.unwatched
+    names = "00, 01, 02, 03, 04 and 45 others"
+    assert above.reason == f"came and went between two looks: {names}"
+    assert below.reason == "came and went between two looks: app.log"
+    assert (above.path, below.path) == (str(tmp_path), str(tmp_path / "a"))
+
+
 def test_a_new_file_that_loses_the_name_that_is_meant_between_two_looks(
     follow: Follow, tmp_path: Path
 ) -> None:
