@@ -98,6 +98,16 @@ def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
 
 
+class Patterns(NamedTuple):
+    """What an input sought. Without paths, that is not known."""
+
+    paths: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+NOT_KNOWN: Final = Patterns()
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """When an input's files were all looked at the last time, and how its folders stood.
@@ -110,6 +120,7 @@ class Looked:
     caught_up_millis: int = 0
     booted_millis: int = 0
     folders: Mapping[str, Stamp] = field(default_factory=dict)
+    patterns: Patterns = NOT_KNOWN
 
     def if_forgotten(self) -> "Looked":
         """What it is worth if what was found at that look is not known any more."""
@@ -118,7 +129,8 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What is new about it since it was last told; `is_whole`: all there is."""
+    """What is new about it since it was last told; `is_whole`: all there is. Patterns that are not
+    known are as before."""
 
     input: str
     millis: int
@@ -127,8 +139,13 @@ class LookedAt:
     folders: Mapping[str, Stamp]
     gone: tuple[str, ...] = ()
     is_whole: bool = False
+    patterns: Patterns = NOT_KNOWN
 
     def after(self, before: Looked | None) -> Looked:
+        patterns = self.patterns
+        if before is not None and not patterns.paths:
+            patterns = before.patterns
+        folders: Mapping[str, Stamp]
         if self.is_whole or before is None:
             folders = dict(self.folders)
         elif self.folders or self.gone:
@@ -136,8 +153,9 @@ class LookedAt:
             for path in self.gone:
                 folders.pop(path, None)
         else:
-            return Looked(self.millis, self.caught_up_millis, self.booted_millis, before.folders)
-        return Looked(self.millis, self.caught_up_millis, self.booted_millis, folders)
+            folders = before.folders
+        times = self.millis, self.caught_up_millis, self.booted_millis
+        return Looked(*times, folders, patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +199,12 @@ def statements(
     unreadable: Iterable[str],
     names: Mapping[str, Names],
     accounted: Collection[str] = (),
+    unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed."""
+    that came or went is known, and none is missed; `unsought` those that no pattern leads to now.
+    """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         found[Traces.OTHER][path] = "it cannot be read"
@@ -199,7 +219,11 @@ def statements(
         else:
             found[Traces.CHANGED][path] = _how_changed(known, stamp, names.get(path, Names()))
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
-        found[Traces.CHANGED][path] = "the folder is not there any more"
+        is_unsought = path in unsought
+        how = (
+            "no pattern leads there any more" if is_unsought else "the folder is not there any more"
+        )
+        found[Traces.CHANGED][path] = how
     return [each for traces, paths in found.items() for each in _said(blind, traces, paths)]
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt
+from agent.blind_times import Looked, LookedAt, Patterns
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
@@ -281,7 +281,8 @@ class Files:
                 around.can_read(folder)
         before = roster.before
         known = set() if before is None or not listing.complete else known_places(roster)
-        roster.folders.take(listing, around.attention.millis)
+        patterns = Patterns(roster.input.paths, roster.input.exclude)
+        roster.folders.take(listing, patterns, around.attention.millis)
         roster.take(listing)
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:

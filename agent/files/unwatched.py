@@ -13,11 +13,13 @@ from typing import Final
 from agent.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
+    NOT_KNOWN,
     NOWHERE,
     Blind,
     Looked,
     LookedAt,
     Names,
+    Patterns,
     Stamp,
     Traces,
     Unwatched,
@@ -37,15 +39,18 @@ Place = tuple[str, tuple[int, int]]
 
 @dataclass(slots=True)
 class Folders:
-    """How those of one input stand, and what of it is still to be written down."""
+    """How those of one input stand, and what of it is still to be written down: all of it at first,
+    and when it has other patterns."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
+    patterns: Patterns = NOT_KNOWN
     scanned_millis: int = 0  # when the last look at all of them began
     news: dict[str, Stamp] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     is_news: bool = False
+    all_is_news: bool = True
 
-    def take(self, listing: Listing, millis: int) -> None:
+    def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
         if len(stamps) > MOST_FOLDERS:
@@ -54,6 +59,8 @@ class Folders:
         if listing.complete:
             gone = self.stamps.keys() - stamps.keys()
             self.scanned_millis, self.is_news = millis, True
+            self.all_is_news = self.all_is_news or self.patterns != patterns
+            self.patterns = patterns
         else:
             gone = (listing.folders & self.stamps.keys()) - stamps.keys()
             self.is_news = self.is_news or bool(news or gone)
@@ -70,19 +77,18 @@ class Folders:
         return [path for path, each in self.stamps.items() if not each.is_sure and each != NOWHERE]
 
     def looked_at(self, name: str, caught_up_millis: int, booted_millis: int) -> LookedAt:
-        return LookedAt(
-            name,
-            self.scanned_millis,
-            caught_up_millis,
-            booted_millis,
-            dict(self.news),
-            tuple(self.gone),
-        )
+        times = self.scanned_millis, caught_up_millis, booted_millis
+        if self.all_is_news:
+            stamps, patterns = dict(self.stamps), self.patterns
+            return LookedAt(name, *times, stamps, is_whole=True, patterns=patterns)
+        return LookedAt(name, *times, dict(self.news), tuple(self.gone))
 
     def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
-        return Looked(millis, caught_up_millis, booted_millis, dict(self.stamps))
+        times = millis, caught_up_millis, booted_millis
+        return Looked(*times, dict(self.stamps), self.patterns)
 
     def was_written(self) -> None:
+        self.all_is_news = False
         self.news.clear()
         self.gone.clear()
         self.is_news = False
@@ -99,15 +105,30 @@ def told(
     accounted: Collection[str],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
-    `accounted` the folders of which every name that came or went is known."""
+    `accounted` the folders of which every name that came or went is known. Folders that only new
+    patterns lead to have no blind time: nobody had asked for what was in them."""
     unreadable = [each for each in listing.failures if each in before.folders]
+    if before.patterns.paths:
+        sought = Survey(*before.patterns, before=_do_nothing)
+        now = {
+            path: each for path, each in now.items() if path in before.folders or sought.asks(path)
+        }
+    unsought = [each for each in before.folders if not survey.asks(each)]
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, survey, known) for each in changed}
     return statements(
-        blind, before.folders, now, unreadable=unreadable, names=names, accounted=accounted
+        *(blind, before.folders, now),
+        unreadable=unreadable,
+        names=names,
+        accounted=accounted,
+        unsought=unsought,
     )
+
+
+def _do_nothing(_folder: str) -> None:
+    """Its folders are not listed."""
 
 
 def _is_same(before: Stamp | None, now: Stamp) -> bool:

@@ -334,6 +334,69 @@ def test_folders_that_come_and_go(follow: Follow, tmp_path: Path) -> None:
     assert "not there any more" in found["b"].reason
 
 
+def test_folders_that_only_new_patterns_lead_to(follow: Follow, tmp_path: Path) -> None:
+    """As in a first start: what lay in them before nobody had asked for."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        append(tmp_path / name / "app.log", f"{name}\n")
+    files = follow("a/*.log", exclude=("c",))
+    rest(files)
+    files.crash()
+    (tmp_path / "new").mkdir()
+    (one,) = files.inputs
+    wider = tuple(str(tmp_path / each) for each in ("a/*.log", "[!n]/*.log"))
+    files.inputs = [replace(one, paths=wider, exclude=())]
+    files.restart_closed()
+    rest(files)
+    assert {each.path: each.traces for each in of_folders(files)} == {
+        str(tmp_path / "a"): Traces.UNCHANGED
+    }
+    assert sorted(files.text.split()) == [b"a", b"b", b"c"]
+    files.said.clear()
+    files.crash()
+    shutil.rmtree(tmp_path / "b")
+    (tmp_path / "d").mkdir()
+    files.restart_closed()
+    rest(files)
+    found = {Path(each.path).name: each for each in of_folders(files)}
+    assert found["b"].traces is found["d"].traces is Traces.CHANGED
+    assert "the folder is new" in found["d"].reason
+
+
+def test_folders_that_no_pattern_leads_to_any_more(follow: Follow, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        append(tmp_path / name / "app.log", f"{name}\n")
+    files = follow("*/*.log")
+    rest(files)
+    files.crash()
+    (one,) = files.inputs
+    files.inputs = [replace(one, paths=(str(tmp_path / "a" / "*.log"),))]
+    files.restart_closed()
+    rest(files)
+    found = {Path(each.path).name: each for each in of_folders(files)}
+    assert found["a"].traces is Traces.UNCHANGED
+    assert found["b"].traces is Traces.CHANGED
+    assert "no pattern leads there any more" in found["b"].reason
+
+
+def test_a_folder_that_is_gone_is_said_once(follow: Follow, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        append(tmp_path / name / "app.log", f"{name}\n")
+    files = follow("*/app.log")
+    rest(files)
+    files.crash()
+    shutil.rmtree(tmp_path / "b")
+    files.restart_closed()
+    rest(files)
+    assert str(tmp_path / "b") in {each.path for each in of_folders(files)}
+    files.said.clear()
+    files.restart()
+    rest(files)
+    assert {each.traces for each in files.unwatched} == {Traces.UNCHANGED}
+
+
 def test_a_folder_that_came_and_went(follow: Follow, tmp_path: Path) -> None:
     """What is above it shows that."""
     files = follow("shop/app.log")
