@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.blind_times import Traces, Unwatched
-from agent.files.happenings import Deleted, Ended, EndUnseen, Lost, Renamed
+from agent.files import files as files_module
+from agent.files.happenings import Deleted, Ended, EndUnseen, Lost, Renamed, Unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 
 
@@ -512,6 +513,100 @@ def test_a_link_that_is_switched_twice_between_two_looks(follow: Follow, tmp_pat
     assert files.text == b"1\n3\n"
     (said,) = files.unwatched
     assert said.reason == "came and went between two looks: app.log"
+
+
+def copied_and_compressed(log: Path, content: bytes | None = None) -> Path:
+    """As a rotator does with a file that is not to be renamed; the copy, which is gone."""
+    copy = log.with_name("app.log.1")
+    shutil.copy2(log, copy)
+    os.truncate(log, 0)
+    archive = log.with_name("app.log.1.gz")
+    archive.write_bytes(gzip.compress(copy.read_bytes() if content is None else content))
+    copy.unlink()
+    return copy
+
+
+def test_a_copy_of_which_the_archive_is_read(follow: Follow, tmp_path: Path) -> None:
+    """Nothing of it is missed."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    append(log, "two\n")
+    copied_and_compressed(log)
+    append(log, "three\n")
+    settle(files)
+    assert sorted(files.text.split()) == [b"one", b"three", b"two"]
+    assert len(list(files.of(Unpacked))) == 1
+    assert files.unwatched == []
+
+
+@pytest.mark.parametrize("is_its", [False, True])
+def test_a_copy_of_which_the_archive_is_sought_for_long(
+    follow: Follow, tmp_path: Path, is_its: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes several looks to find out whether anything is missed."""
+    monkeypatch.setattr(files_module, "_UNPACKING", 0.001)
+    files, log = follow(), tmp_path / "app.log"
+    append(log, ("x" * 999 + "\n") * 40_000)
+    rest(files)
+    while files.read_some():
+        pass
+    copied_and_compressed(log, None if is_its else log.read_bytes()[:-9] + b"different")
+    files.look()
+    assert files.files.undecided
+    assert files.unwatched == []
+    while files.files.undecided:
+        files.look()
+    said = [each.reason for each in of_folders(files)]
+    assert said == ([] if is_its else ["came and went between two looks: app.log.1"])
+    assert len(of_sources(files)) == (not is_its)
+
+
+@pytest.mark.parametrize("content", [b"another\n" * 1000, b"x"])
+def test_a_copy_of_which_the_archive_is_another_files(
+    follow: Follow, tmp_path: Path, content: bytes
+) -> None:
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n" * 500)
+    rest(files)
+    copied_and_compressed(log, content)
+    settle(files)
+    (said,) = of_folders(files)
+    assert said.reason == "came and went between two looks: app.log.1"
+    assert len(of_sources(files)) == 1
+
+
+def test_two_files_of_the_name_of_which_an_archive_is_read(follow: Follow, tmp_path: Path) -> None:
+    """It is the last one that was compressed."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    (tmp_path / "app.log.1").write_text("nobody has seen this\n")
+    (tmp_path / "app.log.1").unlink()
+    copied_and_compressed(log)
+    settle(files)
+    assert len(list(files.of(Unpacked))) == 1
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log.1"
+
+
+def test_a_name_that_comes_and_goes_while_an_archive_is_read(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """The archive is not that of what had the name since."""
+    files, log = follow(), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    append(log, "two\n")
+    copied_and_compressed(log)
+    files.look()
+    files.look()
+    (tmp_path / "app.log.1").write_text("nobody has seen this\n")
+    (tmp_path / "app.log.1").unlink()
+    settle(files)
+    assert files.text == b"one\ntwo\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log.1"
 
 
 def test_a_chain_of_renames_between_two_looks_hides_nothing(follow: Follow, tmp_path: Path) -> None:
