@@ -121,6 +121,7 @@ class Looked:
     booted_millis: int = 0
     folders: Mapping[str, Stamp] = field(default_factory=dict)
     patterns: Patterns = NOT_KNOWN
+    has_more: bool = False  # than these folders
 
     def if_forgotten(self) -> "Looked":
         """What it is worth if what was found at that look is not known any more."""
@@ -140,6 +141,7 @@ class LookedAt:
     gone: tuple[str, ...] = ()
     is_whole: bool = False
     patterns: Patterns = NOT_KNOWN
+    has_more: bool = False
 
     def after(self, before: Looked | None) -> Looked:
         patterns = self.patterns
@@ -155,7 +157,7 @@ class LookedAt:
         else:
             folders = before.folders
         times = self.millis, self.caught_up_millis, self.booted_millis
-        return Looked(*times, folders, patterns)
+        return Looked(*times, folders, patterns, self.has_more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,16 @@ def statements(
         )
         found[Traces.CHANGED][path] = how
     return [each for traces, paths in found.items() for each in _said(blind, traces, paths)]
+
+
+def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
+    """What is to be said of an input that had more than so many folders; these are known of."""
+    times = blind.from_millis, blind.to_millis
+    how = f"of more folders than {most} it is not remembered how they stood"
+    return Unwatched(
+        *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
+        *(*times, Traces.OTHER, f"{blind.reason}; {how}"),
+    )
 
 
 def _said(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:

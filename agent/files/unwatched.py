@@ -7,7 +7,6 @@ are asked for names.
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from agent.blind_times import (
@@ -23,6 +22,7 @@ from agent.blind_times import (
     Stamp,
     Traces,
     Unwatched,
+    not_remembered,
     statements,
 )
 from agent.files.compressed import without_compression
@@ -47,23 +47,25 @@ class Folders:
     scanned_millis: int = 0  # when the last look at all of them began
     news: dict[str, Stamp] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    has_more: bool = False  # than are remembered
     is_news: bool = False
     all_is_news: bool = True
 
     def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
-        if len(stamps) > MOST_FOLDERS:
-            stamps = dict(islice(stamps.items(), MOST_FOLDERS))
+        has_more = self._keep_to_most(stamps, complete=listing.complete)
         news = {path: each for path, each in stamps.items() if self.stamps.get(path) != each}
         if listing.complete:
             gone = self.stamps.keys() - stamps.keys()
-            self.scanned_millis, self.is_news = millis, True
+            self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
             self.all_is_news = self.all_is_news or self.patterns != patterns
             self.patterns = patterns
         else:
             gone = (listing.folders & self.stamps.keys()) - stamps.keys()
-            self.is_news = self.is_news or bool(news or gone)
+            has_more = self.has_more or has_more
+            self.is_news = self.is_news or bool(news or gone) or has_more != self.has_more
+            self.has_more = has_more
         for path in gone:
             del self.stamps[path]
             self.news.pop(path, None)
@@ -71,6 +73,15 @@ class Folders:
         self.stamps |= news
         self.news |= news
         self.gone -= news.keys()
+
+    def _keep_to_most(self, stamps: dict[str, Stamp], *, complete: bool) -> bool:
+        """Of new folders, as many as there is room for; whether that is not all."""
+        new = [path for path in stamps if path not in self.stamps]
+        kept = len(stamps) - len(new) if complete else len(self.stamps)
+        surplus = new[max(0, MOST_FOLDERS - kept) :]
+        for path in surplus:
+            del stamps[path]
+        return bool(surplus)
 
     def unsure(self) -> list[str]:
         """Those that are to be listed once more."""
@@ -80,12 +91,16 @@ class Folders:
         times = self.scanned_millis, caught_up_millis, booted_millis
         if self.all_is_news:
             stamps, patterns = dict(self.stamps), self.patterns
-            return LookedAt(name, *times, stamps, is_whole=True, patterns=patterns)
-        return LookedAt(name, *times, dict(self.news), tuple(self.gone))
+            more = self.has_more
+            return LookedAt(
+                *(name, *times, stamps), is_whole=True, patterns=patterns, has_more=more
+            )
+        news, gone = dict(self.news), tuple(self.gone)
+        return LookedAt(name, *times, news, gone, has_more=self.has_more)
 
     def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
         times = millis, caught_up_millis, booted_millis
-        return Looked(*times, dict(self.stamps), self.patterns)
+        return Looked(*times, dict(self.stamps), self.patterns, self.has_more)
 
     def was_written(self) -> None:
         self.all_is_news = False
@@ -107,18 +122,23 @@ def told(
     """What is to be said, after everything was listed. `known` are the files that were known,
     `accounted` the folders of which every name that came or went is known. Folders that only new
     patterns lead to have no blind time: nobody had asked for what was in them."""
+    now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
         now = {
             path: each for path, each in now.items() if path in before.folders or sought.asks(path)
         }
+    elsewhere: list[Unwatched] = []
+    if before.has_more:
+        elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
+        now = {path: each for path, each in now.items() if path in before.folders}
     unsought = [each for each in before.folders if not survey.asks(each)]
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, survey, known) for each in changed}
-    return statements(
+    return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
         names=names,

@@ -183,6 +183,7 @@ def looked_entry(at: LookedAt) -> LookedEntry:
         at.is_whole,
         tuple(map(os.fsencode, at.patterns.paths)),
         tuple(map(os.fsencode, at.patterns.exclude)),
+        at.has_more,
     )
 
 
@@ -308,6 +309,7 @@ def looked_of(entry: LookedEntry) -> LookedAt:
         patterns=Patterns(
             tuple(map(os.fsdecode, entry.paths)), tuple(map(os.fsdecode, entry.exclude))
         ),
+        has_more=entry.has_more,
     )
 
 
@@ -326,6 +328,7 @@ def looked_at(name: str, looked: Looked) -> LookedAt:
         (),
         is_whole=True,
         patterns=looked.patterns,
+        has_more=looked.has_more,
     )
 
 

@@ -170,6 +170,7 @@ class LookedEntry(_Array, frozen=True):
     is_whole: bool
     paths: tuple[bytes, ...] = ()
     exclude: tuple[bytes, ...] = ()
+    has_more: bool = False
 
 
 class OpenEntry(_Array, frozen=True):

@@ -11,6 +11,7 @@ import pytest
 
 from agent.blind_times import Traces, Unwatched
 from agent.files import files as files_module
+from agent.files import unwatched
 from agent.files.happenings import Deleted, Ended, EndUnseen, Lost, Renamed, Unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 
@@ -422,6 +423,49 @@ def test_many_folders_are_one_statement(follow: Follow, tmp_path: Path) -> None:
     (said,) = files.unwatched
     assert (said.path, said.traces) == (str(tmp_path), Traces.UNCHANGED)
     assert "51 folders" in said.reason
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_more_folders_than_are_remembered(
+    follow: Follow, tmp_path: Path, gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of others nothing can be told, whether or not they are still there."""
+    monkeypatch.setattr(unwatched, "MOST_FOLDERS", 4)
+    folders = [tmp_path / "logs" / f"{number}" for number in range(6)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        append(folder / "app.log", "one\n")
+    files = follow("logs/*/app.log")
+    rest(files)
+    (looked,) = files.looked.values()
+    remembered = {Path(each) for each in looked.folders}
+    assert len(remembered) == 4
+    files.crash()
+    for folder in folders:
+        if gone and folder not in remembered:
+            shutil.rmtree(folder)
+    files.restart_closed()
+    rest(files)
+    (other,) = [each for each in files.unwatched if each.traces is Traces.OTHER]
+    assert other.path == str(tmp_path / "logs")
+    assert "of more folders than 4 it is not remembered how they stood" in other.reason
+    rest_of = [each for each in files.unwatched if each is not other and each.path != other.path]
+    assert {Path(each.path) for each in rest_of} == remembered & set(folders)
+    assert {each.traces for each in rest_of} == {Traces.UNCHANGED}
+
+
+def test_as_many_folders_as_are_remembered(
+    follow: Follow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unwatched, "MOST_FOLDERS", 3)
+    for number in range(3):
+        (tmp_path / f"{number}").mkdir()
+    files = follow(*(f"{number}/*.log" for number in range(3)))
+    rest(files)
+    files.restart()
+    rest(files)
+    assert len(files.unwatched) == 3
+    assert {each.traces for each in files.unwatched} == {Traces.UNCHANGED}
 
 
 def test_a_clock_that_went_back_hides_nothing(follow: Follow, tmp_path: Path) -> None:

@@ -237,10 +237,10 @@ def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
     folders = {"/a": Stamp(1, 2, 3, 4, is_sure=True)}
     assert state.looked == {"shop": Looked(5, 4, 3, folders)}
     journal.looked([LookedAt("shop", 6, 5, 4, folders, is_whole=True, patterns=patterns)])
-    journal.looked([LookedAt("shop", 7, 6, 5, {})])
+    journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True)])
     journal.close()
     journal, state = open_journal(tmp_path)
-    assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns)}
+    assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True)}
     journal.close()
 
 
