@@ -292,26 +292,25 @@ def test_what_nobody_saw_is_not_given_up(contents: Contents) -> None:
     assert contents.waiting == 0
 
 
-def test_times_that_nobody_watched_do_not_grow_for_ever(
-    contents: Contents, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_that_nobody_watched_do_not_grow_for_ever(contents: Contents) -> None:
     """Of those that are too many, each takes in the last one about its topic: under a number that
     nobody has said yet."""
-    monkeypatch.setattr(contents_module, "MOST_NOT_SEEN", 3)
-    contents.unwatched(blind(0))
-    contents.unwatched(blind(1))
-    contents.unwatched(blind(2, "clicks"))
-    contents.parcel(parcel(ledger(3, 0, 1)))
-    contents.unwatched(blind(4))
-    contents.unwatched(blind(5, traces=Traces.TRUNCATED))
-    contents.acknowledged(3, 0, -1)
-    others, views = contents.unpublished()
-    assert others == blind(2, "clicks")
+    first = contents_module.MOST_NOT_SEEN - 1
+    for number in range(first):
+        contents.unwatched(blind(number, "others"))
+    contents.unwatched(blind(first))
+    contents.parcel(parcel(ledger(first + 1, first)))
+    contents.unwatched(blind(first + 2))
+    contents.unwatched(blind(first + 3, traces=Traces.TRUNCATED))
+    contents.acknowledged(first + 1, 0, -1)
+    assert len(contents.not_seen) == contents_module.MOST_NOT_SEEN
+    *others, views = contents.unpublished()
+    assert others == [blind(number, "others") for number in range(first)]
     assert isinstance(views, NotSeen)
-    assert views.number == 5
+    assert views.number == first + 3
     said = views.unwatched
     assert (said.topic, said.path, said.traces) == ("views", "/var", Traces.CHANGED)
-    assert (said.from_millis, said.to_millis) == (10, 51)
-    contents.parcel(parcel(ledger(6, 2, 5)))
-    contents.acknowledged(6, 0, -1)
+    assert (said.from_millis, said.to_millis) == (first * 10, (first + 3) * 10 + 1)
+    contents.parcel(parcel(ledger(first + 4, *range(first + 4))))
+    contents.acknowledged(first + 4, 0, -1)
     assert not contents.statements
