@@ -59,6 +59,20 @@ class Unwatched:
     reason: str
 
 
+def united(one: Unwatched, other: Unwatched) -> Unwatched:
+    """One for two about the same topic, and for the time between them."""
+    return Unwatched(
+        other.topic,
+        commonpath((one.path, other.path)),
+        _NO_SOURCE,
+        -1,
+        min(one.from_millis, other.from_millis),
+        max(one.to_millis, other.to_millis),
+        Traces.CHANGED,
+        "more such times than can wait one by one",
+    )
+
+
 class Stamp(NamedTuple):
     """How a folder stood; of one that was not there, how the nearest one above it did."""
 
@@ -84,6 +98,16 @@ def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
 
 
+class Patterns(NamedTuple):
+    """What an input sought. Without paths, that is not known."""
+
+    paths: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+NOT_KNOWN: Final = Patterns()
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """When an input's files were all looked at the last time, and how its folders stood.
@@ -96,6 +120,8 @@ class Looked:
     caught_up_millis: int = 0
     booted_millis: int = 0
     folders: Mapping[str, Stamp] = field(default_factory=dict)
+    patterns: Patterns = NOT_KNOWN
+    has_more: bool = False  # than these folders
 
     def if_forgotten(self) -> "Looked":
         """What it is worth if what was found at that look is not known any more."""
@@ -104,7 +130,8 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What is new about it since it was last told; `is_whole`: all there is."""
+    """What is new about it since it was last told; `is_whole`: all there is. Patterns that are not
+    known are as before."""
 
     input: str
     millis: int
@@ -113,8 +140,14 @@ class LookedAt:
     folders: Mapping[str, Stamp]
     gone: tuple[str, ...] = ()
     is_whole: bool = False
+    patterns: Patterns = NOT_KNOWN
+    has_more: bool = False
 
     def after(self, before: Looked | None) -> Looked:
+        patterns = self.patterns
+        if before is not None and not patterns.paths:
+            patterns = before.patterns
+        folders: Mapping[str, Stamp]
         if self.is_whole or before is None:
             folders = dict(self.folders)
         elif self.folders or self.gone:
@@ -122,8 +155,9 @@ class LookedAt:
             for path in self.gone:
                 folders.pop(path, None)
         else:
-            return Looked(self.millis, self.caught_up_millis, self.booted_millis, before.folders)
-        return Looked(self.millis, self.caught_up_millis, self.booted_millis, folders)
+            folders = before.folders
+        times = self.millis, self.caught_up_millis, self.booted_millis
+        return Looked(*times, folders, patterns, self.has_more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +201,12 @@ def statements(
     unreadable: Iterable[str],
     names: Mapping[str, Names],
     accounted: Collection[str] = (),
+    unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed."""
+    that came or went is known, and none is missed; `unsought` those that no pattern leads to now.
+    """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         found[Traces.OTHER][path] = "it cannot be read"
@@ -185,8 +221,22 @@ def statements(
         else:
             found[Traces.CHANGED][path] = _how_changed(known, stamp, names.get(path, Names()))
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
-        found[Traces.CHANGED][path] = "the folder is not there any more"
+        is_unsought = path in unsought
+        how = (
+            "no pattern leads there any more" if is_unsought else "the folder is not there any more"
+        )
+        found[Traces.CHANGED][path] = how
     return [each for traces, paths in found.items() for each in _said(blind, traces, paths)]
+
+
+def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
+    """What is to be said of an input that had more than so many folders; these are known of."""
+    times = blind.from_millis, blind.to_millis
+    how = f"of more folders than {most} it is not remembered how they stood"
+    return Unwatched(
+        *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
+        *(*times, Traces.OTHER, f"{blind.reason}; {how}"),
+    )
 
 
 def _said(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
@@ -220,7 +270,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     else:
         how = "names came or went"
     parts = [how]
-    parts += [f"{word}: {_some(each)}" for word, each in _news(names)]
+    parts += [f"{word}: {some_of(each)}" for word, each in _news(names)]
     return "; ".join(parts)
 
 
@@ -229,7 +279,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
 

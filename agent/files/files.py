@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt
+from agent.blind_times import Looked, LookedAt, Patterns
 from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
@@ -303,8 +303,9 @@ class Files:
                 around.can_read(folder)
         before = roster.before
         known = set() if before is None or not listing.complete else known_places(roster)
+        patterns = Patterns(roster.input.paths, roster.input.exclude)
         roster.take(listing)
-        roster.folders.take(listing, roster.barred.seen_up_to(around.attention.millis))
+        roster.folders.take(listing, patterns, roster.barred.seen_up_to(around.attention.millis))
         self._unsure[roster] = roster.folders.unsure()
         if before is not None and listing.complete:
             roster.before = None

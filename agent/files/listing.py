@@ -110,17 +110,24 @@ class Survey:
     def means(self, path: str) -> bool:
         """Whether a file of this name would be the input's."""
         folder, _, name = path.rpartition("/")
-        parts = [part for part in folder.split("/") if part]
+        step = steps(self._rests_of(folder))
+        meant = name in step.literal_files or (step.files and step.files.match(name))
+        return bool(meant) and not self._excluded(name, path)
+
+    def asks(self, folder: str) -> bool:
+        """Whether names in it would matter, if it were there."""
+        return steps(self._rests_of(folder)).matters
+
+    def _rests_of(self, folder: str) -> Rests:
+        """What is sought below it."""
         at, rests = "/", self._roots.get("/", frozenset())
-        for part in parts:
+        for part in [part for part in folder.split("/") if part]:
             rests = steps(rests).below(part, is_link=False) if rests else rests
             at = below(at, part)
             if self._excluded(part, at):
-                return False
+                return frozenset()
             rests |= self._roots.get(at, frozenset())
-        step = steps(rests)
-        meant = name in step.literal_files or (step.files and step.files.match(name))
-        return bool(meant) and not self._excluded(name, path)
+        return rests
 
     def leads_to(self, folder: str, name: str) -> bool:
         """Whether something is sought in a folder of that name in one of its own."""
@@ -187,7 +194,7 @@ class Survey:
         """The files go into the listing; returns the folders below that matter."""
         step = steps(rests)
         listing.folders.add(folder)
-        if step.needs_listing or step.literal_files:
+        if step.matters:
             stamp = stamp_of(folder)
             if stamp is not None:
                 listing.stamps[folder] = stamp

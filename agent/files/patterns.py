@@ -62,6 +62,11 @@ class Steps:
         return bool(self.files or self.folders or self.deep)
 
     @property
+    def matters(self) -> bool:
+        """Whether it matters which names come and go there."""
+        return self.needs_listing or bool(self.literal_files)
+
+    @property
     def has_folders(self) -> bool:
         return bool(self.folders or self.deep)
 

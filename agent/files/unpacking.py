@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.files.archives import Damaged, unpacked
-from agent.files.compressed import has_compressed_name
+from agent.files.compressed import has_compressed_name, without_compression
 from agent.files.fingerprints import FULL, TAIL, begins
 from agent.files.followed import Followed
 from agent.files.seeking import related_names
@@ -56,6 +56,16 @@ class Unpacking:
     @property
     def is_over(self) -> bool:
         return self.complete or bool(self.error)
+
+    @property
+    def original(self) -> str:
+        """The name of the file that was compressed; empty until the archive is found."""
+        return without_compression(self.archive)
+
+    def may_be_of(self, original: str) -> bool:
+        """Whether the archive of that file may still turn out to be the one."""
+        sought = (self._path, *self._archives) if self._pieces is not None else self._archives
+        return not self.archive and original in map(without_compression, sought)
 
     def close(self) -> None:
         """What was found stays with the source."""

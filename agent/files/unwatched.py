@@ -7,20 +7,22 @@ are asked for names.
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from agent.blind_times import (
     MOST_FOLDERS,
     MOST_SAID,
+    NOT_KNOWN,
     NOWHERE,
     Blind,
     Looked,
     LookedAt,
     Names,
+    Patterns,
     Stamp,
     Traces,
     Unwatched,
+    not_remembered,
     statements,
 )
 from agent.files.compressed import without_compression
@@ -37,26 +39,33 @@ Place = tuple[str, tuple[int, int]]
 
 @dataclass(slots=True)
 class Folders:
-    """How those of one input stand, and what of it is still to be written down."""
+    """How those of one input stand, and what of it is still to be written down: all of it at first,
+    and when it has other patterns."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
+    patterns: Patterns = NOT_KNOWN
     scanned_millis: int = 0  # when the last look at all of them began
     news: dict[str, Stamp] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    has_more: bool = False  # than are remembered
     is_news: bool = False
+    all_is_news: bool = True
 
-    def take(self, listing: Listing, millis: int) -> None:
+    def take(self, listing: Listing, patterns: Patterns, millis: int) -> None:
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
-        if len(stamps) > MOST_FOLDERS:
-            stamps = dict(islice(stamps.items(), MOST_FOLDERS))
+        has_more = self._keep_to_most(stamps, complete=listing.complete)
         news = {path: each for path, each in stamps.items() if self.stamps.get(path) != each}
         if listing.complete:
             gone = self.stamps.keys() - stamps.keys()
-            self.scanned_millis, self.is_news = millis, True
+            self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
+            self.all_is_news = self.all_is_news or self.patterns != patterns
+            self.patterns = patterns
         else:
             gone = (listing.folders & self.stamps.keys()) - stamps.keys()
-            self.is_news = self.is_news or bool(news or gone)
+            has_more = self.has_more or has_more
+            self.is_news = self.is_news or bool(news or gone) or has_more != self.has_more
+            self.has_more = has_more
         for path in gone:
             del self.stamps[path]
             self.news.pop(path, None)
@@ -65,24 +74,36 @@ class Folders:
         self.news |= news
         self.gone -= news.keys()
 
+    def _keep_to_most(self, stamps: dict[str, Stamp], *, complete: bool) -> bool:
+        """Of new folders, as many as there is room for; whether that is not all."""
+        new = [path for path in stamps if path not in self.stamps]
+        kept = len(stamps) - len(new) if complete else len(self.stamps)
+        surplus = new[max(0, MOST_FOLDERS - kept) :]
+        for path in surplus:
+            del stamps[path]
+        return bool(surplus)
+
     def unsure(self) -> list[str]:
         """Those that are to be listed once more."""
         return [path for path, each in self.stamps.items() if not each.is_sure and each != NOWHERE]
 
     def looked_at(self, name: str, caught_up_millis: int, booted_millis: int) -> LookedAt:
-        return LookedAt(
-            name,
-            self.scanned_millis,
-            caught_up_millis,
-            booted_millis,
-            dict(self.news),
-            tuple(self.gone),
-        )
+        times = self.scanned_millis, caught_up_millis, booted_millis
+        if self.all_is_news:
+            stamps, patterns = dict(self.stamps), self.patterns
+            more = self.has_more
+            return LookedAt(
+                *(name, *times, stamps), is_whole=True, patterns=patterns, has_more=more
+            )
+        news, gone = dict(self.news), tuple(self.gone)
+        return LookedAt(name, *times, news, gone, has_more=self.has_more)
 
     def looked(self, millis: int, caught_up_millis: int, booted_millis: int) -> Looked:
-        return Looked(millis, caught_up_millis, booted_millis, dict(self.stamps))
+        times = millis, caught_up_millis, booted_millis
+        return Looked(*times, dict(self.stamps), self.patterns, self.has_more)
 
     def was_written(self) -> None:
+        self.all_is_news = False
         self.news.clear()
         self.gone.clear()
         self.is_news = False
@@ -99,15 +120,35 @@ def told(
     accounted: Collection[str],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
-    `accounted` the folders of which every name that came or went is known."""
+    `accounted` the folders of which every name that came or went is known. Folders that only new
+    patterns lead to have no blind time: nobody had asked for what was in them."""
+    now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
+    if before.patterns.paths:
+        sought = Survey(*before.patterns, before=_do_nothing)
+        now = {
+            path: each for path, each in now.items() if path in before.folders or sought.asks(path)
+        }
+    elsewhere: list[Unwatched] = []
+    if before.has_more:
+        elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
+        now = {path: each for path, each in now.items() if path in before.folders}
+    unsought = [each for each in before.folders if not survey.asks(each)]
     changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, survey, known) for each in changed}
-    return statements(
-        blind, before.folders, now, unreadable=unreadable, names=names, accounted=accounted
+    return elsewhere + statements(
+        *(blind, before.folders, now),
+        unreadable=unreadable,
+        names=names,
+        accounted=accounted,
+        unsought=unsought,
     )
+
+
+def _do_nothing(_folder: str) -> None:
+    """Its folders are not listed."""
 
 
 def _is_same(before: Stamp | None, now: Stamp) -> bool:

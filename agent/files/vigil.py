@@ -8,16 +8,18 @@ after a long sleep: what came and went between two looks is named.
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since
+from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since, some_of
 from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
 from agent.files.names import below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
+from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Place, told
 from agent.name_events import Named, Places, follow
 from agent.runs import SourceId
@@ -44,6 +46,8 @@ class Vigil:
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
         self._came_since = 0
+        self._gone: dict[Roster, list[Named[str]]] = {}  # and an archive of it is sought
+        self._found: set[Unpacking] = set()  # those whose archive is known
 
     def looked(
         self, rosters: Iterable[tuple[str, Roster]], caught_up: Mapping[str, int]
@@ -72,6 +76,7 @@ class Vigil:
 
     def leave(self, roster: Roster, name: str) -> None:
         """It is not followed any more."""
+        self._say_missed(roster, self._gone.pop(roster, []), self._around.attention.millis)
         if roster.folders.scanned_millis:
             booted, millis = int(self._boot() * 1000), roster.folders.scanned_millis
             self._looked[name] = roster.folders.looked(millis, roster.caught_up_millis, booted)
@@ -122,11 +127,13 @@ class Vigil:
 
     def say_what_came_and_went(self, rosters: list[Roster], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
-        is waited for."""
+        is waited for, and what is gone and may be in an archive that is sought."""
+        found = {each for one in rosters for each in one.unpacking.values() if each.archive}
+        news, self._found = found - self._found, found
         names, self._around.watcher.names = self._around.watcher.names, []
-        if not names and not self._came:
+        if not names and not self._came and not self._gone:
             return
-        if not self._came:
+        if not self._came and not self._gone:
             self._came_since = before
         gone = [each for each in follow(names, self._came) if each.is_new]
         followed = {each.current_path for roster in rosters for each in roster.files.values()}
@@ -140,13 +147,41 @@ class Vigil:
                 gone.append(came)  # it was not looked at under a name that was meant
             elif is_listed:
                 del self._came[folder, name]
+        waiting, self._gone = self._gone, {}
         for roster in rosters:
-            missed = dict.fromkeys(place for each in gone if (place := _missed(roster, each)))
-            for folder, name in missed:
-                said = _came_and_went(roster, folder, name, self._came_since, now)
-                self._around.say(NotWatched(said))
+            mine = [*waiting.get(roster, ()), *gone]
+            self._say_missed(roster, self._not_unpacked(roster, mine, news), now)
         while len(self._came) > _MOST_COME:
             del self._came[next(iter(self._came))]
+
+    def _not_unpacked(
+        self, roster: Roster, gone: Iterable[Named[str]], found: Collection[Unpacking]
+    ) -> list[Named[str]]:
+        """Without what is in an archive that was just found to be a source's: of several files that
+        had the name which was compressed, the last one is. What may be in one is waited for."""
+        unpacking = roster.unpacking.values()
+        originals = {each.original for each in unpacking if each in found}
+        missed: list[Named[str]] = []
+        waiting: dict[str, Named[str]] = {}
+        for named in reversed([each for each in gone if _missed(roster, each)]):
+            path = below(*named.places[-1])
+            if path in originals:
+                originals.remove(path)
+            elif path not in waiting and any(each.may_be_of(path) for each in unpacking):
+                waiting[path] = named
+            else:
+                missed.append(named)
+        if waiting:
+            self._gone[roster] = list(waiting.values())[::-1]
+        return missed[::-1]
+
+    def _say_missed(self, roster: Roster, gone: Iterable[Named[str]], now: int) -> None:
+        missed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for folder, name in filter(None, (_missed(roster, each) for each in gone)):
+            missed[folder][name] = None
+        for folder, some in missed.items():
+            said = _came_and_went(roster, folder, list(some), self._came_since, now)
+            self._around.say(NotWatched(said))
 
 
 def known_places(roster: Roster) -> set[Place]:
@@ -167,9 +202,11 @@ def _is_meant(roster: Roster, path: str) -> bool:
     return roster.survey.means(path) and not has_compressed_name(path)
 
 
-def _came_and_went(roster: Roster, folder: str, name: str, since: int, now: int) -> Unwatched:
+def _came_and_went(
+    roster: Roster, folder: str, names: Sequence[str], since: int, now: int
+) -> Unwatched:
     return Unwatched(
         *(roster.input.topic, folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {name}",
+        f"came and went between two looks: {some_of(names)}",
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt
+from agent.blind_times import Looked, LookedAt, Traces, united
 from agent.journal.state import (
     Chosen,
     Finished,
@@ -32,6 +32,11 @@ from wire.batch import BatchHeader
 MOST_WAITING = 100_000
 """So many statements and runs wait for the ledger, some 30 MB. Beyond that the oldest are given up,
 and counted: lines go on, but what passed cannot be shown for them."""
+
+MOST_NOT_SEEN = 10_000
+"""Times that nobody can vouch for wait beside them and are never given up, since a heartbeat would
+go beyond them. Of so many each waits by itself; beyond that, a new one takes in the last one about
+its topic, with the time between."""
 
 MOST_LOOKED: Final = 1_000
 """Of so many inputs it is remembered when they were last looked at, whether or not they are still
@@ -53,6 +58,7 @@ class Contents:
     progress: dict[SourceId, Progress] = field(default_factory=dict)
     open: dict[int, OpenBatch] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
+    not_seen: dict[int, None] = field(default_factory=dict)  # statements that are never given up
     withheld: dict[int, int] = field(default_factory=dict)  # statements, and the batches before it
     ending: dict[SourceId, int] = field(default_factory=dict)  # finished, but not acknowledged
     leaving: dict[SourceId, None] = field(default_factory=dict)  # to be forgotten, but spoken of
@@ -77,6 +83,7 @@ class Contents:
             progress=self.progress.copy(),
             open=self.open.copy(),
             statements=self.statements.copy(),
+            not_seen=self.not_seen.copy(),
             withheld=self.withheld.copy(),
             ending=self.ending.copy(),
             leaving=self.leaving.copy(),
@@ -157,7 +164,7 @@ class Contents:
             self.known[source] = replace(self.known[source], finished=True)
             self.ending.pop(source, None)
         self._count(statement.number)
-        self._add(statement)
+        self._add(self._united(statement) if _must_be_said(statement) else statement)
 
     def looked_at(self, at: LookedAt) -> None:
         self.looked[at.input] = at.after(self.looked.pop(at.input, None))
@@ -283,14 +290,33 @@ class Contents:
             self.statements[statement.number] = statement
             self.waiting += _weight(statement)
             self.spoken_of.update(_sources_of(statement))
+            if _must_be_said(statement):
+                self.not_seen[statement.number] = None
         while self.waiting > MOST_WAITING:
-            self._drop(next(iter(self.statements)))
-            self.given_up += 1
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """The oldest that can be: those before it go behind the others."""
+        while (number := next(iter(self.statements))) in self.not_seen:
+            self.statements[number] = self.statements.pop(number)
+        self._drop(number)
+        self.given_up += 1
+
+    def _united(self, statement: NotSeen) -> NotSeen:
+        """With the last one about its topic, if too many wait. It has a number that no entry of the
+        ledger can cover yet, so it is said whatever becomes of the other one."""
+        for number in reversed(self.not_seen) if len(self.not_seen) >= MOST_NOT_SEEN else ():
+            before = self.statements[number]
+            if isinstance(before, NotSeen) and before.topic == statement.topic:
+                self._drop(number)
+                return replace(statement, unwatched=united(before.unwatched, statement.unwatched))
+        return statement
 
     def _drop(self, number: int) -> None:
         statement = self.statements.pop(number, None)
         if statement is not None:
             self.waiting -= _weight(statement)
+            self.not_seen.pop(number, None)
             self.withheld.pop(number, None)
             for source in _sources_of(statement):
                 self._speak_less_of(source)
@@ -370,8 +396,16 @@ def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:
     return True
 
 
+def _must_be_said(statement: Statement) -> bool:
+    """Whether something may have happened that nobody knows of."""
+    return isinstance(statement, NotSeen) and statement.unwatched.traces is not Traces.UNCHANGED
+
+
 def _weight(statement: Statement) -> int:
-    """A backlog's events may lie in thousands of windows, each a quarter of a run."""
+    """A backlog's events may lie in thousands of windows, each a quarter of a run. What is never
+    given up has none."""
+    if _must_be_said(statement):
+        return 0
     if not isinstance(statement, Shipped):
         return 2
     return 1 + len(statement.runs) + len(statement.windows) // 4

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Stamp, Traces, Unwatched
+from agent.blind_times import Looked, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.entries import (
     EventlessEntry,
     EventlessStatement,
@@ -182,6 +182,9 @@ def looked_entry(at: LookedAt) -> LookedEntry:
         tuple((os.fsencode(path), *stamp) for path, stamp in at.folders.items()),
         tuple(map(os.fsencode, at.gone)),
         at.is_whole,
+        tuple(map(os.fsencode, at.patterns.paths)),
+        tuple(map(os.fsencode, at.patterns.exclude)),
+        at.has_more,
     )
 
 
@@ -305,6 +308,10 @@ def looked_of(entry: LookedEntry) -> LookedAt:
         dict(map(_folder_of, entry.folders)),
         tuple(map(os.fsdecode, entry.gone)),
         is_whole=entry.is_whole,
+        patterns=Patterns(
+            tuple(map(os.fsdecode, entry.paths)), tuple(map(os.fsdecode, entry.exclude))
+        ),
+        has_more=entry.has_more,
     )
 
 
@@ -322,6 +329,8 @@ def looked_at(name: str, looked: Looked) -> LookedAt:
         looked.folders,
         (),
         is_whole=True,
+        patterns=looked.patterns,
+        has_more=looked.has_more,
     )
 
 

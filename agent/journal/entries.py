@@ -159,7 +159,8 @@ FolderEntry = tuple[bytes, int, int, int, int, bool]  # path, device, inode, mti
 
 
 class LookedEntry(_Array, frozen=True):
-    """Of an input: what is new since the last one. In a part of the state, all there is."""
+    """Of an input: what is new since the last one. In a part of the state, all there is. `paths`
+    and `exclude` are its patterns; without paths they are as before."""
 
     input: str
     millis: int
@@ -168,6 +169,9 @@ class LookedEntry(_Array, frozen=True):
     folders: tuple[FolderEntry, ...]
     gone: tuple[bytes, ...]
     is_whole: bool
+    paths: tuple[bytes, ...] = ()
+    exclude: tuple[bytes, ...] = ()
+    has_more: bool = False
 
 
 class OpenEntry(_Array, frozen=True):

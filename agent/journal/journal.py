@@ -300,7 +300,8 @@ class Journal:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """All that the ledger has not acknowledged, the oldest first."""
+        """All that the ledger has not acknowledged, the oldest first; where too many waited, what
+        is never given up stands behind others."""
         with self._lock:
             return tuple(self._contents.statements.values())
 

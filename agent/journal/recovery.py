@@ -7,8 +7,9 @@ the generation before is current, and holds the same. So
 - a newest file that does not stand yet is none;
 - damage before STANDS costs nothing as long as the file before is whole: what it ends with is what
   the newer one begins with;
-- damage behind STANDS loses what follows: sources go back to where they were. What is whole behind
-  it is read all the same for what stays true (`replay.salvage`);
+- damage behind STANDS loses what follows: sources go back to where they were, and the last look at
+  files is the one that stands before it. What is whole behind it is read all the same for what
+  stays true (`replay.salvage`);
 - a file that has lost its end is whole, and only what it had handed out to the ledger tells
   (`ledger_numbers`): that is damage, too.
 
@@ -189,7 +190,11 @@ def _with_predecessor(
     repaired = Recovered(found.owner, found.contents, reading.generation, reading.path, stands.end)
     words = f"{where}; nothing is lost by it, as {found.path.name} before it holds the same."
     repaired.damage = _joined(found.damage, words)
-    return _go_on(reading, repaired)
+    looked = found.contents.looked.copy()
+    _go_on(reading, repaired)
+    if found.damage:
+        repaired.contents.looked |= looked  # as behind damage in one file
+    return repaired
 
 
 def _go_on(reading: _Reading, found: Recovered) -> Recovered:

@@ -2,7 +2,9 @@
 
 `apply` does to contents what an entry says. `salvage` does the same for an entry behind damage, as
 far as it is true whatever was lost: that batches were numbered or acknowledged, which sources and
-partitions there are, how far numbers have been given. It brings no source forward.
+partitions there are, how far numbers have been given, what nobody saw. It brings no source forward,
+and of looks at files it takes the first one only, and none if one is known: what was lost may have
+said what nobody saw before a later one.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,6 +85,8 @@ def salvage(contents: Contents, frame: Frame) -> None:
             apply(contents, frame)
         except Unfitting:
             return  # it speaks of what was lost
+    elif frame.kind == Kind.LOOKED:
+        _apply_first_look(contents, frame)
     elif frame.kind == Kind.PARCEL:
         _count(contents, frame)
     elif frame.kind == Kind.STANDS:
@@ -179,6 +183,12 @@ def _apply_looked(contents: Contents, frame: Frame) -> None:
     contents.looked_at(conversion.looked_of(_decode_looked(frame.meta)))
 
 
+def _apply_first_look(contents: Contents, frame: Frame) -> None:
+    at = conversion.looked_of(_decode_looked(frame.meta))
+    if at.input not in contents.looked:
+        contents.looked_at(at)
+
+
 def _apply_partition(contents: Contents, frame: Frame) -> None:
     entry = _decode_partition(frame.meta)
     contents.partition(entry.topic, conversion.chosen_of(entry))
@@ -241,6 +251,6 @@ _APPLY: Final[dict[Kind, Callable[[Contents, Frame], None]]] = {
 _TRUE_ANYWAY: Final = frozenset(
     {
         *(Kind.SOURCE, Kind.NUMBERED, Kind.ACKNOWLEDGED, Kind.REPLACED, Kind.PARTITION),
-        *(Kind.OFFSET, Kind.UNWATCHED, Kind.LOOKED),
+        *(Kind.OFFSET, Kind.UNWATCHED),
     }
 )

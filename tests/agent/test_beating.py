@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.files import roster
-from agent.files.files import Files
 from agent.files.followed import Followed
 from agent.journal.state import NotSeen
 from tests.agent.nobody import as_nobody, open_folder
 from tests.agent.pipeline_side import PipelineSide, append, input_of, pipeline_side
+from tests.system.small_disk import mounted_disk
 
 NEVER = 0  # nothing is promised, but that the topic is shipped to
 FIFTY_YEARS = 50 * 365 * 86_400.0
@@ -190,36 +189,31 @@ def test_a_folder_that_was_removed_silences_nobody_for_long(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("unread", [False, True])
 def test_a_file_that_is_away_holds_its_own_topic_back_for_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unread: bool
+    tmp_path: Path, unread: bool
 ) -> None:
     """Its device is gone, as far as anybody can tell: it may come back."""
     away, good = tmp_path / "disk/a.log", tmp_path / "good.log"
-    away.parent.mkdir()
-    for path in (away, good):
-        path.write_text("one\n")
     inputs = input_of(away, "away"), input_of(good, "good")
-    with pipeline_side(tmp_path, *inputs) as side:
-        side.turn(times=2)
-        side.cluster.acknowledge("away", "good")
-        side.turn(times=3)
-        passed = side.passed
-        if unread:
-            append(away, "two\n")
-            side.files.look(side.now)
-            (followed,) = [each for each in side.files.following() if each.topic == "away"]
-            side.journal.source(side.files.snapshot_of(followed))
-    shutil.rmtree(away.parent)
-    monkeypatch.setattr(roster, "has_its_folder", lambda _: False)
+    with mounted_disk(tmp_path, 1):
+        for path in (away, good):
+            path.write_text("one\n")
+        with pipeline_side(tmp_path, *inputs) as side:
+            side.turn(times=2)
+            side.cluster.acknowledge("away", "good")
+            side.turn(times=3)
+            passed = side.passed
+            if unread:
+                append(away, "two\n")
+                side.files.look(side.now)
+                (followed,) = [each for each in side.files.following() if each.topic == "away"]
+                side.journal.source(side.files.snapshot_of(followed))
     with pipeline_side(tmp_path, *inputs, scan_interval=5.0) as side:
         side.passes(passed)
         side.turn(times=3)
-        listed = []
-        files_all = Files._all
-        monkeypatch.setattr(
-            Files, "_all", lambda files, each: (listed.append(each), files_all(files, each))[1]
-        )
-        side.turn(times=100)
-        assert len(listed) < 2 * 100 * 0.3 / 5.0 + 3
+        scanned = side.files.scanned_millis
+        side.turn(times=10)
+        assert side.files.scanned_millis == scanned, "it is looked for at scans only"
+        side.turn(times=90)
         assert until(side, "good") > millis(side) - 6000
         assert until(side, "away") == NEVER
         side.passes(3600.0)

@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.server_process import ServerFailed
 from tests.witness.application import now
-from tests.witness.judging import Objection, judge
+from tests.witness.judging import judge
+from tests.witness.objections import Objection
 from tests.witness.pipeline import CLUSTER, GRACE, WINDOW, Pipeline
 from tests.witness.programs import Program
 from tests.witness.reading import Schemas, dead_letters, rows

@@ -32,32 +32,15 @@ another reason, not exact; `count`, `sums` and `exit` are not exact; the others 
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
 from tests.witness.history import Kept
+from tests.witness.objections import Objection
 from tests.witness.reading import Record, Row
 from tests.witness.truth import NEVER, File, Line, Truth
 from tests.witness.verdict import Called, Seen, Verdict
 
-GREEN: Final = "false green"
-RED: Final = "false red"
-INEXACT: Final = "not exact"
-KIND_OF_RULE: Final = {
-    "hole": GREEN,
-    "brief hole": GREEN,
-    "green": GREEN,
-    "double": GREEN,
-    "rows": GREEN,
-    "not lost": RED,
-    "not double": RED,
-    "unexplained": RED,
-    "stuck": RED,
-    "count": INEXACT,
-    "sums": INEXACT,
-    "exit": INEXACT,
-}
 CALLED_LOST: Final = {"missing", "lost"}
 VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; when, and where
 # How much longer than it really was an agent may think it was blind: its last look was before its
@@ -68,26 +51,6 @@ BRIEF: Final = 100
 # Of a smaller file that is gone nobody can say that another one is its copy.
 KNOWN_COPY: Final = 1024
 SECOND: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """One rule that a verdict broke."""
-
-    rule: str
-    words: str
-    lines: tuple[Line | Kept, ...] = ()
-    beside_red: bool = False  # the verdict was not green, but did not say this
-
-    @property
-    def kind(self) -> str:
-        kind = KIND_OF_RULE[self.rule]
-        return INEXACT if kind == GREEN and self.beside_red else kind
-
-    def __str__(self) -> str:
-        shown = "; ".join(str(each) for each in self.lines[:3])
-        more = f" and {len(self.lines) - 3} more" if len(self.lines) > 3 else ""
-        return f"{self.kind} [{self.rule}] {self.words}{': ' if shown else ''}{shown}{more}"
 
 
 def judge(truth: Truth, seen: Seen, verdict: Verdict) -> list[Objection]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.witness.application import Application
 from tests.witness.history import Kept
-from tests.witness.judging import Objection, judge
+from tests.witness.judging import judge
+from tests.witness.objections import Objection
 from tests.witness.reading import DeadLetter, Record, Row
 from tests.witness.truth import LAST_LINE, NEVER, Blind, Change, File, Line, Truth
 from tests.witness.verdict import Called, Cell, Seen, Verdict

@@ -179,3 +179,27 @@ Follow = Callable[..., JournalledFiles]
 def append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
+
+
+def settle(files: JournalledFiles) -> bytes:
+    return b"".join(files.turn(seconds) for seconds in (0.05, 6.0, 3.0, 6.0, 16.0, 70.0, 70.0))
+
+
+def tick() -> None:
+    """Until the clock of the file system has moved on, and a look at a folder is sure."""
+    time.sleep(0.03)
+
+
+def rest(files: JournalledFiles) -> None:
+    """Everything was read, and every folder looked at for sure."""
+    for _ in range(3):
+        tick()
+        files.turn()
+
+
+def of_folders(files: JournalledFiles) -> list[Unwatched]:
+    return [each for each in files.unwatched if not each.source]
+
+
+def of_sources(files: JournalledFiles) -> list[Unwatched]:
+    return [each for each in files.unwatched if each.source]

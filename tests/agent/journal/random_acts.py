@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from agent.blind_times import LookedAt, Stamp, Traces, Unwatched
+from agent.blind_times import NOT_KNOWN, LookedAt, Patterns, Stamp, Traces, Unwatched
 from agent.journal.journal import Journal
 from agent.parcels import Eventless, Outgoing, Parcel
 from agent.runs import Progress, Run, SourceId
@@ -119,7 +119,9 @@ class Acts:
         folder = f"/var/log/{self._decisions.randint(0, 5)}"
         stamp = Stamp(1, 2, self._millis, self._millis, is_sure=True)
         gone = (f"/var/log/{self._decisions.randint(0, 5)}",) * self._decisions.randint(0, 1)
-        self.journal.looked([LookedAt(name, self._millis, 0, 0, {folder: stamp}, gone)])
+        patterns = Patterns((folder,), ("*.tmp",)) if self._decisions.random() < 0.3 else NOT_KNOWN
+        at = LookedAt(name, self._millis, 0, 0, {folder: stamp}, gone, patterns=patterns)
+        self.journal.looked([at])
 
     def forget(self) -> None:
         if gone := [each for each in self.journal.sources if each.finished]:

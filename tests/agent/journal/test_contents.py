@@ -265,3 +265,52 @@ def test_looks_of_many_inputs_are_not_kept_for_ever(contents: Contents) -> None:
         contents.looked_at(LookedAt(f"in{number}", number, 0, 0, {}))
     assert len(contents.looked) == contents_module.MOST_LOOKED
     assert "in0" not in contents.looked
+
+
+def blind(number: int, topic: str = "views", traces: Traces = Traces.CHANGED) -> NotSeen:
+    times = number * 10, number * 10 + 1
+    said = Unwatched(topic, f"/var/{number}", SourceId(""), -1, *times, traces, "nobody looked")
+    return NotSeen(number, said)
+
+
+def test_what_nobody_saw_is_not_given_up(contents: Contents) -> None:
+    """However much waits: a heartbeat would go beyond it. That nothing happened can be."""
+    harmless, first = blind(0, traces=Traces.UNCHANGED), blind(1)
+    contents.unwatched(harmless)
+    contents.unwatched(first)
+    runs = tuple(run(A, seq, 1, seq * 10) for seq in range(999))
+    contents.parcel(parcel(*[outgoing(at, *runs, batch=batch()) for at in range(2, 104)]))
+    for number in range(2, 104):
+        contents.acknowledged(number, number, -1)
+    assert harmless not in contents.unpublished()
+    assert first in contents.unpublished()
+    assert contents.waiting == contents_module.MOST_WAITING
+    contents.parcel(parcel(ledger(104, *range(104))))
+    contents.acknowledged(104, 0, -1)
+    assert not contents.statements
+    assert not contents.not_seen
+    assert contents.waiting == 0
+
+
+def test_times_that_nobody_watched_do_not_grow_for_ever(contents: Contents) -> None:
+    """Of those that are too many, each takes in the last one about its topic: under a number that
+    nobody has said yet."""
+    first = contents_module.MOST_NOT_SEEN - 1
+    for number in range(first):
+        contents.unwatched(blind(number, "others"))
+    contents.unwatched(blind(first))
+    contents.parcel(parcel(ledger(first + 1, first)))
+    contents.unwatched(blind(first + 2))
+    contents.unwatched(blind(first + 3, traces=Traces.TRUNCATED))
+    contents.acknowledged(first + 1, 0, -1)
+    assert len(contents.not_seen) == contents_module.MOST_NOT_SEEN
+    *others, views = contents.unpublished()
+    assert others == [blind(number, "others") for number in range(first)]
+    assert isinstance(views, NotSeen)
+    assert views.number == first + 3
+    said = views.unwatched
+    assert (said.topic, said.path, said.traces) == ("views", "/var", Traces.CHANGED)
+    assert (said.from_millis, said.to_millis) == (first * 10, (first + 3) * 10 + 1)
+    contents.parcel(parcel(ledger(first + 4, *range(first + 4))))
+    contents.acknowledged(first + 4, 0, -1)
+    assert not contents.statements

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.blind_times import LookedAt, Stamp, Traces, Unwatched
 from agent.errors import JournalError
 from agent.journal import generations
 from agent.journal.frames import HEADER_SIZE, Fault, Frame, FrameReader, framed
+from agent.journal.journal import Journal
 from agent.journal.ledger_numbers import FILE_NAME
 from agent.journal.recovery import Recovered, recover
 from agent.journal.replay import salvage
-from agent.journal.state import Numbers
+from agent.journal.state import NotSeen, Numbers
 from agent.parcels import Outgoing
-from agent.runs import Progress
+from agent.runs import Progress, SourceId
 from tests.agent.journal.samples import (
     ME,
     A,
@@ -31,6 +33,7 @@ from tests.agent.journal.samples import (
     run,
     seen,
     seen_contents,
+    wait_for_new_file,
 )
 
 
@@ -290,3 +293,72 @@ def test_a_file_that_does_not_stand_is_removed(history: History, copied: Path) -
     finally:
         for path in files(copied):
             shutil.copy(path, directory)
+
+
+def look(journal: Journal, millis: int) -> None:
+    stamp = Stamp(1, 2, millis, millis, is_sure=True)
+    journal.looked([LookedAt("shop", millis, millis, 0, {"/var/log": stamp})])
+
+
+def not_seen(journal: Journal, from_millis: int, to_millis: int) -> None:
+    times = from_millis, to_millis
+    journal.unwatched(
+        Unwatched("views", "/var/log", SourceId(""), -1, *times, Traces.CHANGED, "nobody looked")
+    )
+
+
+def test_looks_behind_damage_do_not_count(tmp_path: Path) -> None:
+    """What was said of a time that nobody watched may be lost: it is said again, from the last look
+    on that is known to stand before it."""
+    journal, _ = open_journal(tmp_path)
+    look(journal, 1000)
+    damaged_at = journal.sizes.file_bytes
+    not_seen(journal, 1000, 2000)
+    look(journal, 2000)
+    not_seen(journal, 3000, 3001)
+    look(journal, 4000)
+    journal.close()
+    flip(files(tmp_path)[-1], damaged_at + HEADER_SIZE)
+    journal, state = open_journal(tmp_path)
+    journal.close()
+    assert state.damage is not None
+    assert {name: each.millis for name, each in state.looked.items()} == {"shop": 1000}
+    (said,) = state.statements
+    assert isinstance(said, NotSeen)
+    assert said.unwatched.from_millis == 3000
+
+
+def test_looks_behind_what_was_lost_of_the_file_before_do_not_count(tmp_path: Path) -> None:
+    """The newer file's beginning, which has it, is damaged too."""
+    journal, _ = open_journal(tmp_path, limit=1)
+    look(journal, 1000)
+    wait_for_new_file()
+    older, lost_at = files(tmp_path)[-1], journal.sizes.file_bytes
+    not_seen(journal, 1000, 2000)
+    while files(tmp_path)[-1] == older:
+        look(journal, 2000)
+        wait_for_new_file()
+    journal.close()
+    assert files(tmp_path)[-2] == older
+    journal, _ = open_journal(tmp_path)
+    look(journal, 3000)
+    journal.close()
+    flip(older, lost_at + HEADER_SIZE)
+    flip(files(tmp_path)[-1], 3)
+    journal, state = open_journal(tmp_path)
+    journal.close()
+    assert state.damage is not None
+    assert {name: each.millis for name, each in state.looked.items()} == {"shop": 1000}
+
+
+def test_if_no_look_stands_before_damage_the_first_one_behind_it_counts(tmp_path: Path) -> None:
+    """None at all would be that of an agent that was just installed: it has no blind time."""
+    journal, _ = open_journal(tmp_path)
+    damaged_at = journal.sizes.file_bytes
+    for millis in (1000, 2000, 3000):
+        look(journal, millis)
+    journal.close()
+    flip(files(tmp_path)[-1], damaged_at + HEADER_SIZE)
+    journal, state = open_journal(tmp_path)
+    journal.close()
+    assert {name: each.millis for name, each in state.looked.items()} == {"shop": 2000}

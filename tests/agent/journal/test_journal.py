@@ -7,10 +7,13 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from agent.blind_times import Looked, LookedAt, Patterns, Stamp
 from agent.errors import JournalError
 from agent.journal.binding import Binding
+from agent.journal.entries import Kind
 from agent.journal.frames import framed
 from agent.journal.journal import Journal
 from agent.journal.state import Chosen, Numbers
@@ -226,6 +229,26 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"written by a newer Penstock .*kind 99"):
         open_journal(tmp_path)
     assert path.read_bytes() == before
+
+
+def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
+    """As looks were before they had any, and as they are while those do not change."""
+    journal, _ = open_journal(tmp_path)
+    salt = journal._writer.salt
+    journal.close()
+    folder, patterns = (b"/a", 1, 2, 3, 4, True), Patterns(("/a/*.log",), ("caf\udce9",))
+    bare = msgspec.msgpack.encode(("shop", 5, 4, 3, (folder,), (b"/b",), False))
+    with files(tmp_path)[-1].open("ab") as file:
+        file.writelines(framed(Kind.LOOKED, bare, salt=salt))
+    journal, state = open_journal(tmp_path)
+    folders = {"/a": Stamp(1, 2, 3, 4, is_sure=True)}
+    assert state.looked == {"shop": Looked(5, 4, 3, folders)}
+    journal.looked([LookedAt("shop", 6, 5, 4, folders, is_whole=True, patterns=patterns)])
+    journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True)])
+    journal.close()
+    journal, state = open_journal(tmp_path)
+    assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True)}
+    journal.close()
 
 
 def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:
