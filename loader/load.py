@@ -75,7 +75,7 @@ def load(
                     else watermarks(config, brokers, registry, store, tables)
                 ),
                 audit=Audit(config.audit, config.cluster) if config.audit else None,
-                observations=Observations(config),
+                observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,
             )

@@ -4,7 +4,8 @@ committed any more, and batches of the log that are not what was written.
 The ledger is told first, the outcome has it as well. What the ledger does not take is a warning.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,8 +23,11 @@ from loader.row_counter import RowCounter
 from loader.surroundings import Surroundings
 from loader.tables import HOUR_MILLIS, Hour, TableSource
 from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
 
 _FEW: Final = 3  # faults that are written out
+
+Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
 
 
 class TableCheck:
@@ -77,7 +81,7 @@ class TableCheck:
             "offsets": {"first": batch.first, "count": batch.end - batch.first},
             "reason": batch.reason,
         }
-        self._tell([{"damaged": [said]}])
+        self._told(self._around.observations.tell, [{"damaged": [said]}])
 
     def _files(self, young_hours: int) -> FileCheck:
         around = self._around
@@ -87,16 +91,16 @@ class TableCheck:
             [source.topic for source in self._table.topics],
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(around.start_spark, around.store, around.config.format),
-            tell=self._tell,
+            tell=partial(self._told, around.observations.tell_latest),
             most_bytes=around.config.check_files_bytes,
         )
 
-    def _tell(self, said: Sequence[Mapping[str, Any]]) -> bool:
+    def _told(self, tell: Tell, said: Sequence[Mapping[str, Any]]) -> bool:
         around = self._around
         if not around.config.ledger:
             return False
         try:
-            around.observations.tell(self._brokers, around.registry, said, around.now())
+            tell(self._brokers, around.registry, said, around.now())
         except (ClientError, SchemaError) as error:
             self._warn(f"what was found is not in the ledger yet: {error}")
             return False

@@ -90,7 +90,7 @@ def tell_that_none_began(
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry)
             try:
-                _say(Observations(config), brokers, registry, said, int(time.time() * 1000))
+                _say(Observations(config, None), brokers, registry, said, int(time.time() * 1000))
             finally:
                 registry.close()
     except (ClientError, SchemaError) as other:
@@ -135,4 +135,4 @@ def _say(
     said: Sequence[Mapping[str, Any]],
     now: int,
 ) -> None:
-    observations.tell(brokers, registry, [{"loads": part} for part in divided(said)], now)
+    observations.tell_latest(brokers, registry, [{"loads": part} for part in divided(said)], now)
