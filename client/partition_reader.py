@@ -128,13 +128,15 @@ class PartitionReader:
         end: int,
         *,
         topic_id: str = "",
+        leader_epoch: int = -1,
         fetch_bytes: int = FETCH_BYTES,
         from_within: bool = False,
     ) -> None:
-        """`topic_id` is which topic of that name is meant, if that is known. With `from_within`
-        the batch that `first` lies in is handed out, although it begins before it."""
+        """`topic_id` is which topic of that name is meant, and `leader_epoch` the one that belongs
+        to `first`, if they are known. With `from_within` the batch that `first` lies in is handed
+        out, although it begins before it."""
         self.next_offset = first
-        self.leader_epoch = -1
+        self.leader_epoch = leader_epoch
         self._name = f"{topic}-{partition}"
         self._brokers = brokers
         self._topic = topic

@@ -5,10 +5,12 @@ who folds a chunk and keeps its positions in one transaction has every entry onc
 killed. Where nothing is new nothing is handed out, and two small questions were asked.
 
 `_audit` may be another one than was read before: it was deleted and made again, or was lost with
-its brokers, or the cluster is another. Then it is read from its beginning, and the first chunk says
-so: `restarted`. Entries may be gone before they were read here: then the first chunk says `gap`.
-A batch that is damaged is passed over, and its entries are counted among those left out. Every
-entry of a journal that is read twice so is the same entry; whoever folds must not mind.
+its brokers, or the cluster is another. Or it has lost its end, and other entries have the offsets
+that were read: leader epochs tell, however long it is by now. Then it is read from its beginning,
+and the first chunk says so: `restarted`. Entries may be gone before they were read here: then the
+first chunk says `gap`. A batch that is damaged is passed over, and its entries are counted among
+those left out. Every entry of a journal that is read twice so is the same entry; whoever folds must
+not mind.
 
 Partitions are read side by side, none far ahead of the others in time, so that what several tiers
 say of the same events comes close together.
@@ -25,6 +27,8 @@ import msgspec
 import pyarrow as pa
 
 from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.epochs import end_offsets_of_epochs
 from client.errors import Corrupt
 from client.fetcher import Batch
 from client.metadata import Topic
@@ -49,11 +53,13 @@ CHUNK_BYTES: Final = 160 * 1024 * 1024  # about 200,000 small entries: each take
 
 class LedgerPositions(msgspec.Struct, frozen=True):
     """Up to where which `_audit` was read. The topic's id is empty where there are none, and where
-    nothing was read yet."""
+    nothing was read yet. `epochs` are leader epochs in which each partition's log was as it was
+    read up to there; none where that is not known."""
 
     cluster_id: str = ""
     topic_id: str = ""
     offsets: dict[int, int] = {}
+    epochs: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,19 @@ class Chunk:
     restarted: bool = False  # `positions` are of another `_audit` than those that were given
     gap: bool = False  # entries between the positions that were given and these are gone
     to_come: int = 0  # how many offsets are left up to where `_audit` ended when reading began
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """Up to where each partition has been read by now, and in which leader epoch that was so."""
+
+    topic_id: str
+    offsets: dict[int, int]
+    epochs: dict[int, int]
+
+    def note(self, partition: int, reader: PartitionReader) -> None:
+        self.offsets[partition] = reader.next_offset
+        self.epochs[partition] = max(self.epochs[partition], reader.leader_epoch)
 
 
 def lookup_at(registry: RegistryClient) -> Lookup:
@@ -108,7 +127,11 @@ class LedgerReader:
         topic = known.topic(LEDGER_TOPIC)
         partitions = [each.index for each in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        begun = _going_on(positions, known.cluster_id or "", topic, ends)
+        begun = _going_on(self._brokers, positions, known.cluster_id or "", topic, ends)
+        epochs = {
+            each.index: max(each.leader_epoch, begun.epochs.get(each.index, -1))
+            for each in topic.partitions
+        }
         offsets = {each: begun.offsets.get(each, 0) for each in partitions}
         new = [each for each in partitions if offsets[each] < ends[each]]
         earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
@@ -120,11 +143,14 @@ class LedgerReader:
         )
         offsets |= {each: max(first, offsets[each]) for each, first in earliest.items()}
         left_out = self._entries.left_out
-        for body in self._bodies(begun.topic_id, offsets, {each: ends[each] for each in new}):
+        reached = _Reached(begun.topic_id, offsets, epochs)
+        for body in self._bodies(reached, {each: ends[each] for each in new}):
             yield replace(
                 chunk,
                 body=body,
-                positions=LedgerPositions(begun.cluster_id, begun.topic_id, dict(offsets)),
+                positions=LedgerPositions(
+                    begun.cluster_id, begun.topic_id, dict(offsets), dict(epochs)
+                ),
                 left_out=self._entries.left_out - left_out,
                 to_come=sum(max(0, end - offsets[each]) for each, end in ends.items()),
             )
@@ -133,12 +159,10 @@ class LedgerReader:
         if chunk.restarted:
             yield chunk
 
-    def _bodies(
-        self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
-    ) -> Iterator[pa.StructArray]:
-        """With each, `offsets` are behind it. The last one is handed out even if it is empty."""
+    def _bodies(self, reached: _Reached, ends: Mapping[int, int]) -> Iterator[pa.StructArray]:
+        """With each, `reached` is behind it. The last one is handed out even if it is empty."""
         bodies: list[pa.StructArray] = []
-        for each in self._by_time(topic_id, offsets, ends):
+        for each in self._by_time(reached, ends):
             if isinstance(each, PlainBatches):
                 body = self._entries.add_all(each)
             else:
@@ -153,14 +177,14 @@ class LedgerReader:
             yield pa.concat_arrays([*bodies, self._entries.take()])
 
     def _by_time(
-        self, topic_id: str, offsets: dict[int, int], ends: Mapping[int, int]
+        self, reached: _Reached, ends: Mapping[int, int]
     ) -> Iterator[PlainBatches | Batch]:
         """Turn by turn, with the partition that is furthest back. What most of its last batches say
         is when it is: a few hosts have clocks that are wrong."""
         with ExitStack() as stack:
             turns: list[tuple[int, int, Iterator[PlainBatches | Batch]]] = []
             for partition, end in ends.items():
-                mine = closing(self._batches(topic_id, partition, offsets, end))
+                mine = closing(self._batches(reached, partition, end))
                 turns.append((_NOT_BEGUN, partition, stack.enter_context(mine)))
             while turns:
                 _, partition, batches = heappop(turns)
@@ -179,9 +203,10 @@ class LedgerReader:
                         break
 
     def _batches(
-        self, topic_id: str, partition: int, offsets: dict[int, int], end: int
+        self, reached: _Reached, partition: int, end: int
     ) -> Generator[PlainBatches | Batch, None, None]:
-        """With each, the partition's offset is behind it."""
+        """With each, what was reached of the partition is behind it."""
+        offsets = reached.offsets
         while offsets[partition] < end:
             reader = PartitionReader(
                 self._brokers,
@@ -189,29 +214,48 @@ class LedgerReader:
                 partition,
                 offsets[partition],
                 end,
-                topic_id=topic_id,
+                topic_id=reached.topic_id,
+                leader_epoch=reached.epochs[partition],
                 from_within=True,
                 fetch_bytes=_FETCH_BYTES,
             )
             try:
                 for each in reader.together():
-                    offsets[partition] = reader.next_offset
+                    reached.note(partition, reader)
                     yield each
             except Corrupt as error:
                 if error.first < 0 or not error.count:
                     raise
                 self._entries.leave_out(error.count, str(error))
-                offsets[partition] = max(reader.next_offset, error.first + error.count)
+                reached.note(partition, reader)
+                offsets[partition] = max(offsets[partition], error.first + error.count)
             else:
-                offsets[partition] = reader.next_offset
+                reached.note(partition, reader)
 
 
 def _going_on(
-    positions: LedgerPositions, cluster_id: str, topic: Topic, ends: Mapping[int, int]
+    brokers: Brokers,
+    positions: LedgerPositions,
+    cluster_id: str,
+    topic: Topic,
+    ends: Mapping[int, int],
 ) -> LedgerPositions:
     """The positions, or the beginning if they are not of this log, which has all of them."""
     topic_id = id_of(topic)
     same = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
-    if same and all(ends.get(each, -1) >= at for each, at in positions.offsets.items()):
+    there = same and all(ends.get(each, -1) >= at for each, at in positions.offsets.items())
+    if there and not _is_cut(brokers, positions, topic):
         return positions
     return LedgerPositions(cluster_id, topic_id)
+
+
+def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: Topic) -> bool:
+    """Whether other entries have offsets that were read. Where a log loses something, an epoch
+    begins: nobody is asked where none has."""
+    asked = {
+        TopicPartition(topic.name, each.index): positions.epochs[each.index]
+        for each in topic.partitions
+        if positions.epochs.get(each.index, -1) not in {-1, each.leader_epoch}
+    }
+    ended = end_offsets_of_epochs(brokers, asked)
+    return any(0 <= end < positions.offsets.get(each.partition, 0) for each, end in ended.items())

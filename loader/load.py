@@ -30,7 +30,7 @@ from loader.store.store import Store
 from loader.surroundings import Request, Surroundings
 from loader.table_run import TableRun
 from loader.tables import TableSource
-from loader.telling_loads import tell_how_it_ended, tell_that_none_began
+from loader.telling_loads import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -75,12 +75,14 @@ def load(
                     else watermarks(config, brokers, registry, store, tables)
                 ),
                 audit=Audit(config.audit, config.cluster) if config.audit else None,
-                observations=Observations(config),
+                observations=Observations(config, store),
                 watcher=watcher,
                 stopping=stopping,
             )
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
-                return list(threads.map(lambda table: run_table(around, table), tables))
+                outcomes = list(threads.map(lambda table: run_table(around, table), tables))
+            tell_which_succeeded(around, tables, outcomes, began)
+            return outcomes
 
 
 def _tell_that_none_began(
@@ -149,6 +151,6 @@ def run_table(around: Surroundings, table: TableSource) -> TableOutcome:
     if outcome.error is not None and around.stopping.is_set():
         said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
-    tell_how_it_ended(around, table, outcome, began)
+    tell_if_it_failed(around, table, outcome, began)
     around.watcher.ended(outcome)
     return outcome

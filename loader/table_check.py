@@ -4,7 +4,7 @@ committed any more, and batches of the log that are not what was written.
 The ledger is told first, the outcome has it as well. What the ledger does not take is a warning.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -24,8 +24,11 @@ from loader.row_counter import RowCounter
 from loader.surroundings import Surroundings
 from loader.tables import HOUR_MILLIS, Hour, TableSource
 from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
 
 _FEW: Final = 3  # faults that are written out
+
+Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
 
 
 class TableCheck:
@@ -81,28 +84,28 @@ class TableCheck:
             "offsets": {"first": batch.first, "count": batch.end - batch.first},
             "reason": batch.reason,
         }
-        self._tell([{"damaged": [said]}])
+        self._told(self._around.observations.tell, [{"damaged": [said]}])
 
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         around = self._around
         around.watcher.doing(self._table.name, "checking files")
+        destination = destination_of(latest, around.config)
+        tell = partial(around.observations.tell_latest, destination=destination)
         return FileCheck(
             self._history,
             [source.topic for source in self._table.topics],
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(around.start_spark, around.store, around.config.format),
-            tell=partial(self._tell, destination=destination_of(latest, around.config)),
+            tell=partial(self._told, tell),
             most_bytes=around.config.check_files_bytes,
         )
 
-    def _tell(self, said: Sequence[Mapping[str, Any]], destination: str = "") -> bool:
+    def _told(self, tell: Tell, said: Sequence[Mapping[str, Any]]) -> bool:
         around = self._around
         if not around.config.ledger:
             return False
         try:
-            around.observations.tell(
-                self._brokers, around.registry, said, around.now(), destination
-            )
+            tell(self._brokers, around.registry, said, around.now())
         except (ClientError, SchemaError) as error:
             self._warn(f"what was found is not in the ledger yet: {error}")
             return False

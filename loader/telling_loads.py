@@ -1,4 +1,4 @@
-"""The ledger told how a table's loads end, where that is worth saying (loader/ledger/loads.py).
+"""The ledger told how loads of tables end (loader/ledger/loads.py).
 
 Nothing here makes a load fail: what the ledger does not take is a warning, and said by the next.
 Where the root cannot be read or written, it is said by each load, as nobody knows since when.
@@ -7,7 +7,7 @@ Where the root cannot be read or written, it is said by each load, as nobody kno
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,7 +16,14 @@ from client.errors import ClientError
 from loader.config import LoaderConfig
 from loader.cures import cure_of, reason_of
 from loader.errors import FilesDiffer, Interrupted, LoaderError, RunTaken, StoreError
-from loader.ledger.loads import failing, from_bytes, recovered, state_path, statements
+from loader.ledger.loads import (
+    divided,
+    failing,
+    from_bytes,
+    recovered,
+    state_path,
+    statements,
+)
 from loader.ledger.observations import Observations
 from loader.outcomes import TableOutcome
 from loader.surroundings import Surroundings
@@ -24,27 +31,48 @@ from loader.tables import TableSource
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
+_NO_END: Final = (Interrupted, RunTaken)  # says nothing of the table
+
 log = logging.getLogger(__name__)
 
 
-def tell_how_it_ended(
+def tell_if_it_failed(
     around: Surroundings, table: TableSource, outcome: TableOutcome, began: int
 ) -> None:
     """After a load of this table that was begun then."""
-    if not around.config.ledger or around.request.says_nothing_of_loads:
+    error = outcome.error
+    if not _is_told(around) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
         return
     try:
-        match outcome.error:
-            case Interrupted() | RunTaken():
-                pass
-            case Exception() as error if outcome.run is None and not isinstance(error, FilesDiffer):
-                _tell_failure(around, table, error, began)
-            case _:  # files may differ: all that was new is loaded
-                _tell_success(around, table, began)
-    except (ClientError, SchemaError, LoaderError) as error:
-        text = f"the ledger was not told how the load of this table ended: {error}"
+        _tell_failure(around, table, error, began)
+    except (ClientError, SchemaError, LoaderError) as other:
+        text = f"the ledger was not told how the load of this table ended: {other}"
         outcome.warnings.append(text)
         around.watcher.warned(table.name, text)
+
+
+def tell_which_succeeded(
+    around: Surroundings,
+    tables: Sequence[TableSource],
+    outcomes: Sequence[TableOutcome],
+    began: int,
+) -> None:
+    """After a load of these tables, whatever was said before: a load that could not reach the root
+    left nothing there that says so."""
+    if not _is_told(around):
+        return
+    loaded = [
+        table
+        for table, outcome in zip(tables, outcomes, strict=True)
+        if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END)
+    ]
+    try:
+        for table in loaded:  # first: what is forgotten and not told, the next load tells
+            around.store.delete(state_path(table.name))
+        topics = sorted({source.topic for table in loaded for source in table.topics})
+        _say_around(around, recovered(topics, began))
+    except (ClientError, SchemaError, LoaderError) as error:
+        log.warning("the ledger was not told which tables are loaded: %s", error)
 
 
 def tell_that_none_began(
@@ -62,19 +90,21 @@ def tell_that_none_began(
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry)
             try:
-                _say(Observations(config), brokers, registry, said, int(time.time() * 1000))
+                _say(Observations(config, None), brokers, registry, said, int(time.time() * 1000))
             finally:
                 registry.close()
     except (ClientError, SchemaError) as other:
         log.warning("the ledger was not told that nothing can be loaded: %s", other)
 
 
-def _tell_success(around: Surroundings, table: TableSource, began: int) -> None:
-    path = state_path(table.name)
-    if around.store.read(path) is None:
-        return
-    _say_around(around, recovered([source.topic for source in table.topics], began))
-    around.store.delete(path)
+def _is_told(around: Surroundings) -> bool:
+    return around.config.ledger and not around.request.says_nothing_of_loads
+
+
+def _is_loaded(outcome: TableOutcome) -> bool:
+    """Files may differ: all that was new is."""
+    error = outcome.error
+    return outcome.run is not None or error is None or isinstance(error, FilesDiffer)
 
 
 def _tell_failure(around: Surroundings, table: TableSource, error: Exception, began: int) -> None:
@@ -92,6 +122,8 @@ def _tell_failure(around: Surroundings, table: TableSource, error: Exception, be
 
 
 def _say_around(around: Surroundings, said: Sequence[Mapping[str, Any]]) -> None:
+    if not said:
+        return
     with around.brokers() as brokers:
         _say(around.observations, brokers, around.registry, said, around.now())
 
@@ -103,5 +135,4 @@ def _say(
     said: Sequence[Mapping[str, Any]],
     now: int,
 ) -> None:
-    if said:
-        observations.tell(brokers, registry, [{"loads": list(said)}], now)
+    observations.tell_latest(brokers, registry, [{"loads": part} for part in divided(said)], now)

@@ -69,6 +69,7 @@ class Entries:
     journal: Texts
     seq: Numbers
     time: Numbers
+    said: Numbers  # as `time`, but as late as the writer's clock was
     host: Texts
     tier: Texts
     destination: Texts
@@ -80,11 +81,13 @@ class Entries:
     def of(cls, body: pa.StructArray, latest: int = MOST_TIME) -> "Entries":
         """None was written after `latest`: whose clock is ahead has written then."""
         header = body.field("header")
+        said = np.clip(numbers(header.field("time")), 0, MOST_TIME)
         return cls(
             body,
             texts(header.field("source")),
             numbers(header.field("seq")),
-            np.clip(numbers(header.field("time")), 0, latest),
+            np.minimum(said, latest),
+            said,
             texts(header.field("host")),
             texts(body.field("tier")),
             texts(body.field("destination")),

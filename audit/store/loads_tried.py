@@ -13,11 +13,11 @@ from audit.store.chunks import Chunk
 from audit.store.rows import FailingLoad
 
 _KEEP: Final = """
-INSERT INTO loads_tried VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET time = excluded.time, journal = excluded.journal, seq = excluded.seq,
-    failed = excluded.failed, since = excluded.since, reason = excluded.reason,
+INSERT INTO loads_tried VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = excluded.journal,
+    seq = excluded.seq, failed = excluded.failed, since = excluded.since, reason = excluded.reason,
     cure = excluded.cure
-WHERE (excluded.time, excluded.journal, excluded.seq) >= (time, journal, seq)
+WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 """
 _FAILING: Final = """
 SELECT cluster, topic, destination, since, time, reason, cure
@@ -38,6 +38,7 @@ def keep(chunk: Chunk, row: int, said: dict[str, Any]) -> None:
             name,
             int(chunk.tier[row]),
             int(entries.time[row]),
+            int(entries.said[row]),
             journal,
             int(entries.seq[row]),
             bool(said["failed"]),

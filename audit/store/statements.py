@@ -29,10 +29,10 @@ INSERT INTO unwatched VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT
     to_time = max(to_time, excluded.to_time)
 """
 _CHECKED: Final = """
-INSERT INTO checked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET time = excluded.time, journal = excluded.journal, seq = excluded.seq,
-    files = excluded.files, rows = excluded.rows, faults = excluded.faults
-WHERE (excluded.time, excluded.journal, excluded.seq) >= (time, journal, seq)
+INSERT INTO checked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET time = excluded.time, said = excluded.said, journal = excluded.journal,
+    seq = excluded.seq, files = excluded.files, rows = excluded.rows, faults = excluded.faults
+WHERE (excluded.said, excluded.journal, excluded.seq) >= (said, journal, seq)
 """
 
 Json = dict[str, Any]
@@ -157,7 +157,7 @@ def _keep_checked(chunk: Chunk, row: int, said: Json) -> None:
             by_hour[hour].append(fault)
     entries = chunk.entries
     (journal,) = entries.journal.take(np.array([row]))
-    who = int(entries.time[row]), journal, int(entries.seq[row])
+    who = int(entries.time[row]), int(entries.said[row]), journal, int(entries.seq[row])
     size = said["files"], said["rows"]
     chunk.connection.executemany(
         _CHECKED,

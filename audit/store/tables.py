@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 10
+VERSION: Final = 11
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -126,13 +126,14 @@ CREATE TABLE twice (source INT, seq INT, end_seq INT, from_time INT, to_time INT
 
 CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, topic_id TEXT,
     statement BLOB, PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
-CREATE TABLE checked (name INT, tier INT, hour INT, time INT, journal TEXT, seq INT, files INT,
-    rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
+-- Of each hour and destination the latest comparison. `said`: when, by the clock of who said so.
+CREATE TABLE checked (name INT, tier INT, hour INT, time INT, said INT, journal TEXT, seq INT,
+    files INT, rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
 CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
     time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
--- Of each topic and destination the latest that was said of how its loads end.
-CREATE TABLE loads_tried (name INT, tier INT, time INT, journal TEXT, seq INT, failed INT,
-    since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+-- Of each topic and destination the latest that was said of how its loads end; `said` as above.
+CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
+    failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
 
 -- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
 CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,

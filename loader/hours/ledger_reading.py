@@ -54,9 +54,9 @@ def read_watermarks(
 def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
     """All that `_audit` says until now, and what was read of it before."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
-    if cached is None or cached.cluster_id != cluster_id:
-        cached = LedgerRead(cluster_id, "", {}, Agents())
-    positions = LedgerPositions(cluster_id, cached.topic_id, dict(cached.offsets))
+    if cached is None or cached.positions.cluster_id != cluster_id:
+        cached = LedgerRead(LedgerPositions(cluster_id), Agents())
+    positions = cached.positions
     logged = time.monotonic()
     for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(positions):
         if chunk.gap:
@@ -70,7 +70,7 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
         if chunk.to_come and time.monotonic() - logged > _LOG_SECONDS:
             logged = time.monotonic()
             log.info("reading the ledger, which has more entries=%d", chunk.to_come)
-    return LedgerRead(cluster_id, positions.topic_id, positions.offsets, cached.agents)
+    return LedgerRead(positions, cached.agents)
 
 
 def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd | None]:

@@ -10,13 +10,13 @@ wins; either is true.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from ledger.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.reading import LedgerPositions
 from loader.store.store import PENSTOCK
 
 VERSION: Final = 1
@@ -41,15 +41,14 @@ class _File(msgspec.Struct, frozen=True):
     topics: list[list[str]]
     agents: list[_AgentRow]
     retired: list[tuple[str, str, int, int]]
+    epochs: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRead:
-    """The agents, as of these offsets of one `_audit`."""
+    """The agents, as of these positions in one `_audit`."""
 
-    cluster_id: str
-    topic_id: str
-    offsets: Mapping[int, int]
+    positions: LedgerPositions
     agents: Agents
 
 
@@ -79,12 +78,13 @@ def to_bytes(read: LedgerRead) -> bytes:
     ]
     file = _File(
         VERSION,
-        read.cluster_id,
-        read.topic_id,
-        dict(read.offsets),
+        read.positions.cluster_id,
+        read.positions.topic_id,
+        read.positions.offsets,
         list(map(sorted, sets)),
         rows,
         [(r.host, r.agent, r.since, r.time) for r in read.agents.retired.values()],
+        read.positions.epochs,
     )
     return msgspec.json.encode(file)
 
@@ -102,7 +102,8 @@ def from_bytes(data: bytes) -> LedgerRead | None:
     retired = {
         (host, agent): HostRetired(host, agent, *rest) for host, agent, *rest in file.retired
     }
-    return LedgerRead(file.cluster_id, file.topic_id, file.offsets, Agents(agents, retired))
+    positions = LedgerPositions(file.cluster_id, file.topic_id, file.offsets, file.epochs)
+    return LedgerRead(positions, Agents(agents, retired))
 
 
 def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> Agent:

@@ -1,16 +1,19 @@
 """When the ledger is told that a table's loads fail, and that they do so no longer. Pure.
 
-It is said when it begins, when the reason changes, about every hour as long as it lasts, and when a
-load succeeds again. What was said is kept in a small file beside the commit log:
+That they fail is said when it begins, when the reason changes, and about every hour as long as it
+lasts. What was said is kept in a small file beside the commit log:
 
     {root}/_penstock/~loads/{table}.json
 
 so that loads that are processes of their own know since when. It is written after the ledger was
 told: whoever dies in between says it again, which changes nothing. A file that is lost is another
 beginning.
+
+That a table is loaded is said at the end of each load. No file tells whether it has to be: who
+could not write to the root has left none, and a topic may be another table's by now.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +23,8 @@ from loader.store.store import PENSTOCK
 VERSION: Final = 1
 AGAIN_MILLIS: Final = 50 * 60_000  # so that loads on the hour say it each time
 LONGEST: Final = 2_000  # letters of a reason
+MOST_BYTES: Final = 256 * 1024  # of an entry, about
+_TRIED: Final = 12  # bytes that a statement takes beside its texts
 
 Json = dict[str, Any]
 
@@ -74,3 +79,19 @@ def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
 def recovered(topics: Iterable[str], began: int) -> list[Json]:
     """Of each topic of the table, that a load has succeeded again."""
     return [{"topic": topic, "failed": False, "since": began} for topic in topics]
+
+
+def divided(said: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """What goes together into an entry."""
+    part: list[Mapping[str, Any]] = []
+    weight = 0
+    for each in said:
+        texts = (each["topic"], each.get("reason", ""), each.get("cure", ""))
+        more = _TRIED + sum(len(text.encode()) for text in texts)
+        if part and weight + more > MOST_BYTES:
+            yield part
+            part, weight = [], 0
+        part.append(each)
+        weight += more
+    if part:
+        yield part

@@ -1,5 +1,6 @@
 """`_audit` of a broker that runs, read to its end again and again."""
 
+import os
 import random
 import uuid
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from tests.broker_process import BrokerProcess
 from tests.client.test_partition_reader import delete_before
 from tests.ledger.said import ENCODERS, entry
 from tests.made_anew import create_again
+from tests.system.clients.stored import stored_batches
 from wire.records import Codec
 
 LOOKUP = {7: built_in(LEDGER)}.get
@@ -88,7 +90,9 @@ def test_only_what_is_new_is_handed_out(brokers: Brokers, reader: LedgerReader) 
     assert (first.restarted, first.gap, first.left_out, first.to_come) == (False, False, 0, 0)
     known = brokers.refresh([LEDGER_TOPIC])
     topic_id = str(known.topic(LEDGER_TOPIC).id)
-    assert first.positions == LedgerPositions(known.cluster_id or "", topic_id, {0: 2, 1: 0, 2: 1})
+    assert first.positions == LedgerPositions(
+        known.cluster_id or "", topic_id, {0: 2, 1: 0, 2: 1}, {0: 0, 1: 0, 2: 0}
+    )
 
     assert list(reader.read(first.positions)) == []
     write(brokers, entry("c", 0), partition=1)
@@ -179,6 +183,44 @@ def test_a_ledger_that_was_made_anew_is_noticed(brokers: Brokers, reader: Ledger
     for positions, restarted in ((before, True), (empty.positions, False)):
         chunk = one(reader.read(positions))
         assert (names(chunk), chunk.restarted) == ([("b", 0), ("b", 1)], restarted)
+
+
+def test_a_ledger_that_was_cut_is_noticed_however_long_it_is_by_now(
+    broker: BrokerProcess, brokers: Brokers, reader: LedgerReader
+) -> None:
+    """By a reader that saw nothing of it while it was short."""
+    write(brokers, *(entry("a", seq) for seq in range(6)))
+    before = one(reader.read(BEGINNING)).positions
+    assert before.offsets == {0: 6}
+    broker.kill()
+    cut = list(stored_batches(broker.partition_dir(LEDGER_TOPIC)))[3]
+    os.truncate(cut.file, cut.position)
+    broker.start()
+    brokers.persist(lambda: write(brokers, entry("b", 0)))
+    for seq, longer in ((1, 5), (2, 6), (3, 7)):
+        write(brokers, entry("b", seq))
+        chunk = one(reader.read(before))
+        assert (chunk.restarted, chunk.positions.offsets) == (True, {0: longer})
+        after = [("b", number) for number in range(seq + 1)]
+        assert names(chunk) == [("a", 0), ("a", 1), ("a", 2), *after]
+    assert list(reader.read(chunk.positions)) == []
+
+
+def test_another_leader_of_the_same_log_is_no_other_ledger(
+    broker: BrokerProcess, brokers: Brokers, reader: LedgerReader
+) -> None:
+    """What was read ended where the leader's epoch did."""
+    write(brokers, entry("a", 0))
+    before = one(reader.read(BEGINNING)).positions
+    write(brokers, entry("a", 1))
+    broker.kill()
+    (cut,) = list(stored_batches(broker.partition_dir(LEDGER_TOPIC)))[1:]
+    os.truncate(cut.file, cut.position)
+    broker.start()
+    brokers.persist(lambda: write(brokers, entry("b", 0)))
+    chunk = one(reader.read(before))
+    assert (names(chunk), chunk.restarted) == ([("b", 0)], False)
+    assert list(reader.read(chunk.positions)) == []
 
 
 def test_entries_that_are_gone_before_they_were_read_are_told(

@@ -1,5 +1,6 @@
 """Whole loads that find out more than rows: what an audit says, what somebody did to files."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from client.offsets import Beginning
 from ledger.names import LEDGER_TOPIC
 from loader.config import Completeness, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
+from loader.ledger.observations import TOLD
 from loader.load import load
 from loader.outcomes import TableOutcome, worst_exit_code
 from loader.surroundings import Request
@@ -22,7 +24,7 @@ from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.broker_process import BrokerProcess
 from tests.loader.answering_audit import answering_audit, document
-from tests.loader.application import BEGAN, Application
+from tests.loader.application import BEGAN, HOUR, Application
 from tests.loader.loads import Listening, load_once, rows_of
 
 PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
@@ -35,6 +37,11 @@ def loaded(spark: SparkSession, config: LoaderConfig) -> TableOutcome:
 
 def said(config: LoaderConfig, topic: str, what: str) -> list[dict[str, Any]]:
     """Of this topic, in the ledger."""
+    return [each for entry in entries(config, topic) for each in entry[what]]
+
+
+def entries(config: LoaderConfig, topic: str) -> list[dict[str, Any]]:
+    """Of the ledger, that name this topic."""
     with (
         Brokers(config.bootstrap) as brokers,
         RegistryClient(config.registry) as registry,
@@ -42,9 +49,9 @@ def said(config: LoaderConfig, topic: str, what: str) -> list[dict[str, Any]]:
     ):
         decoder = Decoder(registry.schema, built_in(LEDGER))
         values = [each.record.value or b"" for each in consumer]
-        entries = [decoder.decode(value) for value in values if topic.encode() in value]
-    assert {each["cluster"] for each in entries} == {config.cluster}
-    return [each for entry in entries for each in entry[what]]
+        found = [decoder.decode(value) for value in values if topic.encode() in value]
+    assert {each["cluster"] for each in found} == {config.cluster}
+    return found
 
 
 def test_what_a_load_finds_out_beside_its_rows(
@@ -118,6 +125,26 @@ def test_what_a_load_finds_out_beside_its_rows(
     (told,) = said(config, topic, "damaged")
     assert (told["partition"], told["offsets"]) == (0, {"first": 30, "count": 5})
     assert told["topic_id"]
+
+
+def test_what_is_said_comes_behind_what_a_clock_said_that_was_ahead(
+    spark: SparkSession, application: Application, config: LoaderConfig
+) -> None:
+    """Of a host that loaded before this one."""
+    application.write(30, time=BEGAN)
+    assert load_once(spark, config).rows == 30
+    root = Path(config.root.removeprefix("file://"))
+    kept = json.loads((root / TOLD).read_bytes())
+    ahead = kept["time"] + 24 * HOUR
+    (root / TOLD).write_text(json.dumps(kept | {"time": ahead}))
+    (file,) = (root / application.topic).glob("dt=*/hour=*/part-*.parquet")
+    file.unlink()
+    assert isinstance(loaded(spark, config).error, FilesDiffer)
+    last = [each for each in entries(config, application.topic) if each["header"]["time"] > ahead]
+    (checked,) = [each["checked"] for each in last if each["checked"]]
+    assert [each["fault"] for each in checked[0]["faults"]] == ["missing"]
+    (loads,) = [each["loads"] for each in last if each["loads"]]
+    assert not loads[0]["failed"]
 
 
 def test_a_flipped_byte_is_found_by_the_next_load(

@@ -59,7 +59,7 @@ def load_up_to(spark: SparkSession, config: LoaderConfig, step: int) -> bool:
             registry=registry,
             watermarks=marks,
             audit=None,
-            observations=Observations(config),
+            observations=Observations(config, store),
             watcher=Listening(),
             stopping=threading.Event(),
             clock=lambda: END / 1000,

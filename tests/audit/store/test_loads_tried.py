@@ -22,12 +22,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def tried(seq: int, minute: int, *, failed: bool, since: int = 0, topic: str = TOPIC) -> Json:
+def tried(
+    seq: int,
+    minute: int,
+    *,
+    failed: bool,
+    since: int = 0,
+    topic: str = TOPIC,
+    journal: str = "loader-1",
+) -> Json:
     said: Json = {"topic": topic, "failed": failed, "since": BEGIN + since * MINUTE}
     if failed:
         said |= {"reason": f"table {topic}: {REASON}", "cure": CURE}
     time = BEGIN + minute * MINUTE
-    return entry("hdfs", "loader-1", seq, time, destination=ROOT, loads=[said])
+    return entry("hdfs", journal, seq, time, destination=ROOT, loads=[said])
 
 
 def failing(store: Store, entries: Sequence[Json]) -> list[FailingLoad]:
@@ -50,6 +58,21 @@ def test_entries_may_come_in_any_order(tmp_path: Path) -> None:
     for number, order in enumerate(permutations(entries)):
         with closing(Store.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
             assert [each.said for each in failing(store, order)] == [BEGIN + 2 * MINUTE]
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_the_latest_counts_though_the_clock_was_ahead(tmp_path: Path, *, failed: bool) -> None:
+    """Of the audit's."""
+    ahead = 5 * 60
+    entries = [
+        tried(0, ahead, failed=not failed, journal="b"),
+        tried(0, ahead + 1, failed=failed, journal="a"),
+    ]
+    for number, order in enumerate(permutations(entries)):
+        with closing(Store.open(tmp_path / str(number), clock=lambda: BEGIN + HOUR)) as store:
+            store.fold(CLUSTER, body(order), LedgerPositions())
+            found = failing(store, [])
+            assert [each.said for each in found] == [BEGIN + HOUR] * failed
 
 
 def test_what_fails_longest_comes_first(store: Store) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from client.addresses import parse_addresses
@@ -103,13 +104,13 @@ def test_only_what_is_new_is_read_again(
     assert read_ledger(brokers, lookup, None).agents == Agents()  # there is no _audit yet
     write(brokers, registry, entry("a", 0, (1, ["x"])))
     first = read_ledger(brokers, lookup, None)
-    assert first.offsets == {0: 1}
+    assert first.positions.offsets == {0: 1}
     assert set(first.agents.by_id) == {"a"}
 
     write(brokers, registry, entry("b", 0, (1, ["x"])))
     first.agents.by_id.clear()
     again = read_ledger(brokers, lookup, first)
-    assert again.offsets == {0: 2}
+    assert again.positions.offsets == {0: 2}
     assert set(again.agents.by_id) == {"b"}
     assert set(read_ledger(brokers, lookup, again).agents.by_id) == {"b"}
 
@@ -129,19 +130,11 @@ def test_a_ledger_that_is_another_is_read_from_its_beginning(
     write(brokers, registry, entry("a", 0, (1, ["x"])))
     lookup = lookup_at(registry)
     true = read_ledger(brokers, lookup, None)
-    values: dict[str, Any] = {
-        "cluster_id": true.cluster_id,
-        "topic_id": true.topic_id,
-        "offsets": true.offsets,
-        "agents": Agents({"silent": Agent("h", 0, 0, (Beat(1, frozenset("x")),))}),
-    }
-    read = read_ledger(brokers, lookup, LedgerRead(**values | other))
+    agents = Agents({"silent": Agent("h", 0, 0, (Beat(1, frozenset("x")),))})
+    positions = msgspec.structs.replace(true.positions, **other)
+    read = read_ledger(brokers, lookup, LedgerRead(positions, agents))
     assert set(read.agents.by_id) == known
-    assert (read.cluster_id, read.topic_id, read.offsets) == (
-        true.cluster_id,
-        true.topic_id,
-        {0: 1},
-    )
+    assert read.positions == true.positions
 
 
 def test_entries_that_are_gone_before_they_were_read_are_warned_of(

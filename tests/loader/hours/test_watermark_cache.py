@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.agents import Agent, Agents, Beat, HostRetired, Left
+from ledger.reading import LedgerPositions
 from loader.hours.watermark_cache import LedgerRead, cache_path, from_bytes, to_bytes
 
 millis = st.integers(-1, 2**53)
@@ -22,9 +23,13 @@ agents = st.builds(
 retired = st.builds(HostRetired, st.text(max_size=2), st.text(max_size=2), millis, millis)
 read = st.builds(
     LedgerRead,
-    st.text(max_size=3),
-    st.text(max_size=3),
-    st.dictionaries(st.integers(0, 5), st.integers(0, 2**53)),
+    st.builds(
+        LedgerPositions,
+        st.text(max_size=3),
+        st.text(max_size=3),
+        st.dictionaries(st.integers(0, 5), st.integers(0, 2**53)),
+        st.dictionaries(st.integers(0, 5), st.integers(0, 2**31 - 1)),
+    ),
     st.builds(
         Agents,
         st.dictionaries(st.text(max_size=3), agents, max_size=4),
@@ -32,7 +37,8 @@ read = st.builds(
     ),
 )
 
-ONE = LedgerRead("c", "t", {0: 5}, Agents({"a": Agent("h", 1, 2, (Beat(3, frozenset("x")),))}))
+POSITIONS = LedgerPositions("c", "t", {0: 5}, {0: 1})
+ONE = LedgerRead(POSITIONS, Agents({"a": Agent("h", 1, 2, (Beat(3, frozenset("x")),))}))
 
 
 @given(read)
@@ -48,6 +54,13 @@ def test_what_is_damaged_is_nothing() -> None:
         assert from_bytes(json.dumps(json.loads(whole) | {key: value}).encode()) is None
 
 
+def test_what_was_kept_without_epochs_is_read() -> None:
+    old = {key: value for key, value in json.loads(to_bytes(ONE)).items() if key != "epochs"}
+    found = from_bytes(json.dumps(old).encode())
+    assert found is not None
+    assert found.positions == LedgerPositions("c", "t", {0: 5})
+
+
 def test_a_large_fleet_takes_little_room() -> None:
     """Ten thousand agents with a hundred topics each."""
     topics = frozenset(f"a-topic-with-a-name-{number}" for number in range(100))
@@ -55,7 +68,7 @@ def test_a_large_fleet_takes_little_room() -> None:
         f"{number:032x}": Agent(f"web-{number:05}.example.com", number, 1, (Beat(2, topics),))
         for number in range(10_000)
     }
-    size = len(to_bytes(LedgerRead("c", "t", {0: 1}, Agents(fleet))))
+    size = len(to_bytes(LedgerRead(POSITIONS, Agents(fleet))))
     assert size < 1_000_000
 
 

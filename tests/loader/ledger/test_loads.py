@@ -6,7 +6,9 @@ import pytest
 from loader.ledger.loads import (
     AGAIN_MILLIS,
     LONGEST,
+    MOST_BYTES,
     Failing,
+    divided,
     failing,
     from_bytes,
     recovered,
@@ -65,3 +67,13 @@ def test_all_topics_of_a_table_are_named() -> None:
         {"topic": "a", "failed": False, "since": NOW},
         {"topic": "b", "failed": False, "since": NOW},
     ]
+
+
+def test_reasons_of_many_topics_are_several_entries() -> None:
+    known, _ = failing(None, "é" * LONGEST, NOW, NOW)
+    said = statements([f"t{number}" for number in range(500)], known, "do it")
+    parts = list(divided(said))
+    assert [each for part in parts for each in part] == said
+    assert len(parts) == 8
+    assert all(len(msgspec.json.encode(part)) < 1.1 * MOST_BYTES for part in parts)
+    assert list(divided([])) == []
