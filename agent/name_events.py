@@ -49,7 +49,8 @@ Places = dict[tuple[F, str], Named[F]]
 def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
     """What is gone, or is nobody knows where, in the order in which it went.
 
-    `there` is what has come and is there: before these events, and afterwards with them.
+    `there` is what has come, or has another name, and is there: before these events, and afterwards
+    with them.
     """
     moving: dict[int, Named[F]] = {}
     gone = []
@@ -73,7 +74,4 @@ def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
                 named.places.append(place)
             else:
                 there[place] = Named(place, is_new=True, is_folder=mask & IS_FOLDER != 0)
-    gone += moving.values()
-    for place in [place for place, named in there.items() if not named.is_new]:
-        del there[place]
-    return gone
+    return [*gone, *moving.values()]

@@ -25,10 +25,12 @@ from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
+from agent.kept.meanwhile import There
 from agent.kept.names import Kind, read_name
 from agent.runs import KnownSource
 
 _DELETED: Final = " (deleted)"
+_OWN: Final = frozenset({Kind.EVENTS, Kind.UNSAID})
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class _Left:
 
 class Adopting:
     """What was handed over, until each is some input's or nobody's, and what that says of the time
-    when no agent ran. `events` is the queue of inotify, for whoever takes it to close."""
+    when no agent ran. `own` is what is no file, for whoever takes it to close."""
 
     def __init__(
         self,
@@ -58,8 +60,7 @@ class Adopting:
         known: Collection[KnownSource],
         keeping: Keeping | None,
     ) -> None:
-        self.events: int | None = None
-        self.events_name = ""
+        self.own: dict[Kind, HandedOver] = {}
         self._keeping = keeping
         self._files: list[_Left] = []
         self._useless = 0
@@ -81,9 +82,14 @@ class Adopting:
         """Paths in a folder that something had which came while no agent ran and did not go, and
         those where it is now; none if nobody watches where that is."""
         found = watcher.meanwhile(folder)
-        for each in found.there if found is not None else ():
-            now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
-            yield below(folder, each.name), now
+        yield from _now(found.there if found is not None else (), folder, watcher)
+
+    def renamed(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
+        """The same of what was there before, and of which nobody knows what was in it."""
+        found = watcher.meanwhile(folder)
+        for path, now in _now(found.renamed if found is not None else (), folder, watcher):
+            if path not in self._known_paths:
+                yield path, now
 
     def adopt(
         self,
@@ -124,15 +130,16 @@ class Adopting:
 
     def _sort(self, each: HandedOver) -> None:
         found = read_name(each.name, self._keeping.agent_id) if self._keeping else None
-        if found is not None and found.kind is Kind.EVENTS and self.events is None:
-            self.events, self.events_name = each.fd, each.name
+        is_own = found is not None and found.kind in _OWN
+        if found is not None and is_own and found.kind not in self.own:
+            self.own[found.kind] = each
             return
         try:
             status = os.fstat(each.fd)
             path = found.path if found and found.path else _last_name(each.fd)
         except OSError:
             return
-        if found is None or found.kind is Kind.EVENTS or not stat.S_ISREG(status.st_mode):
+        if found is None or is_own or not stat.S_ISREG(status.st_mode):
             self._refuse(each.name)
             os.close(each.fd)
             return
@@ -145,6 +152,14 @@ class Adopting:
         self._useless += 1
         if self._keeping is not None:
             self._keeping.refuse([name])
+
+
+def _now(
+    found: Collection[There], folder: str, watcher: Watcher
+) -> Iterator[tuple[str, list[str]]]:
+    for each in found:
+        now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
+        yield below(folder, each.name), now
 
 
 def _take(roster: Roster, left: _Left, around: Surroundings) -> bool:

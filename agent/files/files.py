@@ -17,6 +17,7 @@ from agent.config import HoldDeleted, Limits
 from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.beginnings import begin
+from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
 from agent.files.handles import Handles, most_handles
 from agent.files.happenings import (
@@ -37,6 +38,8 @@ from agent.files.vigil import Vigil, known_places, since_boot
 from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
+from agent.kept.names import Kind
+from agent.kept.unsaid import Unsaid
 from agent.runs import KnownSource, SourceId
 
 REST: Final = 60.0
@@ -81,11 +84,7 @@ class Files:
     ) -> None:
         self._keeping = keeping
         self._adopting = Adopting(left, known, keeping)
-        watcher = Watcher(events=events, left=self._adopting.events)
-        if keeping is not None:
-            keeping.goes_on_with(
-                watcher.descriptor, self._adopting.events_name, is_same=watcher.goes_on
-            )
+        watcher = self._watcher(events=events)
         handles = Handles(most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
@@ -106,6 +105,20 @@ class Files:
         self._unclaimed = list(known)
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
+
+    def _watcher(self, *, events: bool) -> Watcher:
+        """One that goes on with what was handed over; what was read of its queue is kept first, as
+        without that nobody knows what the queue is worth."""
+        queue, read = (self._adopting.own.get(each) for each in (Kind.EVENTS, Kind.UNSAID))
+        unsaid = Unsaid(read.fd if read else None)
+        watcher = Watcher(unsaid, events=events, left=queue.fd if queue else None)
+        if self._keeping is not None:
+            for kind, fd, left, is_same in (
+                (Kind.UNSAID, unsaid.fd, read, unsaid.goes_on),
+                (Kind.EVENTS, watcher.descriptor, queue, watcher.goes_on),
+            ):
+                self._keeping.has_own(kind, fd, left.name if left else "", is_same=is_same)
+        return watcher
 
     def look(self, now: float) -> list[Happening]:
         """What has happened since the last one. To be called every 20 to 50 ms."""
@@ -139,9 +152,16 @@ class Files:
 
     def keep(self, now: float) -> None:
         """Has open files kept over a crash. After what `look` said was written down: what is kept
-        as a source is one that the journal knows."""
+        as a source is one that the journal knows, and what was read of the queue is said."""
+        if self._around.watcher.unsaid.is_set and not self._has_unsaid():
+            self._around.watcher.unsaid.clear()
         if self._keeping is not None:
             self._keeping.flush(now)
+
+    def _has_unsaid(self) -> bool:
+        """Whether a folder in which something happened was not listed since."""
+        watcher, again = self._around.watcher, (each.again for each in self._rosters.values())
+        return not self.scanned_millis or bool(watcher.changed) or watcher.overflowed or any(again)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -294,17 +314,21 @@ class Files:
         missed. Of later times that does not speak. A new file that was written to after it was
         made may have been emptied in between, which leaves no trace: in a moment nobody does
         that."""
-        watcher = self._around.watcher
-        unseen = None if self.scanned_millis else self._adopting.unseen(folder, watcher)
-        if unseen is None or any(map(roster.survey.may_mean, unseen)):
+        watcher, adopting = self._around.watcher, self._adopting
+
+        def is_meant(path: str) -> bool:
+            return roster.survey.may_mean(path) and not has_compressed_name(path)
+
+        unseen = None if self.scanned_millis else adopting.unseen(folder, watcher)
+        if unseen is None or any(map(is_meant, unseen)):
             return False
+        there = [each for each in adopting.there(folder, watcher) if is_meant(each[0])]
+        renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each[0])]
         written = {each.current_path for each in roster.written_after_birth()}
         return all(
-            any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
-            and not any(each in written for each in now)
-            for path, now in self._adopting.there(folder, watcher)
-            if roster.survey.may_mean(path)
-        )
+            any(os.path.lexists(each) for each in now if is_meant(each))
+            for _, now in there + renamed
+        ) and not any(each in written for _, now in there for each in now)
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:
         around = self._around

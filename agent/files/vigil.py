@@ -130,6 +130,7 @@ class Vigil:
             self._came_since = before
         gone = [each for each in follow(names, self._came) if each.is_new]
         followed = {each.current_path for roster in rosters for each in roster.files.values()}
+        self._came = {place: came for place, came in self._came.items() if came.is_new}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
             is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
