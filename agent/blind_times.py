@@ -220,7 +220,7 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     else:
         how = "names came or went"
     parts = [how]
-    parts += [f"{word}: {_some(each)}" for word, each in _news(names)]
+    parts += [f"{word}: {some(each)}" for word, each in _news(names)]
     return "; ".join(parts)
 
 
@@ -229,7 +229,8 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     return [(word, each) for word, each in told if each]
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first of them, and how many others there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")
 

@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared
@@ -50,6 +50,15 @@ class _Left:
         return self.status.st_dev, self.status.st_ino
 
 
+class Now(NamedTuple):
+    """A path that something had, those where it is now, none if nobody watches where that is, and
+    whether it was made under that path."""
+
+    path: str
+    now: list[str]
+    is_made: bool
+
+
 class Adopting:
     """What was handed over, until each is some input's or nobody's, and what that says of the time
     when no agent ran. `own` is what is no file, for whoever takes it to close."""
@@ -78,18 +87,17 @@ class Adopting:
         departed = {below(folder, name) for name in found.departed} - self._known_paths
         return departed | {below(folder, name) for name in found.unseen}
 
-    def there(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
-        """Paths in a folder that something had which came while no agent ran and did not go, and
-        those where it is now; none if nobody watches where that is."""
+    def there(self, folder: str, watcher: Watcher) -> Iterator[Now]:
+        """What came to a folder while no agent ran, and did not go."""
         found = watcher.meanwhile(folder)
         yield from _now(found.there if found is not None else (), folder, watcher)
 
-    def renamed(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
+    def renamed(self, folder: str, watcher: Watcher) -> Iterator[Now]:
         """The same of what was there before, and of which nobody knows what was in it."""
         found = watcher.meanwhile(folder)
-        for path, now in _now(found.renamed if found is not None else (), folder, watcher):
-            if path not in self._known_paths:
-                yield path, now
+        for each in _now(found.renamed if found is not None else (), folder, watcher):
+            if each.path not in self._known_paths:
+                yield each
 
     def adopt(
         self,
@@ -154,12 +162,10 @@ class Adopting:
             self._keeping.refuse([name])
 
 
-def _now(
-    found: Collection[There], folder: str, watcher: Watcher
-) -> Iterator[tuple[str, list[str]]]:
+def _now(found: Collection[There], folder: str, watcher: Watcher) -> Iterator[Now]:
     for each in found:
         now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
-        yield below(folder, each.name), now
+        yield Now(below(folder, each.name), now, each.is_made)
 
 
 def _take(roster: Roster, left: _Left, around: Surroundings) -> bool:

@@ -130,6 +130,8 @@ class Files:
         around.attention.begins(millis, is_told_all=not around.watcher.overflowed)
         if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
             self._vigil.begin_again(self._rosters.values(), before)
+        if self._vigil.stood_still:
+            self._next_listing = now
         self._list(now)
         around.attention.look(now)
         for _ in range(_ROUNDS):
@@ -313,7 +315,7 @@ class Files:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak. A new file that was written to after it was
         made may have been emptied in between, which leaves no trace: in a moment nobody does
-        that."""
+        that. One that was moved there had been written elsewhere."""
         watcher, adopting = self._around.watcher, self._adopting
 
         def is_meant(path: str) -> bool:
@@ -322,13 +324,15 @@ class Files:
         unseen = None if self.scanned_millis else adopting.unseen(folder, watcher)
         if unseen is None or any(map(is_meant, unseen)):
             return False
-        there = [each for each in adopting.there(folder, watcher) if is_meant(each[0])]
-        renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each[0])]
+        there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
+        renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
         written = {each.current_path for each in roster.written_after_birth()}
-        return all(
-            any(os.path.lexists(each) for each in now if is_meant(each))
-            for _, now in there + renamed
-        ) and not any(each in written for _, now in there for each in now)
+        is_there = (
+            any(map(os.path.lexists, filter(is_meant, each.now))) for each in there + renamed
+        )
+        return all(is_there) and not any(
+            path in written for each in there if each.is_made for path in each.now
+        )
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:
         around = self._around

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since
+from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since, some
 from agent.files.compressed import has_compressed_name
+from agent.files.followed import Followed
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
 from agent.files.names import below
@@ -23,6 +24,8 @@ from agent.name_events import Named, Places, follow
 from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
+_STOOD_STILL: Final = 2.0
+_MOMENT_NS: Final = 1_000_000_000
 _MOST_COME: Final = 1_000
 
 
@@ -89,6 +92,12 @@ class Vigil:
         self._why = f"the agent stood still for {passed:.0f} s"
         return polling and passed > max(_FROZEN, 2 * scan_interval)
 
+    @property
+    def stood_still(self) -> bool:
+        """Whether so much time passed before this look that a file may have been emptied which was
+        made in it. At shorter ones nobody does that."""
+        return self._looked_at - self._before > _STOOD_STILL
+
     def begin_again(self, rosters: Iterable[Roster], looked_millis: int) -> None:
         """All folders are listed, and held against how they stood at that look."""
         for roster in rosters:
@@ -129,6 +138,8 @@ class Vigil:
         if not self._came:
             self._came_since = before
         gone = [each for each in follow(names, self._came) if each.is_new]
+        if self.stood_still:
+            self._say_what_may_have_been_emptied(rosters, before, now)
         followed = {each.current_path for roster in rosters for each in roster.files.values()}
         self._came = {place: came for place, came in self._came.items() if came.is_new}
         for (folder, name), came in list(self._came.items()):
@@ -148,6 +159,34 @@ class Vigil:
                 self._around.say(NotWatched(said))
         while len(self._came) > _MOST_COME:
             del self._came[next(iter(self._came))]
+
+    def _say_what_may_have_been_emptied(self, rosters: list[Roster], before: int, now: int) -> None:
+        """New files that were written to for longer than a moment, as at a start; of those that
+        were moved there nobody had looked at what they were."""
+        passed = self._looked_at - self._before
+        made = {below(*at): each for at, each in self._came.items() if each.is_made}
+        since_ns = time.time_ns() - int(passed * 1e9)
+        for roster in rosters:
+            folders: dict[str, list[str]] = {}
+            for each in roster.files.values():
+                named = made.get(each.current_path)
+                is_meant = named is not None and _is_meant(roster, below(*named.places[0]))
+                if is_meant and _was_written(each, since_ns):
+                    folder, _, name = each.current_path.rpartition("/")
+                    folders.setdefault(folder or "/", []).append(name)
+            for folder, those in folders.items():
+                why = (
+                    f"the agent stood still for {passed:.0f} s; "
+                    f"written to for longer than a second, and may have been emptied: {some(those)}"
+                )
+                self._around.say(NotWatched(_changed(roster, folder, before, now, why)))
+
+
+def _was_written(followed: Followed, since_ns: int) -> bool:
+    """Made since then, and written to after that for longer than a moment."""
+    if followed.born_ns and followed.born_ns < since_ns - _MOMENT_NS:
+        return False  # a hard link to what was there
+    return followed.mtime_ns - max(followed.born_ns, since_ns) > _MOMENT_NS
 
 
 def known_places(roster: Roster) -> set[Place]:
@@ -169,8 +208,12 @@ def _is_meant(roster: Roster, path: str) -> bool:
 
 
 def _came_and_went(roster: Roster, folder: str, name: str, since: int, now: int) -> Unwatched:
+    return _changed(roster, folder, since, now, f"came and went between two looks: {name}")
+
+
+def _changed(roster: Roster, folder: str, since: int, now: int, why: str) -> Unwatched:
     return Unwatched(
         *(roster.input.topic, folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {name}",
+        why,
     )

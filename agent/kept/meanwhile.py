@@ -15,11 +15,13 @@ OVERFLOW: Final = 0x4000
 
 
 class There(NamedTuple):
-    """A name that something had, and where it is now; mostly the same if it is new."""
+    """A name that something had, and where it is now; mostly the same if it is new. `is_made`: it
+    was made under that name."""
 
     name: str
     watch: int
     name_now: str
+    is_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,9 @@ def folders_meanwhile(
             found[watch].departed.add(name)
     for at, named in there.items():
         if named.is_new:
-            for watch, name in named.places:
-                found[watch].there.add(There(name, *at))
+            for place in named.places:
+                is_made = named.is_made and place == named.places[0]
+                found[place[0]].there.add(There(place[1], *at, is_made))
         elif not named.is_folder:
             watch, name = named.places[0]
             found[watch].renamed.add(There(name, *at))

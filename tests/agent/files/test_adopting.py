@@ -153,6 +153,29 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
     assert [each.traces for each in files.unwatched if not each.source] == [Traces.CHANGED]
 
 
+@pytest.mark.parametrize("where", ["new", "elsewhere/new"])
+def test_a_finished_file_was_moved_there_while_no_agent_ran(
+    tmp_path: Path, follow: Follow, store: DescriptorStore, where: str
+) -> None:
+    """It was written for longer than a moment, where nobody looks."""
+    (tmp_path / "elsewhere").mkdir()
+    files = follow("app.log", store=store)
+    append(tmp_path / "app.log", "one\n")
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    append(tmp_path / where, "two\n")
+    time.sleep(1.1)
+    append(tmp_path / where, "three\n")
+    (tmp_path / "app.log").rename(tmp_path / "app.log.1")
+    (tmp_path / where).rename(tmp_path / "app.log")
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"one\ntwo\nthree\n"
+    assert [each.traces for each in files.unwatched] == [Traces.UNCHANGED]
+
+
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
     log, wanted = tmp_path / "app.log", []
     for life in range(5):

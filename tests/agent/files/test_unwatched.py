@@ -433,6 +433,46 @@ def test_a_link_that_is_switched_twice_between_two_looks(follow: Follow, tmp_pat
     assert said.reason == "came and went between two looks: app.log"
 
 
+def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """It leaves no trace; one that was written to in a moment, was moved in, or is older, says
+    nothing."""
+    files, log = follow("*.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    append(tmp_path / "older.log", "one\n")
+    rest(files)
+    log.rename(tmp_path / "app.log.1")
+    append(log, "nobody has seen this\n")
+    append(tmp_path / "brief.log", "all of it\n")
+    append(tmp_path / "new", "all of it\n")
+    time.sleep(2.1)
+    log.write_text("two\n")
+    append(tmp_path / "older.log", "two\n")
+    append(tmp_path / "new", "and more\n")
+    (tmp_path / "new").rename(tmp_path / "moved.log")
+    os.link(tmp_path / "older.log", tmp_path / "linked.log")
+    settle(files)
+    (said,) = files.unwatched
+    assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
+    assert said.reason.startswith("the agent stood still for 2 s; ")
+    assert said.reason.endswith("may have been emptied: app.log")
+
+
+def test_finished_files_that_are_renamed_into_place(follow: Follow, tmp_path: Path) -> None:
+    files = follow("*.log")
+    rest(files)
+    for number in range(5):
+        append(tmp_path / f"{number}.tmp", f"{number}\n")
+        if number % 2:
+            files.turn()
+        (tmp_path / f"{number}.tmp").rename(tmp_path / f"{number}.log")
+        files.turn()
+    settle(files)
+    assert len(files.read) == 5
+    assert files.unwatched == []
+
+
 def test_a_chain_of_renames_between_two_looks_hides_nothing(follow: Follow, tmp_path: Path) -> None:
     files, log = follow(), tmp_path / "app.log"
     append(log, "one\n")

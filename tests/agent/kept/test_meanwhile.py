@@ -132,13 +132,13 @@ def test_all_that_came_and_went_is_named(
         there = {
             ((index, name), (watches.index(watch), now))
             for index, each in enumerate(found)
-            for name, watch, now in each.there
+            for name, watch, now, _ in each.there
         }
         assert there == folders.came()
         renamed = {
             ((index, name), (watches.index(watch), now))
             for index, each in enumerate(found)
-            for name, watch, now in each.renamed
+            for name, watch, now, _ in each.renamed
         }
         assert renamed == folders.renamed()
 
