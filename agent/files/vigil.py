@@ -26,7 +26,7 @@ from agent.runs import SourceId
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 2.0
 _MOMENT_NS: Final = 1_000_000_000
-_MOST_COME: Final = 1_000
+_MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
 def since_boot() -> float:
@@ -137,28 +137,28 @@ class Vigil:
             return
         if not self._came:
             self._came_since = before
-        gone = [each for each in follow(names, self._came) if each.is_new]
+        gone = follow(names, self._came)
         if self.stood_still:
             self._say_what_may_have_been_emptied(rosters, before, now)
-        followed = {each.current_path for roster in rosters for each in roster.files.values()}
-        self._came = {place: came for place, came in self._came.items() if came.is_new}
+        files = [each for roster in rosters for each in roster.files.values()]
+        followed = {each.current_path for each in files if not each.nameless}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
-            if path in followed or has_compressed_name(name) or came.is_folder:
+            is_listed = folder not in self._around.watcher.changed
+            if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
                 gone.append(came)  # it was not looked at under a name that was meant
-            elif is_listed:
+            elif is_listed and (path in followed or os.path.lexists(path)):
                 del self._came[folder, name]
         for roster in rosters:
             missed = dict.fromkeys(place for each in gone if (place := _missed(roster, each)))
             for folder, name in missed:
                 said = _came_and_went(roster, folder, name, self._came_since, now)
                 self._around.say(NotWatched(said))
-        while len(self._came) > _MOST_COME:
-            del self._came[next(iter(self._came))]
+        if len(self._came) > _MOST_COME:
+            self._around.watcher.overflowed = True  # the folders are asked
 
     def _say_what_may_have_been_emptied(self, rosters: list[Roster], before: int, now: int) -> None:
         """New files that were written to for longer than a moment, as at a start; of those that
@@ -197,7 +197,10 @@ def known_places(roster: Roster) -> set[Place]:
 
 
 def _missed(roster: Roster, named: Named[str]) -> tuple[str, str] | None:
-    """The first folder and name under which it would have been looked at."""
+    """The first folder and name under which it would have been looked at; None if there is none, or
+    if it had been looked at before."""
+    if not named.is_new and (named.is_folder or _is_meant(roster, below(*named.places[0]))):
+        return None
     if named.is_folder:
         return next((each for each in named.places if roster.survey.leads_to(*each)), None)
     return next((each for each in named.places if _is_meant(roster, below(*each))), None)

@@ -459,6 +459,57 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     assert said.reason.endswith("may have been emptied: app.log")
 
 
+def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """The folder is listed later: until then the one that was deleted seems to have that name."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    log.unlink()
+    rest(files)
+    files.files._next_listing = files.now + 1  # as after a folder that took long
+    append(log, "nobody has seen this\n")
+    files.turn()
+    log.unlink()
+    settle(files)
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+
+
+def test_very_many_new_files_that_go_before_they_are_listed(follow: Follow, tmp_path: Path) -> None:
+    files = follow("*.log")
+    rest(files)
+    files.files._next_listing = files.now + 1  # as after a folder that took long
+    logs = [tmp_path / f"{number:05}.log" for number in range(1_500)]
+    for log in logs:
+        log.touch()
+    files.turn()
+    for log in logs:
+        log.unlink()
+    settle(files)
+    assert "00000.log" in files.unwatched[0].reason
+
+
+@pytest.mark.parametrize("lies_there", [False, True])
+def test_a_finished_file_that_has_a_name_that_is_meant_between_two_looks_only(
+    follow: Follow, tmp_path: Path, lies_there: bool
+) -> None:
+    """It was there before, under a name that nobody looked at."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    for name in ("new", "newer"):
+        append(tmp_path / name, f"{name}\n")
+    rest(files)
+    (tmp_path / "new").rename(log)
+    if lies_there:
+        log.rename(tmp_path / "app.log.1")
+    (tmp_path / "newer").rename(log)
+    settle(files)
+    assert files.text == b"newer\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+
+
 def test_finished_files_that_are_renamed_into_place(follow: Follow, tmp_path: Path) -> None:
     files = follow("*.log")
     rest(files)
