@@ -30,7 +30,8 @@ from agent.files.happenings import (
 )
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
-from agent.files.names import folder_of
+from agent.files.names import below, folder_of
+from agent.files.new_folders import past_of
 from agent.files.partings import is_undecided, part, release_deleted, settle_orphans, unpack
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
@@ -49,6 +50,7 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
+_MILLIS: Final = 1_000_000  # nanoseconds
 _NEVER: Final[Mapping[str, Looked]] = {}
 
 
@@ -93,6 +95,9 @@ class Files:
         self._scan_interval = scan_interval
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
+        self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
+        self._told: set[str] = set()  # of this listing: folders in which something happened
+        self._wider: set[Roster] = set()  # means more than when everything was listed
         self._said_polling = False
         if damaged:
             self._around.doubtful = {each.id: each.progress.position for each in known}
@@ -124,6 +129,7 @@ class Files:
         """What has happened since the last one. To be called every 20 to 50 ms."""
         around = self._around
         around.now = now
+        self._looked_ns = time.time_ns()
         around.watcher.collect()
         before = around.attention.millis
         millis = int(around.wall() * 1000)
@@ -270,15 +276,17 @@ class Files:
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
-            watcher.changed.clear()
+            self._told, watcher.changed = watcher.changed, set()
             for roster in rosters:
                 self._take(roster, self._all(roster))
             self._after_scan(rosters)
             taken = time.thread_time() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+            self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
         elif now >= self._next_listing:
-            changed, watcher.changed = watcher.changed, set()
+            self._told = changed = watcher.changed
+            watcher.changed = set()
             unsure, self._unsure = self._unsure, {}
             for roster in rosters:
                 again, roster.again = roster.again, set()
@@ -288,6 +296,8 @@ class Files:
                 elif folders := (roster.survey.concerned(changed) if changed else set()) | again:
                     self._take(roster, roster.survey.some(folders))
             self._next_listing = now + (time.thread_time() - started) / _LISTING
+            self._listed_ns = self._looked_ns
+        watcher.anew.clear()
 
     def _all(self, roster: Roster) -> Listing:
         roster.wants_all = False
@@ -301,15 +311,36 @@ class Files:
         if around.unreadable:
             for folder in listing.folders - listing.failures.keys():
                 around.can_read(folder)
-        before = roster.before
+        before, wider = roster.before, roster in self._wider or not roster.folders.scanned_millis
         known = set() if before is None or not listing.complete else known_places(roster)
         roster.folders.take(listing, around.attention.millis)
         roster.take(listing)
         self._unsure[roster] = roster.folders.unsure()
+        if before is None and not wider:
+            self._say_past(roster, listing)
+        if listing.complete:
+            self._wider.discard(roster)
         if before is not None and listing.complete:
             roster.before = None
             accounted = {path for path in roster.folders.stamps if self._is_accounted(roster, path)}
             self._vigil.say(roster, before, listing, known=known, accounted=accounted)
+
+    def _say_past(self, roster: Roster, listing: Listing) -> None:
+        """Of folders that are new since everything was listed, until they were watched."""
+        anew = self._around.watcher.anew
+        for folder in anew.keys() & listing.stamps.keys():
+            stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
+            if stamp[:2] == anew[folder].identity and (past := past_of(folder, stamp, since_ns)):
+                self._vigil.say_past(roster, folder, since_ns // _MILLIS, past)
+
+    def _told_ns(self, folder: str) -> int:
+        """When it had not happened yet what has made a folder another one: since the look before,
+        if the kernel told of it, else since everything was listed."""
+        if self._around.watcher.anew[folder].instead:
+            is_told = folder_of(folder) in self._told
+        else:
+            is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
+        return self._listed_ns if is_told else self._scanned_ns
 
     def _is_accounted(self, roster: Roster, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
@@ -383,6 +414,7 @@ class Files:
             if folders:
                 self._take(roster, roster.survey.some(folders))
                 settle_orphans(roster, around)
+        around.watcher.anew.clear()
 
     def _note_one(self, followed: Followed) -> None:
         roster = self._rosters.get(followed.input)
@@ -452,6 +484,7 @@ class Files:
     def _remove(self, name: str) -> None:
         roster = self._rosters.pop(name)
         self._unsure.pop(roster, None)
+        self._wider.discard(roster)
         self._vigil.leave(roster, name)
         for followed in [*roster.files.values(), *roster.unpacking]:
             if followed.source not in {each.id for each in self._unclaimed}:
@@ -462,6 +495,7 @@ class Files:
 
     def _change(self, roster: Roster, new: FileInput) -> None:
         roster.change(new, self._before_listing)
+        self._wider.add(roster)
         for followed in list(roster.files.values()):
             if not roster.survey.means(followed.path):
                 self._release(roster, followed)

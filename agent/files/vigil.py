@@ -160,6 +160,11 @@ class Vigil:
         if len(self._came) > _MOST_COME:
             self._around.watcher.overflowed = True  # the folders are asked
 
+    def say_past(self, roster: Roster, folder: str, since: int, past: str) -> None:
+        """Of a folder that is watched only now."""
+        now, why = self._around.attention.millis, f"it was not watched before; {past}"
+        self._around.say(NotWatched(_changed(roster, folder, since, now, why)))
+
     def _say_what_may_have_been_emptied(self, rosters: list[Roster], before: int, now: int) -> None:
         """New files that were written to for longer than a moment, as at a start; of those that
         were moved there nobody had looked at what they were."""

@@ -20,7 +20,7 @@ import termios
 import threading
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from inotify_simple import INotify, flags, parse_events
 
@@ -36,6 +36,14 @@ _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
 }
+
+
+class Anew(NamedTuple):
+    """A folder that is watched from now on: device and inode, and whether it has the name of one
+    that was watched and is still there, as behind a link. The kernel does not tell of that."""
+
+    identity: tuple[int, int]
+    instead: bool
 
 
 class Watcher:
@@ -70,6 +78,7 @@ class Watcher:
         self.changed: set[str] = set()
         self.names: list[Event[str]] = []
         self.overflowed = False
+        self.anew: dict[str, Anew] = {}
 
     def _begin(self) -> None:
         try:
@@ -123,12 +132,14 @@ class Watcher:
             self._remove(watch)
 
     def watch_folder(self, path: str) -> str:
-        """Empty, or why there will be no events. One that is not there is not watched."""
+        """Empty, or why there will be no events. One that is not there is not watched. One that
+        was not watched before is among `anew`, which is for the caller to empty."""
         if self._inotify is None:
             return self._why_not
+        instead = path in self._watched
         try:
             status = Path(path).stat()
-            if path in self._watched:
+            if instead:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
                     return ""
                 self._unwatch_folder(path)  # another folder has its name
@@ -139,7 +150,10 @@ class Watcher:
             return "" if absent else _words(error)
         self._folders.setdefault(watch, set()).add(path)
         self._watched[path] = watch, status.st_dev, status.st_ino
-        return f"it is on {kind}" if kind else ""
+        if kind:
+            return f"it is on {kind}"
+        self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
+        return ""
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
         for path in [path for path in self._watched if path not in paths]:
