@@ -34,12 +34,13 @@ class Event(NamedTuple, Generic[F]):
 class Named(Generic[F]):
     """A file or folder, and where it was: (folder, name), the first one first."""
 
-    __slots__ = ("is_folder", "is_new", "places")
+    __slots__ = ("is_folder", "is_made", "is_new", "places")
 
-    def __init__(self, place: tuple[F, str], *, is_new: bool, is_folder: bool) -> None:
+    def __init__(self, place: tuple[F, str], mask: int, *, is_new: bool) -> None:
         self.places: list[tuple[F, str]] = [place]
         self.is_new = is_new  # it came; else it was there before
-        self.is_folder = is_folder
+        self.is_made = mask & CREATE != 0  # there, and not moved there
+        self.is_folder = mask & IS_FOLDER != 0
 
 
 Places = dict[tuple[F, str], Named[F]]
@@ -49,7 +50,8 @@ Places = dict[tuple[F, str], Named[F]]
 def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
     """What is gone, or is nobody knows where, in the order in which it went.
 
-    `there` is what has come and is there: before these events, and afterwards with them.
+    `there` is what has come, or has another name, and is there: before these events, and afterwards
+    with them.
     """
     moving: dict[int, Named[F]] = {}
     gone = []
@@ -58,13 +60,13 @@ def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
         if mask & _GOES:
             named = there.pop(place, None)
             if named is None:
-                named = Named(place, is_new=False, is_folder=mask & IS_FOLDER != 0)
+                named = Named(place, mask, is_new=False)
             if mask & DELETE:
                 gone.append(named)
             else:
                 moving[cookie] = named
         elif mask & CREATE:  # what was at that path has not gone, but was moved with its folder
-            there[place] = Named(place, is_new=True, is_folder=mask & IS_FOLDER != 0)
+            there[place] = Named(place, mask, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it
                 gone.append(there.pop(place))
@@ -72,8 +74,5 @@ def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
                 there[place] = named = moving.pop(cookie)
                 named.places.append(place)
             else:
-                there[place] = Named(place, is_new=True, is_folder=mask & IS_FOLDER != 0)
-    gone += moving.values()
-    for place in [place for place, named in there.items() if not named.is_new]:
-        del there[place]
-    return gone
+                there[place] = Named(place, mask, is_new=True)
+    return [*gone, *moving.values()]

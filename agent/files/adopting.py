@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared
@@ -25,10 +25,12 @@ from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
+from agent.kept.meanwhile import There
 from agent.kept.names import Kind, read_name
 from agent.runs import KnownSource
 
 _DELETED: Final = " (deleted)"
+_OWN: Final = frozenset({Kind.EVENTS, Kind.UNSAID})
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +50,18 @@ class _Left:
         return self.status.st_dev, self.status.st_ino
 
 
+class Now(NamedTuple):
+    """A path that something had, those where it is now, none if nobody watches where that is, and
+    whether it was made under that path."""
+
+    path: str
+    now: list[str]
+    is_made: bool
+
+
 class Adopting:
     """What was handed over, until each is some input's or nobody's, and what that says of the time
-    when no agent ran. `events` is the queue of inotify, for whoever takes it to close."""
+    when no agent ran. `own` is what is no file, for whoever takes it to close."""
 
     def __init__(
         self,
@@ -58,8 +69,7 @@ class Adopting:
         known: Collection[KnownSource],
         keeping: Keeping | None,
     ) -> None:
-        self.events: int | None = None
-        self.events_name = ""
+        self.own: dict[Kind, HandedOver] = {}
         self._keeping = keeping
         self._files: list[_Left] = []
         self._useless = 0
@@ -77,13 +87,17 @@ class Adopting:
         departed = {below(folder, name) for name in found.departed} - self._known_paths
         return departed | {below(folder, name) for name in found.unseen}
 
-    def there(self, folder: str, watcher: Watcher) -> Iterator[tuple[str, list[str]]]:
-        """Paths in a folder that something had which came while no agent ran and did not go, and
-        those where it is now; none if nobody watches where that is."""
+    def there(self, folder: str, watcher: Watcher) -> Iterator[Now]:
+        """What came to a folder while no agent ran, and did not go."""
         found = watcher.meanwhile(folder)
-        for each in found.there if found is not None else ():
-            now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
-            yield below(folder, each.name), now
+        yield from _now(found.there if found is not None else (), folder, watcher)
+
+    def renamed(self, folder: str, watcher: Watcher) -> Iterator[Now]:
+        """The same of what was there before, and of which nobody knows what was in it."""
+        found = watcher.meanwhile(folder)
+        for each in _now(found.renamed if found is not None else (), folder, watcher):
+            if each.path not in self._known_paths:
+                yield each
 
     def adopt(
         self,
@@ -124,15 +138,16 @@ class Adopting:
 
     def _sort(self, each: HandedOver) -> None:
         found = read_name(each.name, self._keeping.agent_id) if self._keeping else None
-        if found is not None and found.kind is Kind.EVENTS and self.events is None:
-            self.events, self.events_name = each.fd, each.name
+        is_own = found is not None and found.kind in _OWN
+        if found is not None and is_own and found.kind not in self.own:
+            self.own[found.kind] = each
             return
         try:
             status = os.fstat(each.fd)
             path = found.path if found and found.path else _last_name(each.fd)
         except OSError:
             return
-        if found is None or found.kind is Kind.EVENTS or not stat.S_ISREG(status.st_mode):
+        if found is None or is_own or not stat.S_ISREG(status.st_mode):
             self._refuse(each.name)
             os.close(each.fd)
             return
@@ -145,6 +160,12 @@ class Adopting:
         self._useless += 1
         if self._keeping is not None:
             self._keeping.refuse([name])
+
+
+def _now(found: Collection[There], folder: str, watcher: Watcher) -> Iterator[Now]:
+    for each in found:
+        now = [below(path, each.name_now) for path in watcher.folders_of(each.watch)]
+        yield Now(below(folder, each.name), now, each.is_made)
 
 
 def _take(roster: Roster, left: _Left, around: Surroundings) -> bool:

@@ -18,6 +18,7 @@ from agent.files.adopting import Adopting
 from agent.files.attention import Attention
 from agent.files.barred import Left
 from agent.files.beginnings import begin
+from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
 from agent.files.handles import Handles, most_handles
 from agent.files.happenings import (
@@ -31,7 +32,8 @@ from agent.files.happenings import (
 )
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
-from agent.files.names import folder_of
+from agent.files.names import below, folder_of
+from agent.files.new_folders import past_of
 from agent.files.partings import (
     is_undecided,
     left_unread,
@@ -46,6 +48,8 @@ from agent.files.vigil import Vigil, known_places, since_boot
 from agent.files.watching import Watcher
 from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
+from agent.kept.names import Kind
+from agent.kept.unsaid import Unsaid
 from agent.runs import KnownSource, SourceId
 
 REST: Final = 60.0
@@ -55,6 +59,7 @@ _LISTING: Final = 1 / 10
 _BEGINNING: Final = 0.05
 _UNPACKING: Final = 0.05
 _ROUNDS: Final = 3
+_MILLIS: Final = 1_000_000  # nanoseconds
 _NEVER: Final[Mapping[str, Looked]] = {}
 
 
@@ -91,11 +96,7 @@ class Files:
     ) -> None:
         self._keeping = keeping
         self._adopting = Adopting(left, known, keeping)
-        watcher = Watcher(events=events, left=self._adopting.events)
-        if keeping is not None:
-            keeping.goes_on_with(
-                watcher.descriptor, self._adopting.events_name, is_same=watcher.goes_on
-            )
+        watcher = self._watcher(events=events)
         handles = Handles(most_handles(limits.open_files), wall, keeping)
         attention = Attention(watcher, handles, self._no_events)
         self._around = Surroundings(
@@ -104,6 +105,9 @@ class Files:
         self._scan_interval = scan_interval
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
+        self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
+        self._told: set[str] = set()  # of this listing: folders in which something happened
+        self._wider: set[Roster] = set()  # means more than when everything was listed
         self._said_polling = False
         if forgotten_before >= 0:
             self._around.forgotten_before = forgotten_before
@@ -119,16 +123,33 @@ class Files:
         self._seen = set(seen) if seen is not None else {each.input for each in known}
         self._follow(inputs)
 
+    def _watcher(self, *, events: bool) -> Watcher:
+        """One that goes on with what was handed over; what was read of its queue is kept first, as
+        without that nobody knows what the queue is worth."""
+        queue, read = (self._adopting.own.get(each) for each in (Kind.EVENTS, Kind.UNSAID))
+        unsaid = Unsaid(read.fd if read else None)
+        watcher = Watcher(unsaid, events=events, left=queue.fd if queue else None)
+        if self._keeping is not None:
+            for kind, fd, left, is_same in (
+                (Kind.UNSAID, unsaid.fd, read, unsaid.goes_on),
+                (Kind.EVENTS, watcher.descriptor, queue, watcher.goes_on),
+            ):
+                self._keeping.has_own(kind, fd, left.name if left else "", is_same=is_same)
+        return watcher
+
     def look(self, now: float) -> list[Happening]:
         """What has happened since the last one. To be called every 20 to 50 ms."""
         around = self._around
         around.now = now
+        self._looked_ns = time.time_ns()
         around.watcher.collect()
         before = around.attention.millis
         millis = int(around.wall() * 1000)
         around.attention.begins(millis, is_told_all=not around.watcher.overflowed)
         if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
             self._vigil.begin_again(self._rosters.values(), before)
+        if self._vigil.stood_still:
+            self._next_listing = now
         self._list(now)
         around.attention.look(now)
         for _ in range(_ROUNDS):
@@ -151,9 +172,18 @@ class Files:
 
     def keep(self, now: float) -> None:
         """Has open files kept over a crash. After what `look` said was written down: what is kept
-        as a source is one that the journal knows."""
+        as a source is one that the journal knows, and what was read of the queue is said."""
+        if self._around.watcher.unsaid.is_set and not self._has_unsaid():
+            self._around.watcher.unsaid.clear()
         if self._keeping is not None:
             self._keeping.flush(now)
+
+    def _has_unsaid(self) -> bool:
+        """Whether a folder in which something happened was not listed since, or what is gone from
+        one may still be found in an archive."""
+        watcher, again = self._around.watcher, (each.again for each in self._rosters.values())
+        unlisted = not self.scanned_millis or bool(watcher.changed) or watcher.overflowed
+        return unlisted or self._vigil.waits or any(again)
 
     def ready(self) -> list[Followed]:
         """Those with unread bytes; who was read longest ago comes first."""
@@ -270,15 +300,17 @@ class Files:
         if everything:
             began = int(self._around.wall() * 1000)
             watcher.overflowed = False
-            watcher.changed.clear()
+            self._told, watcher.changed = watcher.changed, set()
             for roster in rosters:
                 self._take(roster, self._all(roster))
             self._after_scan(rosters)
             taken = time.thread_time() - started
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
+            self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
         elif now >= self._next_listing:
-            changed, watcher.changed = watcher.changed, set()
+            self._told = changed = watcher.changed
+            watcher.changed = set()
             unsure, self._unsure = self._unsure, {}
             for roster in rosters:
                 again, roster.again = roster.again, set()
@@ -288,6 +320,8 @@ class Files:
                 elif folders := (roster.survey.concerned(changed) if changed else set()) | again:
                     self._take(roster, roster.survey.some(folders))
             self._next_listing = now + (time.thread_time() - started) / _LISTING
+            self._listed_ns = self._looked_ns
+        watcher.anew.clear()
 
     def _all(self, roster: Roster) -> Listing:
         roster.wants_all = False
@@ -301,32 +335,59 @@ class Files:
         if around.unreadable:
             for folder in listing.folders - listing.failures.keys():
                 around.can_read(folder)
-        before = roster.before
+        before, wider = roster.before, roster in self._wider or not roster.folders.scanned_millis
         known = set() if before is None or not listing.complete else known_places(roster)
         patterns = Patterns(roster.input.paths, roster.input.exclude)
         roster.take(listing)
         roster.folders.take(listing, patterns, roster.barred.seen_up_to(around.attention.millis))
         self._unsure[roster] = roster.folders.unsure()
+        if before is None and not wider:
+            self._say_past(roster, listing)
+        if listing.complete:
+            self._wider.discard(roster)
         if before is not None and listing.complete:
             roster.before = None
             accounted = {path for path in roster.folders.stamps if self._is_accounted(roster, path)}
             self._vigil.say(roster, before, listing, known=known, accounted=accounted)
 
+    def _say_past(self, roster: Roster, listing: Listing) -> None:
+        """Of folders that are new since everything was listed, until they were watched."""
+        anew = self._around.watcher.anew
+        for folder in anew.keys() & listing.stamps.keys():
+            stamp, since_ns = listing.stamps[folder], self._told_ns(folder)
+            if stamp[:2] == anew[folder].identity and (past := past_of(folder, stamp, since_ns)):
+                self._vigil.say_past(roster, folder, since_ns // _MILLIS, past)
+
+    def _told_ns(self, folder: str) -> int:
+        """When it had not happened yet what has made a folder another one: since the look before,
+        if the kernel told of it, else since everything was listed."""
+        if self._around.watcher.anew[folder].instead:
+            is_told = folder_of(folder) in self._told
+        else:
+            is_told = any(f"{folder}/".startswith(below(each, "")) for each in self._told)
+        return self._listed_ns if is_told else self._scanned_ns
+
     def _is_accounted(self, roster: Roster, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
         missed. Of later times that does not speak. A new file that was written to after it was
         made may have been emptied in between, which leaves no trace: in a moment nobody does
-        that."""
-        watcher = self._around.watcher
-        unseen = None if self.scanned_millis else self._adopting.unseen(folder, watcher)
-        if unseen is None or any(map(roster.survey.may_mean, unseen)):
+        that. One that was moved there had been written elsewhere."""
+        watcher, adopting = self._around.watcher, self._adopting
+
+        def is_meant(path: str) -> bool:
+            return roster.survey.may_mean(path) and not has_compressed_name(path)
+
+        unseen = None if self.scanned_millis else adopting.unseen(folder, watcher)
+        if unseen is None or any(map(is_meant, unseen)):
             return False
+        there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
+        renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
         written = {each.current_path for each in roster.written_after_birth()}
-        return all(
-            any(os.path.lexists(each) for each in now if roster.survey.may_mean(each))
-            and not any(each in written for each in now)
-            for path, now in self._adopting.there(folder, watcher)
-            if roster.survey.may_mean(path)
+        is_there = (
+            any(map(os.path.lexists, filter(is_meant, each.now))) for each in there + renamed
+        )
+        return all(is_there) and not any(
+            path in written for each in there if each.is_made for path in each.now
         )
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:
@@ -378,6 +439,7 @@ class Files:
             if folders:
                 self._take(roster, roster.survey.some(folders))
                 settle_orphans(roster, around)
+        around.watcher.anew.clear()
 
     def _note_one(self, followed: Followed) -> None:
         roster = self._rosters.get(followed.input)
@@ -446,6 +508,7 @@ class Files:
     def _remove(self, name: str) -> None:
         roster = self._rosters.pop(name)
         self._unsure.pop(roster, None)
+        self._wider.discard(roster)
         self._vigil.leave(roster, name)
         self._left += roster.barred.leave(roster.input.topic, int(self._around.wall() * 1000))
         for followed in [*roster.files.values(), *roster.unpacking]:
@@ -457,6 +520,7 @@ class Files:
 
     def _change(self, roster: Roster, new: FileInput) -> None:
         self._left += roster.change(new, self._before_listing)
+        self._wider.add(roster)
         for followed in list(roster.files.values()):
             if not roster.survey.means(followed.path):
                 self._release(roster, followed)

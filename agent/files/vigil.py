@@ -14,6 +14,7 @@ from typing import Final
 
 from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since, some_of
 from agent.files.compressed import has_compressed_name
+from agent.files.followed import Followed
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
 from agent.files.names import below
@@ -25,7 +26,9 @@ from agent.name_events import Named, Places, follow
 from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
-_MOST_COME: Final = 1_000
+_STOOD_STILL: Final = 2.0
+_MOMENT_NS: Final = 1_000_000_000
+_MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
 def since_boot() -> float:
@@ -94,6 +97,12 @@ class Vigil:
         self._why = f"the agent stood still for {passed:.0f} s"
         return polling and passed > max(_FROZEN, 2 * scan_interval)
 
+    @property
+    def stood_still(self) -> bool:
+        """Whether so much time passed before this look that a file may have been emptied which was
+        made in it. At shorter ones nobody does that."""
+        return self._looked_at - self._before > _STOOD_STILL
+
     def begin_again(self, rosters: Iterable[Roster], looked_millis: int) -> None:
         """All folders are listed, and held against how they stood at that look."""
         for roster in rosters:
@@ -135,24 +144,58 @@ class Vigil:
             return
         if not self._came and not self._gone:
             self._came_since = before
-        gone = [each for each in follow(names, self._came) if each.is_new]
-        followed = {each.current_path for roster in rosters for each in roster.files.values()}
+        gone = follow(names, self._came)
+        if self.stood_still:
+            self._say_what_may_have_been_emptied(rosters, before, now)
+        files = [each for roster in rosters for each in roster.files.values()]
+        followed = {each.current_path for each in files if not each.nameless}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = folder not in self._around.watcher.changed and os.path.lexists(path)
-            if path in followed or has_compressed_name(name) or came.is_folder:
+            is_listed = folder not in self._around.watcher.changed
+            if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
                 gone.append(came)  # it was not looked at under a name that was meant
-            elif is_listed:
+            elif is_listed and (path in followed or os.path.lexists(path)):
                 del self._came[folder, name]
         waiting, self._gone = self._gone, {}
         for roster in rosters:
             mine = [*waiting.get(roster, ()), *gone]
             self._say_missed(roster, self._not_unpacked(roster, mine, news), now)
-        while len(self._came) > _MOST_COME:
-            del self._came[next(iter(self._came))]
+        if len(self._came) > _MOST_COME:
+            self._around.watcher.overflowed = True  # the folders are asked
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is gone of which nothing was said yet."""
+        return bool(self._gone)
+
+    def say_past(self, roster: Roster, folder: str, since: int, past: str) -> None:
+        """Of a folder that is watched only now."""
+        now, why = self._around.attention.millis, f"it was not watched before; {past}"
+        self._around.say(NotWatched(_changed(roster, folder, since, now, why)))
+
+    def _say_what_may_have_been_emptied(self, rosters: list[Roster], before: int, now: int) -> None:
+        """New files that were written to for longer than a moment, as at a start; of those that
+        were moved there nobody had looked at what they were."""
+        passed = self._looked_at - self._before
+        made = {below(*at): each for at, each in self._came.items() if each.is_made}
+        since_ns = time.time_ns() - int(passed * 1e9)
+        for roster in rosters:
+            folders: dict[str, list[str]] = {}
+            for each in roster.files.values():
+                named = made.get(each.current_path)
+                is_meant = named is not None and _is_meant(roster, below(*named.places[0]))
+                if is_meant and _was_written(each, since_ns):
+                    folder, _, name = each.current_path.rpartition("/")
+                    folders.setdefault(folder or "/", []).append(name)
+            for folder, those in folders.items():
+                why = (
+                    f"the agent stood still for {passed:.0f} s; written to for longer than a"
+                    f" second, and may have been emptied: {some_of(those)}"
+                )
+                self._around.say(NotWatched(_changed(roster, folder, before, now, why)))
 
     def _not_unpacked(
         self, roster: Roster, gone: Iterable[Named[str]], found: Collection[Unpacking]
@@ -184,6 +227,13 @@ class Vigil:
             self._around.say(NotWatched(said))
 
 
+def _was_written(followed: Followed, since_ns: int) -> bool:
+    """Made since then, and written to after that for longer than a moment."""
+    if followed.born_ns and followed.born_ns < since_ns - _MOMENT_NS:
+        return False  # a hard link to what was there
+    return followed.mtime_ns - max(followed.born_ns, since_ns) > _MOMENT_NS
+
+
 def known_places(roster: Roster) -> set[Place]:
     """Where its files were that are known."""
     remembered = roster.memory.all()
@@ -192,7 +242,10 @@ def known_places(roster: Roster) -> set[Place]:
 
 
 def _missed(roster: Roster, named: Named[str]) -> tuple[str, str] | None:
-    """The first folder and name under which it would have been looked at."""
+    """The first folder and name under which it would have been looked at; None if there is none, or
+    if it had been looked at before."""
+    if not named.is_new and (named.is_folder or _is_meant(roster, below(*named.places[0]))):
+        return None
     if named.is_folder:
         return next((each for each in named.places if roster.survey.leads_to(*each)), None)
     return next((each for each in named.places if _is_meant(roster, below(*each))), None)
@@ -205,8 +258,13 @@ def _is_meant(roster: Roster, path: str) -> bool:
 def _came_and_went(
     roster: Roster, folder: str, names: Sequence[str], since: int, now: int
 ) -> Unwatched:
+    why = f"came and went between two looks: {some_of(names)}"
+    return _changed(roster, folder, since, now, why)
+
+
+def _changed(roster: Roster, folder: str, since: int, now: int, why: str) -> Unwatched:
     return Unwatched(
         *(roster.input.topic, folder, SourceId(""), -1),
         *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        f"came and went between two looks: {some_of(names)}",
+        why,
     )

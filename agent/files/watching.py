@@ -7,21 +7,26 @@ whatever its name leads to meanwhile. Where nothing can be watched, `watch_…` 
 why, and whoever asked looks by itself.
 
 A descriptor that an earlier process left is gone on with: watches that it has are had again under
-the same numbers, and what came to its queue in between says what happened `meanwhile`.
+the same numbers, and what came to its queue in between says what happened `meanwhile`; unless
+that process has read something of it that it had not said when it died.
 """
 
+import array
 import errno
+import fcntl
 import os
 import select
+import termios
 import threading
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from inotify_simple import INotify, flags
+from inotify_simple import INotify, flags, parse_events
 
 from agent.files.mounts import Mounts
 from agent.kept.meanwhile import Meanwhile, folders_meanwhile
+from agent.kept.unsaid import Unsaid
 from agent.kept.watches import watches_of
 from agent.name_events import ANY_NAME, Event
 
@@ -33,11 +38,21 @@ _WORDS: Final = {
 }
 
 
+class Anew(NamedTuple):
+    """A folder that is watched from now on: device and inode, and whether it has the name of one
+    that was watched and is still there, as behind a link. The kernel does not tell of that."""
+
+    identity: tuple[int, int]
+    instead: bool
+
+
 class Watcher:
     """Wakes whoever waits. One thread, but for `wake`."""
 
-    def __init__(self, *, events: bool = True, left: int | None = None) -> None:
-        """`left` is a descriptor that was kept of an earlier one; it is closed here."""
+    def __init__(self, unsaid: Unsaid, *, events: bool = True, left: int | None = None) -> None:
+        """`left` is a descriptor that was kept of an earlier one; it is closed here. `unsaid` is
+        closed with this, and for whoever writes down what is said to clear."""
+        self.unsaid = unsaid
         self._inotify: INotify | None = None
         self._why_not = "events are switched off"
         self._mounts = Mounts()
@@ -50,7 +65,7 @@ class Watcher:
         self._poll.register(self._wake, select.POLLIN)
         self._before: list[Event[int]] = []  # until somebody asked for the watches that were left
         self._meanwhile: dict[int, Meanwhile] | None = None  # of them
-        self._left_folders: set[int] = set()
+        self._left_folders: set[int] = set()  # of which the queue has all that happened
         self._left: set[int] = set()  # watches that nobody has asked for yet
         self.goes_on = False  # with what an earlier one had
         if events:
@@ -63,6 +78,7 @@ class Watcher:
         self.changed: set[str] = set()
         self.names: list[Event[str]] = []
         self.overflowed = False
+        self.anew: dict[str, Anew] = {}
 
     def _begin(self) -> None:
         try:
@@ -81,9 +97,11 @@ class Watcher:
         except (OSError, ValueError, KeyError):
             return  # whatever it is, it is no queue
         self.goes_on = True
-        self._before = [Event(*each) for each in self._inotify.read(timeout=0)]
+        self._before = [Event(*each) for each in self._read(self._inotify)]
         folders = {watch for watch, mask in watches.items() if mask & ANY_NAME == ANY_NAME}
-        self._left_folders, self._left = folders, set(folders)
+        self._left = set(folders)
+        if not self.unsaid.was_unsaid:
+            self._left_folders = folders
         for watch in watches.keys() - folders:
             self._remove(watch)
 
@@ -114,12 +132,14 @@ class Watcher:
             self._remove(watch)
 
     def watch_folder(self, path: str) -> str:
-        """Empty, or why there will be no events. One that is not there is not watched."""
+        """Empty, or why there will be no events. One that is not there is not watched. One that
+        was not watched before is among `anew`, which is for the caller to empty."""
         if self._inotify is None:
             return self._why_not
+        instead = path in self._watched
         try:
             status = Path(path).stat()
-            if path in self._watched:
+            if instead:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
                     return ""
                 self._unwatch_folder(path)  # another folder has its name
@@ -132,7 +152,10 @@ class Watcher:
             return "" if absent else _words(error)
         self._folders.setdefault(watch, set()).add(path)
         self._watched[path] = watch, status.st_dev, status.st_ino
-        return f"it is on {kind}" if kind else ""
+        if kind:
+            return f"it is on {kind}"
+        self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
+        return ""
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
         for path in [path for path in self._watched if path not in paths]:
@@ -167,7 +190,8 @@ class Watcher:
         ceased to exist), `changed`, `names`, `overflowed`; they are for the caller to empty."""
         if self._inotify is None:
             return
-        for watch, mask, cookie, name in self._inotify.read(timeout=0):
+        was_unsaid = self.unsaid.is_set
+        for watch, mask, cookie, name in self._read(self._inotify):
             if mask & flags.Q_OVERFLOW:
                 self.overflowed = True
                 self._note_before(Event(watch, mask, cookie, name))
@@ -184,6 +208,17 @@ class Watcher:
                         self._remove(watch)
             elif watch in self._left:
                 self._note_before(Event(watch, mask, cookie, name))
+        if not (was_unsaid or self.changed or self.overflowed):
+            self.unsaid.clear()  # at most a file has grown
+
+    def _read(self, inotify: INotify) -> list[tuple[int, int, int, str]]:
+        size = array.array("i", [0])
+        fcntl.ioctl(inotify.fileno(), termios.FIONREAD, size)
+        if not size[0]:
+            return []
+        self.unsaid.set()
+        found: list[tuple[int, int, int, str]] = parse_events(os.read(inotify.fileno(), size[0]))
+        return found
 
     def _note_before(self, event: Event[int]) -> None:
         """It happened before the first look was at its folder."""
@@ -215,6 +250,7 @@ class Watcher:
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
+        self.unsaid.close()
 
     def _unwatch_folder(self, path: str) -> None:
         watch, _, _ = self._watched.pop(path)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final, Protocol
 
-from agent.kept.names import BUDGET, Identity, events_name, file_name, with_path
+from agent.kept.names import BUDGET, Identity, Kind, file_name, own_name, with_path
 from agent.kept.store import DescriptorStore
 from agent.runs import SourceId
 
@@ -29,6 +29,7 @@ _MOST_A_SECOND: Final = 100.0  # once so many at once are used up
 _MOST_AT_ONCE: Final = 2_000.0
 _WEIGHED_EVERY: Final = 1.0
 _NEW_SEEN_EVERY: Final = 0.25
+_OWN: Final = 2  # places that are always free for what is no file
 _SILENT_SECONDS: Final = 1.0  # after an error, before the store is told again
 
 log = logging.getLogger(__name__)
@@ -63,16 +64,15 @@ class Keeping:
         self._waiting: dict[Identity, None] = {}  # for which there is no room
         self._new: dict[Identity, None] = {}  # kept, and not known yet what they are
         self._refused: list[str] = []  # names of what is kept and nobody's
-        self._events = -1
-        self._keeps_events = False
+        self._own: dict[str, int] = {}  # what is no file, until it is kept
         self._weighed = self._looked_at_new = self._silent_until = float("-inf")
         self._said_trouble = False
         self._allowed, self._allowed_at = _MOST_AT_ONCE, float("inf")
 
     @property
     def most(self) -> int:
-        """Files; the queue of events has a place of its own."""
-        return max(0, self._store.most - 1)
+        """Files; the queue of events, and what was read of it, have places of their own."""
+        return max(0, self._store.most - _OWN)
 
     @property
     def kept(self) -> int:
@@ -114,13 +114,13 @@ class Keeping:
         """What was handed over and is of no use."""
         self._refused.extend(names)
 
-    def goes_on_with(self, events: int, name: str, *, is_same: bool) -> None:
-        """The queue of events, -1 if there is none; a place is always free for it. `name` is that
-        of the one that was handed over, and `is_same` whether it is that."""
-        self._events = events
-        self._keeps_events = is_same
-        if name and not is_same:
-            self._refused.append(name)
+    def has_own(self, kind: Kind, fd: int, left: str, *, is_same: bool) -> None:
+        """What is no file, to be kept in the order in which it is told; -1 if there is none. `left`
+        is the name of what was handed over, and `is_same` whether it is that."""
+        if fd >= 0 and not is_same:
+            self._own[own_name(self.agent_id, kind)] = fd
+        if left and not is_same:
+            self._refused.append(left)
 
     def flush(self, now: float) -> None:
         """Tells the store what has changed. At every look."""
@@ -144,9 +144,9 @@ class Keeping:
         while self._refused:  # before anything is kept under one of these names
             self._store.give_back(self._refused[-1])
             self._refused.pop()
-        if self._events >= 0 and not self._keeps_events:
-            self._store.keep(events_name(self.agent_id), self._events)
-            self._keeps_events = True
+        for name, fd in list(self._own.items()):
+            self._store.keep(name, fd)
+            del self._own[name]
         if now - self._looked_at_new >= _NEW_SEEN_EVERY:
             self._looked_at_new = now
             self._look_at_new()

@@ -15,11 +15,13 @@ OVERFLOW: Final = 0x4000
 
 
 class There(NamedTuple):
-    """Something new: a name that it had, and where it is now; mostly the same."""
+    """A name that something had, and where it is now; mostly the same if it is new. `is_made`: it
+    was made under that name."""
 
     name: str
     watch: int
     name_now: str
+    is_made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,14 @@ class Meanwhile:
     What was there before, and went, was the earlier agent's: `departed` are its names as that agent
     last knew them. What came and went was nobody's: `unseen` are all names that it had, be it a
     file or a folder, of which nobody knows what was in it. What came and is still there is `there`:
-    who looks only for a name that it had before does not find it.
+    who looks only for a name that it had before does not find it. `renamed` is what was there
+    before and has another name, by the first one, as that agent may have known it.
     """
 
     departed: set[str] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
     there: set[There] = field(default_factory=set)
+    renamed: set[There] = field(default_factory=set)
 
 
 def folders_meanwhile(
@@ -53,6 +57,11 @@ def folders_meanwhile(
             watch, name = named.places[0]
             found[watch].departed.add(name)
     for at, named in there.items():
-        for watch, name in named.places:
-            found[watch].there.add(There(name, *at))
+        if named.is_new:
+            for place in named.places:
+                is_made = named.is_made and place == named.places[0]
+                found[place[0]].there.add(There(place[1], *at, is_made))
+        elif not named.is_folder:
+            watch, name = named.places[0]
+            found[watch].renamed.add(There(name, *at))
     return {watch: found[watch] for watch in watches}

@@ -3,6 +3,7 @@
     {journal}.file.{device}-{inode}                 a file whose source the journal knows
     {journal}.new.{device}-{inode}.{path, quoted}   one of which it was not clear yet what it is
     {journal}.events                                the queue of inotify
+    {journal}.events-unsaid                         whether it has lost what nobody has said
 
 `journal` is the agent's id: what was kept for another data directory is nobody's. A file has one
 name however many handles there are of it. All names together stand in one variable of the next
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     FILE = "file"
     NEW = "new"
     EVENTS = "events"
+    UNSAID = "events-unsaid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,9 @@ def with_path(name: str, path: str) -> str:
     return longer if len(longer) <= _LONGEST else name
 
 
-def events_name(agent_id: str) -> str:
-    return f"{agent_id[:_JOURNAL]}.{Kind.EVENTS}"
+def own_name(agent_id: str, kind: Kind) -> str:
+    """Of what is no file, and of which there is one."""
+    return f"{agent_id[:_JOURNAL]}.{kind}"
 
 
 def read_name(name: str, agent_id: str) -> KeptName | None:

@@ -10,6 +10,7 @@ from agent.name_events import (
     MOVED_FROM,
     MOVED_TO,
     Event,
+    Named,
     Places,
     follow,
 )
@@ -24,14 +25,15 @@ def test_the_kernels_words() -> None:
 
 
 def followed(told: Told, places: Places[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Names of what is gone, those of what was there before in brackets; those of what is there."""
-    gone = []
-    for each in follow([Event("/a", mask, cookie, name) for mask, name, cookie in told], places):
-        names = " ".join(name for _, name in each.places)
-        gone.append(names if each.is_new else f"({names})")
-    there = {now: [name for _, name in each.places] for (_, now), each in places.items()}
-    assert all(each.is_new for each in places.values())
-    return gone, there
+    """Names of what is gone, and of what is there; those of what was there before in brackets."""
+    gone = follow([Event("/a", mask, cookie, name) for mask, name, cookie in told], places)
+    there = {now: names_of(each) for (_, now), each in places.items()}
+    return [" ".join(names_of(each)) for each in gone], there
+
+
+def names_of(named: Named[str]) -> list[str]:
+    names = [name for _, name in named.places]
+    return names if named.is_new else [f"({' '.join(names)})"]
 
 
 @pytest.mark.parametrize(
@@ -46,12 +48,12 @@ def followed(told: Told, places: Places[str]) -> tuple[list[str], dict[str, list
             {"y": ["x", "y"]},
         ),
         ([(CREATE, "x", 0), (MOVED_FROM, "x", 7)], ["x"], {}),
-        ([(MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)], [], {}),
+        ([(MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)], [], {"x": ["(old x)"]}),
         ([(MOVED_FROM, "old", 7), (MOVED_TO, "x", 7), (DELETE, "x", 0)], ["(old x)"], {}),
         (
             [(CREATE, "x", 0), (MOVED_FROM, "old", 7), (MOVED_TO, "x", 7)],
             ["x"],
-            {},
+            {"x": ["(old x)"]},
         ),
         ([(MOVED_TO, "x", 9), (DELETE, "x", 0)], ["x"], {}),
         ([(CREATE, "x", 0), (CREATE, "x", 0)], [], {"x": ["x"]}),
@@ -80,3 +82,10 @@ def test_a_folder_is_told_from_a_file() -> None:
         places,
     )
     assert [each.is_folder for each in places.values()] == [False, True]
+
+
+def test_what_is_made_is_told_from_what_is_moved() -> None:
+    places: Places[str] = {}
+    told = [(CREATE, "x", 0), (MOVED_FROM, "x", 1), (MOVED_TO, "y", 1), (MOVED_TO, "z", 2)]
+    followed(told, places)
+    assert [each.is_made for each in places.values()] == [True, False]

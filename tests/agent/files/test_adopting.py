@@ -153,6 +153,29 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
     assert [each.traces for each in files.unwatched if not each.source] == [Traces.CHANGED]
 
 
+@pytest.mark.parametrize("where", ["new", "elsewhere/new"])
+def test_a_finished_file_was_moved_there_while_no_agent_ran(
+    tmp_path: Path, follow: Follow, store: DescriptorStore, where: str
+) -> None:
+    """It was written for longer than a moment, where nobody looks."""
+    (tmp_path / "elsewhere").mkdir()
+    files = follow("app.log", store=store)
+    append(tmp_path / "app.log", "one\n")
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    append(tmp_path / where, "two\n")
+    time.sleep(1.1)
+    append(tmp_path / where, "three\n")
+    (tmp_path / "app.log").rename(tmp_path / "app.log.1")
+    (tmp_path / where).rename(tmp_path / "app.log")
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"one\ntwo\nthree\n"
+    assert [each.traces for each in files.unwatched] == [Traces.UNCHANGED]
+
+
 def test_again_and_again(tmp_path: Path, files: JournalledFiles) -> None:
     log, wanted = tmp_path / "app.log", []
     for life in range(5):
@@ -269,7 +292,7 @@ def test_the_data_directory_was_deleted(
     assert files.text == b"first\n", "it is nobody's: what of it was shipped nobody knows"
     assert before not in kept_files(store)
     (line,) = [each for each in caplog.messages if "no sources of this journal" in each]
-    assert line.endswith("files=2"), "the file, and the queue of events"
+    assert line.endswith("files=3"), "the file, the queue, and what was read of that"
 
 
 def test_a_source_that_has_ended_is_not_begun_again(
@@ -290,6 +313,110 @@ def test_a_source_that_has_ended_is_not_begun_again(
     turns(files)
     assert files.text == b"first\n"
     assert not kept_files(store)
+
+
+class TestKilledAtALook:
+    """What was read of the queue is not in it any more, and nobody has written it down."""
+
+    @pytest.fixture
+    def log(self, tmp_path: Path, files: JournalledFiles) -> Path:
+        append(tmp_path / "app.log", "one\n")
+        for _ in range(3):
+            time.sleep(0.03)
+            files.turn(0.3)
+        return tmp_path / "app.log"
+
+    def die_in_look(self, files: JournalledFiles) -> None:
+        files.now += 0.3
+        files.files.look(files.now)
+        files.crash()
+
+    def traces(self, files: JournalledFiles) -> list[Traces]:
+        files.said.clear()
+        files.restart_closed()
+        turns(files, 20)
+        return [each.traces for each in files.unwatched if not each.source]
+
+    def come_and_go(self, log: Path) -> None:
+        log.rename(f"{log}.1")
+        append(log, "nobody has seen this\n")
+        log.rename(f"{log}.2")
+        append(log, "three\n")
+
+    def test_which_was_not_the_first(self, log: Path, files: JournalledFiles) -> None:
+        self.come_and_go(log)
+        self.die_in_look(files)
+        assert self.traces(files) == [Traces.CHANGED]
+        files.crash()
+        log.rename(f"{log}.3")
+        append(log, "four\n")
+        assert self.traces(files) == [Traces.UNCHANGED], "what was read is said by now"
+
+    @pytest.mark.parametrize("has_looked", [False, True])
+    def test_which_was_the_first(self, log: Path, files: JournalledFiles, has_looked: bool) -> None:
+        files.crash()
+        self.come_and_go(log)
+        files.restart_closed()
+        if has_looked:
+            self.die_in_look(files)
+        else:
+            files.crash()
+        assert self.traces(files) == [Traces.CHANGED]
+
+    def test_and_what_had_come_went_before_the_next_start(
+        self, log: Path, files: JournalledFiles
+    ) -> None:
+        log.rename(f"{log}.1")
+        append(log, "nobody has seen this\n")
+        self.die_in_look(files)
+        log.rename(f"{log}.2")
+        append(log, "three\n")
+        assert self.traces(files) == [Traces.CHANGED]
+
+    def test_that_said_the_kernel_could_not_keep_all(
+        self, log: Path, files: JournalledFiles
+    ) -> None:
+        self.come_and_go(log)
+        most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        for _ in range(most // 2 + 1):
+            log.rename(f"{log}.4")
+            Path(f"{log}.4").rename(log)
+        self.die_in_look(files)
+        assert self.traces(files) == [Traces.CHANGED]
+
+    def test_that_said_of_growth_alone(self, log: Path, files: JournalledFiles) -> None:
+        append(log, "two\n")
+        self.die_in_look(files)
+        log.rename(f"{log}.1")
+        append(log, "three\n")
+        assert self.traces(files) == [Traces.UNCHANGED]
+        assert sorted(files.text.split()) == [b"one", b"three", b"two"]
+
+    def test_before_a_folder_was_listed(self, log: Path, files: JournalledFiles) -> None:
+        """Listing is put off where it takes long; that look is written down all the same."""
+        files.files._next_listing = files.now + 10
+        log.rename(f"{log}.1")
+        append(log, "nobody has seen this\n")
+        files.turn(0.3)
+        files.crash()
+        (log.parent / "new").write_text("three\n")
+        (log.parent / "new").rename(log)
+        assert self.traces(files) == [Traces.CHANGED]
+
+    def test_what_was_read_is_not_known(
+        self, log: Path, files: JournalledFiles, store: DescriptorStore
+    ) -> None:
+        """As after an agent that did not say so."""
+        files.crash()
+        (name,) = [name for name in store.kept() if name.endswith(".events-unsaid")]
+        os.close(store._kept.pop(name))
+        log.rename(f"{log}.1")
+        append(log, "two\n")
+        assert self.traces(files) == [Traces.CHANGED]
+        files.crash()
+        log.rename(f"{log}.2")
+        append(log, "three\n")
+        assert self.traces(files) == [Traces.UNCHANGED]
 
 
 class TestMeanwhile:
@@ -344,10 +471,43 @@ class TestMeanwhile:
     def test_without_the_queue_nothing_is_known(
         self, tmp_path: Path, all_files: JournalledFiles, store: DescriptorStore
     ) -> None:
-        (name,) = [name for name in store.kept() if ".events" in name]
+        (name,) = [name for name in store.kept() if name.endswith(".events")]
         os.close(store._kept.pop(name))
         self.come_and_go(tmp_path / "other")
         assert self.told(tmp_path, all_files) is Traces.CHANGED
+
+    @pytest.mark.parametrize("is_meant", [False, True])
+    def test_what_nobody_knew_was_renamed(
+        self, tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool
+    ) -> None:
+        """It was there and empty, and its handle was not kept."""
+        files = follow("app.log*" if is_meant else "app.log", store=store)
+        (tmp_path / "app.log").touch()
+        turns(files)
+        files.crash()
+        (name,) = kept_files(store)
+        os.close(store._kept.pop(name))
+        append(tmp_path / "app.log", "one\n")
+        (tmp_path / "app.log").rename(tmp_path / "app.log.1")
+        wanted = Traces.UNCHANGED if is_meant else Traces.CHANGED
+        assert self.told(tmp_path, files) is wanted
+        assert files.text == (b"one\n" if is_meant else b"")
+
+    def test_an_archive_that_was_deleted(self, tmp_path: Path, store: DescriptorStore) -> None:
+        """As every rotation deletes the oldest one. Nobody reads archives for themselves."""
+        from agent.files.inputs import FileInput  # noqa: PLC0415
+
+        for number in range(1, 4):
+            (tmp_path / f"app.log.{number}.gz").write_bytes(gzip.compress(b"old\n"))
+        files = JournalledFiles(FileInput("in", "t", (f"{tmp_path}/app.log*",)), store=store)
+        turns(files)
+        files.crash()
+        (tmp_path / "app.log.3.gz").unlink()
+        for number in (2, 1):
+            name = f"app.log.{number}.gz"
+            (tmp_path / name).rename(tmp_path / f"app.log.{number + 1}.gz")
+        assert self.told(tmp_path, files) is Traces.UNCHANGED
+        files.close()
 
     def test_a_folder_that_was_made_anew(self, tmp_path: Path, store: DescriptorStore) -> None:
         from agent.files.inputs import FileInput  # noqa: PLC0415

@@ -240,3 +240,94 @@ def test_when_the_kernel_could_not_keep_all_that_happened(follow: Follow, tmp_pa
     files.turn()
     assert Traces.CHANGED in {each.traces for each in files.unwatched}
     assert "more happened at once" in files.unwatched[0].reason
+
+
+def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """It leaves no trace; one that was written to in a moment, was moved in, or is older, says
+    nothing."""
+    files, log = follow("*.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    append(tmp_path / "older.log", "one\n")
+    rest(files)
+    log.rename(tmp_path / "app.log.1")
+    append(log, "nobody has seen this\n")
+    append(tmp_path / "brief.log", "all of it\n")
+    append(tmp_path / "new", "all of it\n")
+    time.sleep(2.1)
+    log.write_text("two\n")
+    append(tmp_path / "older.log", "two\n")
+    append(tmp_path / "new", "and more\n")
+    (tmp_path / "new").rename(tmp_path / "moved.log")
+    os.link(tmp_path / "older.log", tmp_path / "linked.log")
+    settle(files)
+    (said,) = files.unwatched
+    assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
+    assert said.reason.startswith("the agent stood still for 2 s; ")
+    assert said.reason.endswith("may have been emptied: app.log")
+
+
+def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """The folder is listed later: until then the one that was deleted seems to have that name."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    append(log, "one\n")
+    rest(files)
+    log.unlink()
+    rest(files)
+    files.files._next_listing = files.now + 1  # as after a folder that took long
+    append(log, "nobody has seen this\n")
+    files.turn()
+    log.unlink()
+    settle(files)
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+
+
+def test_very_many_new_files_that_go_before_they_are_listed(follow: Follow, tmp_path: Path) -> None:
+    files = follow("*.log")
+    rest(files)
+    files.files._next_listing = files.now + 1  # as after a folder that took long
+    logs = [tmp_path / f"{number:05}.log" for number in range(1_500)]
+    for log in logs:
+        log.touch()
+    files.turn()
+    for log in logs:
+        log.unlink()
+    settle(files)
+    assert "00000.log" in files.unwatched[0].reason
+
+
+@pytest.mark.parametrize("lies_there", [False, True])
+def test_a_finished_file_that_has_a_name_that_is_meant_between_two_looks_only(
+    follow: Follow, tmp_path: Path, lies_there: bool
+) -> None:
+    """It was there before, under a name that nobody looked at."""
+    files, log = follow("app.log"), tmp_path / "app.log"
+    for name in ("new", "newer"):
+        append(tmp_path / name, f"{name}\n")
+    rest(files)
+    (tmp_path / "new").rename(log)
+    if lies_there:
+        log.rename(tmp_path / "app.log.1")
+    (tmp_path / "newer").rename(log)
+    settle(files)
+    assert files.text == b"newer\n"
+    (said,) = files.unwatched
+    assert said.reason == "came and went between two looks: app.log"
+
+
+def test_finished_files_that_are_renamed_into_place(follow: Follow, tmp_path: Path) -> None:
+    files = follow("*.log")
+    rest(files)
+    for number in range(5):
+        append(tmp_path / f"{number}.tmp", f"{number}\n")
+        if number % 2:
+            files.turn()
+        (tmp_path / f"{number}.tmp").rename(tmp_path / f"{number}.log")
+        files.turn()
+    settle(files)
+    assert len(files.read) == 5
+    assert files.unwatched == []

@@ -15,6 +15,7 @@ from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.files.inputs import FileInput, end_of_last_line
 from agent.files.mounts import Mounts
 from agent.files.watching import Watcher
+from agent.kept.unsaid import Unsaid
 from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder
 
@@ -317,7 +318,7 @@ def test_a_fingerprint_is_that_of_a_kibibyte_at_most() -> None:
 
 
 def test_watches_are_of_files_and_not_of_names(tmp_path: Path) -> None:
-    watcher, path = Watcher(), tmp_path / "app.log"
+    watcher, path = Watcher(Unsaid()), tmp_path / "app.log"
     path.write_text("one\n")
     with path.open("a") as file:
         path.rename(tmp_path / "other")
@@ -337,7 +338,7 @@ def test_watches_are_of_files_and_not_of_names(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_not_there_are_not_watched(tmp_path: Path) -> None:
-    watcher = Watcher()
+    watcher = Watcher(Unsaid())
     assert watcher.watch_folder(str(tmp_path / "nowhere")) == ""
     assert watcher.watch_folder(str(tmp_path)) == ""
     (tmp_path / "link").symlink_to(tmp_path)

@@ -84,6 +84,14 @@ class Folders:
         first = {self.names[number][0] for number in self.gone() - self.new - untold}
         return {at for at in first if at[0] < 2}
 
+    def renamed(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
+        """First names of what was there before and was renamed, each with where it is."""
+        old = {at: number for at, number in self.there.items() if number not in self.new}
+        moved = {
+            at: self.names[number] for at, number in old.items() if len(self.names[number]) > 1
+        }
+        return {(names[0], at) for at, names in moved.items() if at[0] < 2}
+
     def came(self) -> set[tuple[tuple[int, str], tuple[int, str]]]:
         """Names, in watched folders, of what came and is there, each with where it is."""
         new = {at: number for at, number in self.there.items() if at[0] < 2 and number in self.new}
@@ -124,9 +132,15 @@ def test_all_that_came_and_went_is_named(
         there = {
             ((index, name), (watches.index(watch), now))
             for index, each in enumerate(found)
-            for name, watch, now in each.there
+            for name, watch, now, _ in each.there
         }
         assert there == folders.came()
+        renamed = {
+            ((index, name), (watches.index(watch), now))
+            for index, each in enumerate(found)
+            for name, watch, now, _ in each.renamed
+        }
+        assert renamed == folders.renamed()
 
 
 def test_a_queue_that_overflowed_says_nothing() -> None:

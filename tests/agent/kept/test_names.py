@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.kept.names import KeptName, Kind, events_name, file_name, read_name, with_path
+from agent.kept.names import KeptName, Kind, file_name, own_name, read_name, with_path
 from agent.runs import SourceId
 
 AGENT = "0123456789ABCDEFGHIJ"
@@ -32,4 +32,4 @@ def test_what_others_have_stored(name: str) -> None:
 
 
 def test_the_queue_of_events() -> None:
-    assert read_name(events_name(AGENT), AGENT) == KeptName(Kind.EVENTS)
+    assert read_name(own_name(AGENT, Kind.EVENTS), AGENT) == KeptName(Kind.EVENTS)

@@ -163,7 +163,8 @@ def test_handed_to_the_next_process(tmp_path: Path, store: DescriptorStore) -> N
     wait_until(lambda: bool(child.ended), within=WITHIN, what="it has ended")
     assert child.ended == "exit code 0", log.read_text()
     *said, left = log.read_text().splitlines()
-    assert said == [f"{3 + at} {name} of {name} False" for at, name in enumerate(store.kept())]
+    names = sorted(store.kept(), key=store.kept().__getitem__)  # in the order of their numbers
+    assert said == [f"{3 + at} {name} of {name} False" for at, name in enumerate(names)]
     assert left == "[]"
     assert len(store.kept()) == 3, "they stay, for the one after it"
 

@@ -163,7 +163,7 @@ def test_what_a_restart_and_a_stop_leave(
     with under_systemd(agent, site.directory) as keeper:
         until_shipped(topic, application)
         until_kept(agent)
-        assert kept_by(keeper) == 2, "the file, and the queue of events"
+        assert kept_by(keeper) == 3, "the file, the queue of events, and what was read of that"
         keeper.systemd("restart", "penstock-agent.service")
         wait_until(agent.ready, within=WITHIN, what="the agent is ready")
         until_kept(agent)
