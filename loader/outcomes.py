@@ -23,6 +23,7 @@ class TableOutcome:
     """One table's share of a load; grows while the load goes on."""
 
     table: str
+    destination: str = ""  # the root as the ledger has it; empty: as it is configured
     run: int | None = None  # the number of its manifest; None: nothing was committed
     rolled_forward: int | None = None  # a run that had been cut short, and was completed first
     ranges: tuple[PartitionRange, ...] = ()

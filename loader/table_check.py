@@ -89,8 +89,8 @@ class TableCheck:
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         around = self._around
         around.watcher.doing(self._table.name, "checking files")
-        destination = destination_of(latest, around.config)
-        tell = partial(around.observations.tell_latest, destination=destination)
+        self._outcome.destination = destination_of(latest, around.config)
+        tell = partial(around.observations.tell_latest, destination=self._outcome.destination)
         return FileCheck(
             self._history,
             [source.topic for source in self._table.topics],

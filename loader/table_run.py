@@ -36,7 +36,7 @@ from loader.hours.completeness import Completeness
 from loader.hours.gone_files import as_found, files_left, gone_files
 from loader.hours.rebuild_manifest import rebuild_manifest
 from loader.job import working
-from loader.ledger.entries import in_ledger
+from loader.ledger.entries import destination_of, in_ledger
 from loader.manifests import Manifest
 from loader.markers import hour_path
 from loader.outcomes import PartitionRange, TableOutcome
@@ -92,6 +92,7 @@ class TableRun:
             self._check.asked(asked or None)
             return
         latest = self._history.latest()
+        self.outcome.destination = destination_of(latest, around.config)
         if latest is None:
             with self._unless_taken(latest):
                 check_untouched(around.store, self._table.name)

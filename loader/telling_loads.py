@@ -6,6 +6,7 @@ Where the root cannot be read or written, it is said by each load, as nobody kno
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ def tell_if_it_failed(
     if not _is_told(around) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
         return
     try:
-        _tell_failure(around, table, error, began)
+        _tell_failure(around, table, error, began, outcome.destination)
     except (ClientError, SchemaError, LoaderError) as other:
         text = f"the ledger was not told how the load of this table ended: {other}"
         outcome.warnings.append(text)
@@ -61,16 +62,15 @@ def tell_which_succeeded(
     left nothing there that says so."""
     if not _is_told(around):
         return
-    loaded = [
-        table
-        for table, outcome in zip(tables, outcomes, strict=True)
-        if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END)
-    ]
+    loaded: dict[str, set[str]] = defaultdict(set)  # topics, by destination
     try:
-        for table in loaded:  # first: what is forgotten and not told, the next load tells
-            around.store.delete(state_path(table.name))
-        topics = sorted({source.topic for table in loaded for source in table.topics})
-        _say_around(around, recovered(topics, began))
+        for table, outcome in zip(tables, outcomes, strict=True):
+            if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
+                # First: what is forgotten and not told, the next load tells.
+                around.store.delete(state_path(table.name))
+                loaded[outcome.destination] |= {source.topic for source in table.topics}
+        for destination, topics in sorted(loaded.items()):
+            _say_around(around, recovered(sorted(topics), began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
         log.warning("the ledger was not told which tables are loaded: %s", error)
 
@@ -90,7 +90,8 @@ def tell_that_none_began(
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry)
             try:
-                _say(Observations(config, None), brokers, registry, said, int(time.time() * 1000))
+                now = int(time.time() * 1000)
+                Observations(config, None).tell_latest(brokers, registry, _lists(said), now)
             finally:
                 registry.close()
     except (ClientError, SchemaError) as other:
@@ -107,7 +108,9 @@ def _is_loaded(outcome: TableOutcome) -> bool:
     return outcome.run is not None or error is None or isinstance(error, FilesDiffer)
 
 
-def _tell_failure(around: Surroundings, table: TableSource, error: Exception, began: int) -> None:
+def _tell_failure(
+    around: Surroundings, table: TableSource, error: Exception, began: int, destination: str
+) -> None:
     path = state_path(table.name)
     try:
         data = around.store.read(path)
@@ -117,22 +120,16 @@ def _tell_failure(around: Surroundings, table: TableSource, error: Exception, be
     known, is_news = failing(before, reason_of(error), began, around.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        _say_around(around, statements(topics, known, cure_of(error, table.name)))
+        _say_around(around, statements(topics, known, cure_of(error, table.name)), destination)
         around.store.replace(path, msgspec.json.encode(known))
 
 
-def _say_around(around: Surroundings, said: Sequence[Mapping[str, Any]]) -> None:
-    if not said:
-        return
-    with around.brokers() as brokers:
-        _say(around.observations, brokers, around.registry, said, around.now())
+def _say_around(around: Surroundings, said: Sequence[Mapping[str, Any]], destination: str) -> None:
+    if said:
+        with around.brokers() as brokers:
+            tell = around.observations.tell_latest
+            tell(brokers, around.registry, _lists(said), around.now(), destination)
 
 
-def _say(
-    observations: Observations,
-    brokers: Brokers,
-    registry: RegistryClient,
-    said: Sequence[Mapping[str, Any]],
-    now: int,
-) -> None:
-    observations.tell_latest(brokers, registry, [{"loads": part} for part in divided(said)], now)
+def _lists(said: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"loads": part} for part in divided(said)]
