@@ -69,7 +69,11 @@ class _Judge:
         self._seen = seen
         self._verdict = verdict
         self._lines = {line.text: line for line in truth.lines()}
+        halved = [line for line in self._lines.values() if line.halved]
+        self._halves = {half.text: line for line in halved for half in line.halves()}
         count = Counter(row.text for row in seen.rows)
+        for line in halved:  # to another agent it was two
+            count[line.text] += count[line.beginning]
         self._lost = {text for text in self._lines if not count[text]}
         self._double = {text for text in self._lines if count[text] > 1}
         rows = {(row.offset, row.text) for row in seen.rows}
@@ -82,11 +86,11 @@ class _Judge:
         self._by_seq: dict[tuple[str, int], Line] = {}
         everything: list[Record | Row] = [*(kept.record for kept in seen.records), *seen.rows]
         for one in everything:
-            line = self._lines.get(one.text)
-            if line is not None:
-                self._file_of.setdefault(one.source, set()).add(id(line.file))
-                self._read.add(id(line.file))
-                self._by_seq[one.source, one.seq] = line
+            known = self._lines.get(one.text) or self._halves.get(one.text)
+            if known is not None:
+                self._file_of.setdefault(one.source, set()).add(id(known.file))
+                self._read.add(id(known.file))
+                self._by_seq[one.source, one.seq] = known
         self._know_records(seen)
         self._called = [each for each in verdict.findings if not each.accepted]
         self._guess_sources()
@@ -157,6 +161,8 @@ class _Judge:
     def _rows(self) -> Iterable[Objection]:
         for row in self._seen.rows:
             line = self._lines.get(row.text)
+            if row.text in self._halves:
+                continue
             if line is None:
                 there = self._at.get(row.offset, ())
                 if row.text not in self._truth.foreign:

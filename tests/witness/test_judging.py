@@ -531,6 +531,20 @@ def test_rows_are_what_was_written() -> None:
     assert rules(truth, [*landed(0, 1), elsewhere], GREEN) == ["rows"]
 
 
+def test_what_one_agent_read_in_two_and_another_whole_is_double() -> None:
+    truth = written(3)
+    line = truth.files[0].lines[2]
+    line.beginning, line.begun, line.written = "line", 0, 60_000
+    first = Row("part.parquet", "s1", 2, 20, 2, "line")
+    rest = Row("part.parquet", "s1", 3, 24, 3, " 0002")
+    rows = [*landed(0, 1), first, rest, *landed(0, 1, 2, source="s2")]
+    twice = Called("duplicated", "twice", source="s2", seq=0, events=3, path=PATH)
+    records = [
+        Kept(Record(row.offset, row.source, row.seq, row.position, row.text)) for row in rows
+    ]
+    assert judge(truth, Seen(rows, records), red(twice, state="duplicated")) == []
+
+
 def test_sums_agree() -> None:
     rows = landed(0, 1, 4)
     exact = red(missing(2, 2), missing=2)

@@ -29,6 +29,7 @@ class Line:
     beginning: str = ""
     begun: int = NEVER
     unfinished: bool = False  # it has no newline
+    halved: bool = False  # one agent has read it in two, another one as it is
 
     @property
     def rest(self) -> str:
@@ -113,15 +114,17 @@ class Truth:
             yield from file.lines
 
     def divide(self, texts: Container[str]) -> list[Line]:
-        """Lines whose beginning stood alone, and was taken for a line, are two from now on. Those
-        of which that must not be, as it did not stand for so long, are returned."""
+        """Lines whose beginning stood alone, and was taken for a line, are two from now on, unless
+        another agent has read them whole. Those of which that must not be, as it did not stand for
+        so long, are returned."""
         too_early = []
         for file in self.files:
             found: list[Line] = []
             for line in file.lines:
                 in_two = line.beginning and not line.unfinished
                 if in_two and (line.beginning in texts or line.rest in texts):
-                    found += line.halves()
+                    line.halved = line.text in texts
+                    found += (line,) if line.halved else line.halves()
                     if line.written - line.begun < LAST_LINE * 1000 - CLOCKS_DIFFER:
                         too_early.append(line)
                 else:
