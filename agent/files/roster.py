@@ -36,7 +36,7 @@ from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
 
-_MOMENT_NS: Final = 1_000_000_000
+_MOMENT_NS: Final = 5_000_000_000
 
 
 class Roster:

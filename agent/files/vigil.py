@@ -26,8 +26,8 @@ from agent.name_events import Named, Places, follow
 from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
-_STOOD_STILL: Final = 2.0
-_MOMENT_NS: Final = 1_000_000_000
+_STOOD_STILL: Final = 5.0
+_MOMENT_NS: Final = 5_000_000_000
 _MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
@@ -192,8 +192,8 @@ class Vigil:
                     folders.setdefault(folder or "/", []).append(name)
             for folder, those in folders.items():
                 why = (
-                    f"the agent stood still for {passed:.0f} s; written to for longer than a"
-                    f" second, and may have been emptied: {some_of(those)}"
+                    f"the agent stood still for {passed:.0f} s; written to for longer than"
+                    f" five seconds, and may have been emptied: {some_of(those)}"
                 )
                 self._around.say(NotWatched(_changed(roster, folder, before, now, why)))
 

@@ -247,7 +247,9 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
 ) -> None:
     """It leaves no trace; one that was written to in a moment, was moved in, or is older, says
     nothing."""
-    files, log = follow("*.log"), tmp_path / "app.log"
+    frozen = [0.0]
+    files = follow("*.log", boot=lambda: time.monotonic() + frozen[0])
+    log, later = tmp_path / "app.log", time.time() + 60.0
     append(log, "one\n")
     append(tmp_path / "older.log", "one\n")
     rest(files)
@@ -255,16 +257,17 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     append(log, "nobody has seen this\n")
     append(tmp_path / "brief.log", "all of it\n")
     append(tmp_path / "new", "all of it\n")
-    time.sleep(2.1)
     log.write_text("two\n")
     append(tmp_path / "older.log", "two\n")
-    append(tmp_path / "new", "and more\n")
+    for path in (log, tmp_path / "new"):
+        os.utime(path, (later, later))  # so long they were written to
+    frozen[0] = 6.0
     (tmp_path / "new").rename(tmp_path / "moved.log")
     os.link(tmp_path / "older.log", tmp_path / "linked.log")
     settle(files)
     (said,) = files.unwatched
     assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
-    assert said.reason.startswith("the agent stood still for 2 s; ")
+    assert said.reason.startswith("the agent stood still for 6 s; ")
     assert said.reason.endswith("may have been emptied: app.log")
 
 
