@@ -28,6 +28,10 @@ MOST_FOLDERS: Final = 10_000
 MOST_SAID: Final = 20
 """Folders of a topic that have a statement of their own; if there are more, one speaks of all."""
 
+MOMENT_NS: Final = 5_000_000_000
+"""Nobody empties a file in place so soon after making it; and an agent that is started again at
+once is not away for longer, on a busy machine too."""
+
 _TICK_NS: Final = 20_000_000
 _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds only
 _SECOND_NS: Final = 1_000_000_000

@@ -19,7 +19,7 @@ from agent.files.followed import Followed, Identity
 from agent.files.happenings import Appeared
 from agent.files.listing import sighting_from
 from agent.files.memory import Found
-from agent.files.names import below
+from agent.files.names import DELETED, below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
@@ -29,7 +29,6 @@ from agent.kept.meanwhile import There
 from agent.kept.names import Kind, read_name
 from agent.runs import KnownSource
 
-_DELETED: Final = " (deleted)"
 _OWN: Final = frozenset({Kind.EVENTS, Kind.UNSAID})
 
 log = logging.getLogger(__name__)
@@ -224,4 +223,4 @@ def _source_of(roster: Roster, left: _Left, found: Found) -> KnownSource | None:
 
 
 def _last_name(fd: int) -> str:
-    return os.readlink(f"/proc/self/fd/{fd}").removesuffix(_DELETED)  # noqa: PTH115  no Path
+    return os.readlink(f"/proc/self/fd/{fd}").removesuffix(DELETED)  # noqa: PTH115  no Path

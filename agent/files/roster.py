@@ -9,9 +9,8 @@ file, was deleted, or is over.
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
 
-from agent.blind_times import Looked
+from agent.blind_times import MOMENT_NS, Looked
 from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed, Identity
@@ -35,8 +34,6 @@ from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
-
-_MOMENT_NS: Final = 5_000_000_000
 
 
 class Roster:
@@ -136,7 +133,7 @@ class Roster:
 
     def written_after_birth(self) -> list[Followed]:
         """Files that were written to for longer than a moment, as far as can be told."""
-        return [each for each in self.files.values() if each.mtime_ns - each.born_ns > _MOMENT_NS]
+        return [each for each in self.files.values() if each.mtime_ns - each.born_ns > MOMENT_NS]
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """It was opened, and cannot be read any more."""

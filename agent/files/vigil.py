@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.blind_times import Looked, LookedAt, Traces, Unwatched, blind_since, some_of
+from agent.blind_times import MOMENT_NS, Looked, LookedAt, Traces, Unwatched, blind_since, some_of
 from agent.files.compressed import has_compressed_name
 from agent.files.followed import Followed
 from agent.files.happenings import NotWatched
@@ -27,7 +27,6 @@ from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 5.0
-_MOMENT_NS: Final = 5_000_000_000
 _MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
@@ -229,9 +228,9 @@ class Vigil:
 
 def _was_written(followed: Followed, since_ns: int) -> bool:
     """Made since then, and written to after that for longer than a moment."""
-    if followed.born_ns and followed.born_ns < since_ns - _MOMENT_NS:
+    if followed.born_ns and followed.born_ns < since_ns - MOMENT_NS:
         return False  # a hard link to what was there
-    return followed.mtime_ns - max(followed.born_ns, since_ns) > _MOMENT_NS
+    return followed.mtime_ns - max(followed.born_ns, since_ns) > MOMENT_NS
 
 
 def known_places(roster: Roster) -> set[Place]:

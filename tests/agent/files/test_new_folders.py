@@ -8,17 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.blind_times import Traces
-from tests.agent.files.journalled_files import Follow, JournalledFiles, append
-
-
-def tick() -> None:
-    time.sleep(0.05)
-
-
-def rest(files: JournalledFiles) -> None:
-    for _ in range(3):
-        tick()
-        files.turn()
+from tests.agent.files.journalled_files import Follow, JournalledFiles, append, rest, tick
 
 
 def settle(files: JournalledFiles) -> None:
