@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
+from agent.blind_times import Looked
 from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.errors import AgentError
@@ -27,7 +28,7 @@ from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
 from agent.kept.store import DescriptorStore
 from agent.pipeline import Pipeline
-from agent.remembered_inputs import read_names, write_names
+from agent.remembered_inputs import read_inputs, write_inputs
 from agent.shipping.shipper import Shipper
 from agent.standing import Parts, standing
 from agent.status import Phase, Status
@@ -100,7 +101,10 @@ class Agent:
         )
         schemas.want(self._inputs)
         shipper = Shipper(config, journal, state, schemas)
-        names = read_names(directory)
+        followed = read_inputs(directory)
+        looked = dict(state.looked)
+        if state.damage:
+            looked = {name: Looked(since) for name, since in (followed or {}).items()} | looked
         files = Files(
             [FileInput.of(each) for each in self._inputs],
             state.sources,
@@ -108,8 +112,8 @@ class Agent:
             config.limits,
             config.hold_deleted,
             config.scan_interval,
-            seen={each.input for each in state.sources} if names is None else names,
-            looked=state.looked,
+            seen={each.input for each in state.sources} if followed is None else followed,
+            looked=looked,
             forgotten_before=state.ledger_seq if state.damage else -1,
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),
@@ -177,7 +181,8 @@ class Agent:
     def _remember_inputs(self, names: Collection[str]) -> None:
         """Once the journal knows where each of their files begins."""
         try:
-            write_names(Path(self._config.data_dir), names)
+            now_millis = time.time_ns() // 1_000_000
+            write_inputs(Path(self._config.data_dir), names, now_millis)
         except OSError as error:
             log.warning("names of inputs could not be written down error=%s", error.strerror)
 

@@ -37,6 +37,7 @@ _COARSE_TICK_NS: Final = 2_100_000_000  # of file systems that know full seconds
 _SECOND_NS: Final = 1_000_000_000
 _MOST_NAMES: Final = 5
 _NO_SOURCE: Final = SourceId("")
+_NOTHING: Final[Mapping[str, Sequence[str]]] = {}
 
 
 class Traces(StrEnum):
@@ -205,11 +206,15 @@ def statements(
     unreadable: Iterable[str],
     names: Mapping[str, Names],
     accounted: Collection[str] = (),
+    written: Mapping[str, Sequence[str]] = _NOTHING,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
-    that came or went is known, and none is missed; `unsought` those that no pattern leads to now.
+    that came or went is known, and none is missed; `written` has names of files there of which
+    nothing had been read, and that were written to for longer than a moment: they may have been
+    emptied in between, which leaves no trace. `unsought` are those that no pattern leads to now.
+    With nothing `before`, it was forgotten how any of them stood.
     """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
@@ -218,12 +223,16 @@ def statements(
         if path in found[Traces.OTHER]:
             continue
         known = before.get(path)
-        if known is not None and known.shows(stamp):
+        is_same = known is not None and known.shows(stamp)
+        if path in written and (is_same or path in accounted):
+            found[Traces.CHANGED][path] = may_be_emptied(written[path])
+        elif is_same:
             found[Traces.UNCHANGED][path] = "no name came or went"
         elif path in accounted:
             found[Traces.UNCHANGED][path] = "every name that came or went is known"
         else:
-            found[Traces.CHANGED][path] = _how_changed(known, stamp, names.get(path, Names()))
+            how = _how_changed(known, stamp, names.get(path, Names()))
+            found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
     for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
         is_unsought = path in unsought
         how = (
@@ -281,6 +290,10 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
     told = (("new", names.new), ("gone", names.gone), ("missing", gaps(names.there)))
     return [(word, each) for word, each in told if each]
+
+
+def may_be_emptied(names: Sequence[str]) -> str:
+    return f"written to for longer than five seconds, and may have been emptied: {some_of(names)}"
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -1,4 +1,5 @@
-"""The names of inputs that were followed before: what `start` says is not for them any more.
+"""The inputs that were followed before, and since when: what `start` says is not for them any more,
+and a journal that is damaged may not know of it.
 
 One small file in the data directory, written when the first look at an input's files is in the
 journal. An agent that was killed before that looks at them as if for the first time again. If the
@@ -14,26 +15,33 @@ from typing import Final
 _FILE: Final = "inputs.json"
 
 
-def read_names(directory: Path) -> set[str] | None:
-    """None if what is there cannot be understood."""
+def read_inputs(directory: Path) -> dict[str, int] | None:
+    """By name, milliseconds since 1970; None if what is there cannot be understood."""
+    path = directory / _FILE
     try:
-        names = json.loads((directory / _FILE).read_text(encoding="utf-8"))
+        inputs = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(inputs, list):  # as Penstock 0.1 wrote it
+            inputs = dict.fromkeys(inputs, path.stat().st_mtime_ns // 1_000_000)
     except FileNotFoundError:
-        return set()
-    except (OSError, ValueError):
+        return {}
+    except (OSError, ValueError, TypeError):
         return None
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+    if not isinstance(inputs, dict):
         return None
-    return set(names)
+    are_sound = all(isinstance(name, str) and type(at) is int for name, at in inputs.items())
+    return inputs if are_sound else None
 
 
-def write_names(directory: Path, names: Collection[str]) -> None:
-    """Raises OSError; what stood there before stands then."""
-    if read_names(directory) == set(names):
+def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
+    """Those that are new are followed since now. Raises OSError; what stood there before stands
+    then."""
+    before = read_inputs(directory)
+    inputs = {each: (before or {}).get(each, now_millis) for each in sorted(names)}
+    if before == inputs:
         return
     new = directory / f"{_FILE}.new"
     with new.open("w", encoding="utf-8") as file:
-        json.dump(sorted(names), file)
+        json.dump(inputs, file)
         file.flush()
         os.fsync(file.fileno())
     new.replace(directory / _FILE)

@@ -7,7 +7,7 @@ The scans take at most one part in fifty of a core: with very many files they ar
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -152,6 +152,7 @@ class Files:
             self._next_listing = now
         self._list(now)
         around.attention.look(now)
+        self._vigil.note_what_was_written(self._rosters.values())
         for _ in range(_ROUNDS):
             self._note()
             self._begin()
@@ -348,7 +349,12 @@ class Files:
         if before is not None and listing.complete:
             roster.before = None
             accounted = {path for path in roster.folders.stamps if self._is_accounted(roster, path)}
-            self._vigil.say(roster, before, listing, known=known, accounted=accounted)
+            written = set(roster.written_unread(before.millis * _MILLIS)) - self._moved_in(
+                accounted
+            )
+            self._vigil.say(
+                *(roster, before, listing), known=known, accounted=accounted, written=written
+            )
 
     def _say_past(self, roster: Roster, listing: Listing) -> None:
         """Of folders that are new since everything was listed, until they were watched."""
@@ -369,9 +375,7 @@ class Files:
 
     def _is_accounted(self, roster: Roster, folder: str) -> bool:
         """Whether all that came and went there while no agent ran is known, and nothing of it is
-        missed. Of later times that does not speak. A new file that was written to after it was
-        made may have been emptied in between, which leaves no trace: in a moment nobody does
-        that. One that was moved there had been written elsewhere."""
+        missed. Of later times that does not speak."""
         watcher, adopting = self._around.watcher, self._adopting
 
         def is_meant(path: str) -> bool:
@@ -382,13 +386,15 @@ class Files:
             return False
         there = [each for each in adopting.there(folder, watcher) if is_meant(each.path)]
         renamed = [each for each in adopting.renamed(folder, watcher) if is_meant(each.path)]
-        written = {each.current_path for each in roster.written_after_birth()}
-        is_there = (
+        return all(
             any(map(os.path.lexists, filter(is_meant, each.now))) for each in there + renamed
         )
-        return all(is_there) and not any(
-            path in written for each in there if each.is_made for path in each.now
-        )
+
+    def _moved_in(self, accounted: Iterable[str]) -> set[str]:
+        """What came to these folders while no agent ran, and had been written elsewhere."""
+        watcher, adopting = self._around.watcher, self._adopting
+        came = (each for folder in accounted for each in adopting.there(folder, watcher))
+        return {path for each in came if not each.is_made for path in each.now}
 
     def _after_scan(self, rosters: Sequence[Roster]) -> None:
         around = self._around

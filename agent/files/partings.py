@@ -18,7 +18,8 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from agent.blind_times import Traces, Unwatched
+from agent.blind_times import MOMENT_NS, Traces, Unwatched, may_be_emptied
+from agent.files.births import born_ns
 from agent.files.compressed import has_compressed_name
 from agent.files.fingerprints import FULL, read_head
 from agent.files.followed import Followed
@@ -28,6 +29,7 @@ from agent.files.happenings import (
     EndUnseen,
     Forgettable,
     Lost,
+    NotWatched,
     Renamed,
     Truncated,
     Unpacked,
@@ -45,6 +47,7 @@ DELETED_REST: Final = 15.0
 long without growth; one that is beyond `hold_deleted.bytes` is not let go before."""
 
 _MOST_BESIDE: Final = 64
+_MILLIS: Final = 1_000_000  # nanoseconds
 
 
 def settle_orphans(roster: Roster, around: Surroundings) -> None:
@@ -58,6 +61,12 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
             lost = max(0, old.size - max(kept, old.progress.position))
             around.say(Truncated(old, lost, following))
             around.say(Appeared(following, known_before=False))
+            if carrier is not None:
+                copied_ns = max(carrier.mtime_ns, carrier.born_ns)
+                _say_what_may_have_been_emptied(following, copied_ns, around)
+            elif outside is not None:
+                copied_ns = max(outside[0].mtime_ns, born_ns(outside[1]))
+                _say_what_may_have_been_emptied(following, copied_ns, around)
         if carrier is not None:
             go_on_in(roster, old, carrier, around)
         elif outside is not None:
@@ -66,6 +75,23 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
             old.traces = _traces_of(roster, old, following)
             roster.drop(old)
             roster.unpacking[old] = Unpacking(old, archives_of(old), around.spool)
+
+
+def _say_what_may_have_been_emptied(
+    following: Followed, copied_ns: int, around: Surroundings
+) -> None:
+    """Of what was truncated after its content had been copied, and written to after that for
+    longer than a moment before anybody looked: as of a new file."""
+    if following.mtime_ns - copied_ns <= MOMENT_NS:
+        return
+    folder, _, name = following.current_path.rpartition("/")
+    since, now = copied_ns // _MILLIS, around.attention.millis
+    unwatched = Unwatched(
+        *(following.topic, folder or "/", SourceId(""), -1),
+        *(min(since, now), now + 1, Traces.CHANGED),
+        f"truncated while nobody watched; {may_be_emptied([name])}",
+    )
+    around.say(NotWatched(unwatched))
 
 
 def is_undecided(roster: Roster) -> bool:

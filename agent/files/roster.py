@@ -131,9 +131,15 @@ class Roster:
             self.orphans.append((old, following))
         self.hold(following, fd)
 
-    def written_after_birth(self) -> list[Followed]:
-        """Files that were written to for longer than a moment, as far as can be told."""
-        return [each for each in self.files.values() if each.mtime_ns - each.born_ns > MOMENT_NS]
+    def written_unread(self, since_ns: int) -> list[str]:
+        """Where files are of which nothing was read before, and that were written to since then
+        for longer than a moment: nobody knows whether they were emptied meanwhile."""
+        files = [each for each in self.files.values() if not each.source]
+        return [
+            each.current_path
+            for each in files
+            if each.mtime_ns - max(each.born_ns, since_ns) > MOMENT_NS
+        ]
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """It was opened, and cannot be read any more."""

@@ -118,14 +118,17 @@ def told(
     *,
     known: set[Place],
     accounted: Collection[str],
+    written: Iterable[str],
 ) -> list[Unwatched]:
     """What is to be said, after everything was listed. `known` are the files that were known,
-    `accounted` the folders of which every name that came or went is known. Folders that only new
-    patterns lead to have no blind time: nobody had asked for what was in them."""
+    `accounted` the folders of which every name that came or went is known, `written` the files that
+    may have been emptied. Folders and files that only new patterns lead to have no blind time:
+    nobody had asked for what was in them."""
     now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
+        written = filter(sought.means, written)
         now = {
             path: each for path, each in now.items() if path in before.folders or sought.asks(path)
         }
@@ -143,8 +146,16 @@ def told(
         unreadable=unreadable,
         names=names,
         accounted=accounted,
+        written=_by_folder(written),
         unsought=unsought,
     )
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(folder_of(path), []).append(_name(path))
+    return found
 
 
 def _do_nothing(_folder: str) -> None:

@@ -12,9 +12,16 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from agent.blind_times import MOMENT_NS, Looked, LookedAt, Traces, Unwatched, blind_since, some_of
+from agent.blind_times import (
+    Looked,
+    LookedAt,
+    Traces,
+    Unwatched,
+    blind_since,
+    may_be_emptied,
+    some_of,
+)
 from agent.files.compressed import has_compressed_name
-from agent.files.followed import Followed
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
 from agent.files.names import below
@@ -47,6 +54,7 @@ class Vigil:
         self._looked_at = self._before = boot()
         self._why = ""
         self._came: Places[str] = {}  # and was not looked at yet
+        self._written: dict[Roster, list[str]] = {}  # while the process stood still
         self._came_since = 0
         self._gone: dict[Roster, list[Named[str]]] = {}  # and an archive of it is sought
         self._found: set[Unpacking] = set()  # those whose archive is known
@@ -119,9 +127,11 @@ class Vigil:
         *,
         known: set[Place],
         accounted: Collection[str],
+        written: Iterable[str],
     ) -> None:
         """Everything was listed again; `known` are the files that were known before, `accounted`
-        the folders of which every name that came or went meanwhile is known."""
+        the folders of which every name that came or went meanwhile is known, `written` the files
+        that may have been emptied."""
         blind = blind_since(
             roster.input.topic,
             before,
@@ -130,8 +140,19 @@ class Vigil:
             reason=roster.why_before,
         )
         stamps = roster.folders.stamps
-        said = told(roster.survey, listing, stamps, before, blind, known=known, accounted=accounted)
+        said = told(
+            *(roster.survey, listing, stamps, before, blind),
+            known=known,
+            accounted=accounted,
+            written=written,
+        )
         self._around.say(*map(NotWatched, said))
+
+    def note_what_was_written(self, rosters: Iterable[Roster]) -> None:
+        """If the process stood still: before it is decided what new files are."""
+        if self.stood_still:
+            since_ns = time.time_ns() - int((self._looked_at - self._before) * 1e9)
+            self._written = {each: each.written_unread(since_ns) for each in rosters}
 
     def say_what_came_and_went(self, rosters: list[Roster], before: int, now: int) -> None:
         """Between the look before and this one. What has come and is neither followed nor gone yet
@@ -139,13 +160,12 @@ class Vigil:
         found = {each for one in rosters for each in one.unpacking.values() if each.archive}
         news, self._found = found - self._found, found
         names, self._around.watcher.names = self._around.watcher.names, []
-        if not names and not self._came and not self._gone:
+        if not (names or self._came or self._gone or self._written):
             return
         if not self._came and not self._gone:
             self._came_since = before
         gone = follow(names, self._came)
-        if self.stood_still:
-            self._say_what_may_have_been_emptied(rosters, before, now)
+        self._say_what_may_have_been_emptied(before, now)
         files = [each for roster in rosters for each in roster.files.values()]
         followed = {each.current_path for each in files if not each.nameless}
         for (folder, name), came in list(self._came.items()):
@@ -175,25 +195,21 @@ class Vigil:
         now, why = self._around.attention.millis, f"it was not watched before; {past}"
         self._around.say(NotWatched(_changed(roster, folder, since, now, why)))
 
-    def _say_what_may_have_been_emptied(self, rosters: list[Roster], before: int, now: int) -> None:
-        """New files that were written to for longer than a moment, as at a start; of those that
-        were moved there nobody had looked at what they were."""
+    def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
+        """As at a start; of files that were moved there nobody had looked at what they were, and
+        hard links lead to what was there."""
         passed = self._looked_at - self._before
-        made = {below(*at): each for at, each in self._came.items() if each.is_made}
-        since_ns = time.time_ns() - int(passed * 1e9)
-        for roster in rosters:
+        written, self._written = self._written, {}
+        came = {below(*at): each for at, each in self._came.items()}
+        for roster, paths in written.items():
             folders: dict[str, list[str]] = {}
-            for each in roster.files.values():
-                named = made.get(each.current_path)
-                is_meant = named is not None and _is_meant(roster, below(*named.places[0]))
-                if is_meant and _was_written(each, since_ns):
-                    folder, _, name = each.current_path.rpartition("/")
+            for path in paths:
+                named = came.get(path)
+                if named is None or (named.is_made and _is_meant(roster, below(*named.places[0]))):
+                    folder, _, name = path.rpartition("/")
                     folders.setdefault(folder or "/", []).append(name)
             for folder, those in folders.items():
-                why = (
-                    f"the agent stood still for {passed:.0f} s; written to for longer than"
-                    f" five seconds, and may have been emptied: {some_of(those)}"
-                )
+                why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(those)}"
                 self._around.say(NotWatched(_changed(roster, folder, before, now, why)))
 
     def _not_unpacked(
@@ -224,13 +240,6 @@ class Vigil:
         for folder, some in missed.items():
             said = _came_and_went(roster, folder, list(some), self._came_since, now)
             self._around.say(NotWatched(said))
-
-
-def _was_written(followed: Followed, since_ns: int) -> bool:
-    """Made since then, and written to after that for longer than a moment."""
-    if followed.born_ns and followed.born_ns < since_ns - MOMENT_NS:
-        return False  # a hard link to what was there
-    return followed.mtime_ns - max(followed.born_ns, since_ns) > MOMENT_NS
 
 
 def known_places(roster: Roster) -> set[Place]:

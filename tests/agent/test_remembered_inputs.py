@@ -1,25 +1,39 @@
-"""The names of inputs that were followed before, as a start finds them."""
+"""The inputs that were followed before, as a start finds them."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from agent.remembered_inputs import read_names, write_names
+from agent.remembered_inputs import read_inputs, write_inputs
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    assert read_names(tmp_path) == set()
-    write_names(tmp_path, {"web", "caf\u00e9"})
-    assert read_names(tmp_path) == {"web", "caf\u00e9"}
-    write_names(tmp_path, {"web"})
-    assert read_names(tmp_path) == {"web"}
+    assert read_inputs(tmp_path) == {}
+    write_inputs(tmp_path, {"web"}, 100)
+    write_inputs(tmp_path, {"web", "caf\u00e9"}, 200)
+    assert read_inputs(tmp_path) == {"web": 100, "caf\u00e9": 200}
+    write_inputs(tmp_path, {"web"}, 300)
+    assert read_inputs(tmp_path) == {"web": 100}
     assert [path.name for path in tmp_path.iterdir()] == ["inputs.json"]
 
 
-@pytest.mark.parametrize("damaged", [b"", b"[", b"\xff", b"{}", b"[1]"])
+def test_names_alone_are_followed_since_they_were_written(tmp_path: Path) -> None:
+    """As Penstock 0.1 has them."""
+    names = tmp_path / "inputs.json"
+    names.write_text('["web"]')
+    os.utime(names, ns=(0, 5_000_000_000))
+    assert read_inputs(tmp_path) == {"web": 5_000}
+    write_inputs(tmp_path, {"web", "db"}, 9_000)
+    assert read_inputs(tmp_path) == {"web": 5_000, "db": 9_000}
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"[", b"\xff", b"5", b"[1]", b"[[]]", b'{"web": "1"}', b'{"web": true}']
+)
 def test_damage_is_no_empty_list(tmp_path: Path, damaged: bytes) -> None:
     """Otherwise every input would begin as a new one does."""
     (tmp_path / "inputs.json").write_bytes(damaged)
-    assert read_names(tmp_path) is None
-    write_names(tmp_path, {"web"})
-    assert read_names(tmp_path) == {"web"}
+    assert read_inputs(tmp_path) is None
+    write_inputs(tmp_path, {"web"}, 100)
+    assert read_inputs(tmp_path) == {"web": 100}

@@ -5,6 +5,7 @@ a run could not be made. Scripts of wrong runs are kept, and can be run again: `
 """
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -22,10 +23,13 @@ from tests.witness.script import Script, parse
 from tests.witness.shrinking import shrink
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
+# Programs start as at a user's: without hypothesis, and compiled.
+ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/tests/as_users", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def main() -> int:
     options = _options()
+    os.environ |= ENVIRONMENT
     # As Ctrl-C: whatever was started is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     began = time.monotonic()

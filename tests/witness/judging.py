@@ -32,6 +32,7 @@ another reason, not exact; `count`, `sums` and `exit` are not exact; the others 
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice, takewhile
 from pathlib import PurePath
 from typing import Final
 
@@ -248,16 +249,21 @@ class _Judge:
         gone = min(line.file.ended, line.file.copied)
         if gone - line.written < SECOND and self._truth.watched(gone):
             return True
-        return line.file.cut and not any(id(each) in self._read for each in line.file.lives())
+        return line.file.cut and not any(
+            id(each) in self._read for each in _since_copied(line.file)
+        )
 
     def _doubles(self) -> Iterable[Objection]:
         double = [self._lines[text] for text in self._double]
         for called in self._called:
             if called.kind in {"duplicated", "changed"}:
                 double = self._beside(called, double)
-        if double and self._verdict.state != "pending":
-            words = f"{len(double)} lines are in two rows, and nothing is said of them"
-            yield Objection("double", words, tuple(double), self._is_red)
+        small = [each for each in double if _is_small_copy(each.file)]
+        large = [each for each in double if not _is_small_copy(each.file)]
+        for rule, lines in (("small copy", small), ("double", large)):
+            if lines and self._verdict.state != "pending":
+                words = f"{len(lines)} lines are in two rows, and nothing is said of them"
+                yield Objection(rule, words, tuple(lines), self._is_red)
         others = [kept for kept in self._seen.records if id(kept) in self._again and kept.others]
         for called in self._called:
             if called.kind in {"duplicated", "changed"}:
@@ -572,5 +578,15 @@ def _end(called: Called) -> int:
 
 def _can_be_found(file: File) -> bool:
     """Whether it is there; a copy of a file that is gone is known by what it begins with."""
-    is_copy = file.original_gone != NEVER
-    return file.ended == NEVER and not (is_copy and file.size < KNOWN_COPY)
+    return file.ended == NEVER and not _is_small_copy(file)
+
+
+def _is_small_copy(file: File) -> bool:
+    return file.original_gone != NEVER and file.size < KNOWN_COPY
+
+
+def _since_copied(file: File) -> Iterable[File]:
+    """What the inode was since it was last copied and truncated: that a file was cut once is seen
+    by its copy, and how often it was cut after that is not."""
+    yield file
+    yield from takewhile(lambda each: each.copied == NEVER, islice(file.lives(), 1, None))

@@ -12,6 +12,7 @@ INEXACT: Final = "not exact"
 KIND_OF_RULE: Final = {
     "hole": GREEN,
     "brief hole": GREEN,
+    "small copy": GREEN,
     "green": GREEN,
     "double": GREEN,
     "rows": GREEN,

@@ -159,6 +159,34 @@ def test_a_new_file_may_have_been_emptied_while_no_agent_ran(
     assert [each.traces for each in files.unwatched if not each.source] == [Traces.CHANGED]
 
 
+@pytest.mark.parametrize("is_meant", [True, False])
+@pytest.mark.parametrize("seconds", [4.0, 60.0])
+def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
+    tmp_path: Path, follow: Follow, store: DescriptorStore, is_meant: bool, seconds: float
+) -> None:
+    """What was read of it is in the copy; what came after that, nobody knows."""
+    files = follow("app.log*" if is_meant else "app.log", store=store)
+    log, copy = tmp_path / "app.log", tmp_path / "app.log.1"
+    append(log, "one\n" * 500)
+    for _ in range(3):
+        time.sleep(0.03)
+        files.turn(0.3)
+    files.crash()
+    copy.write_bytes(log.read_bytes())
+    log.write_text("nobody has seen this\n")
+    log.write_text("two\n")
+    later = time.time() + seconds
+    os.utime(log, (later, later))
+    files.restart_closed()
+    turns(files)
+    assert files.text == b"one\n" * 500 + b"two\n"
+    said = [each for each in files.unwatched if each.traces is Traces.CHANGED]
+    assert len(said) == (seconds > 5)
+    for each in said:
+        assert (each.path, each.source) == (str(tmp_path), "")
+        assert each.reason.endswith("may have been emptied: app.log")
+
+
 @pytest.mark.parametrize("where", ["new", "elsewhere/new"])
 def test_a_finished_file_was_moved_there_while_no_agent_ran(
     tmp_path: Path, follow: Follow, store: DescriptorStore, where: str

@@ -208,7 +208,7 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", 6, 9, "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        said = told(survey, now, stamps, looked, blind, known=set(), accounted=())
+        said = told(survey, now, stamps, looked, blind, known=set(), accounted=(), written=())
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"of more folders than {MOST_FOLDERS} it is not remembered" in said[0].reason
@@ -231,3 +231,46 @@ def test_a_clock_that_went_back_hides_nothing(follow: Follow, tmp_path: Path) ->
     assert said.traces is Traces.CHANGED
     assert said.from_millis <= (wall - 7200) * 1000 + 1000
     assert said.to_millis > stopped * 1000 - 1000
+
+
+def written_later(path: Path) -> None:
+    """As by a program that went on for ten seconds."""
+    later = time.time() + 10
+    os.utime(path, (later, later))
+
+
+def test_a_file_of_which_nothing_was_read_may_have_been_emptied(
+    follow: Follow, tmp_path: Path
+) -> None:
+    """It was empty, and nothing came or went; a moment is too short for that."""
+    files = follow("*.log")
+    for name in ("app.log", "brief.log", "idle.log"):
+        (tmp_path / name).touch()
+    append(tmp_path / "known.log", "one\n")
+    rest(files)
+    files.files.close()
+    append(tmp_path / "app.log", "nobody has seen this\n")
+    for name in ("app.log", "brief.log"):
+        (tmp_path / name).write_text("two\n")
+    append(tmp_path / "known.log", "two\n")
+    for name in ("app.log", "known.log"):
+        written_later(tmp_path / name)
+    files.restart_closed()
+    settle(files)
+    (said,) = files.unwatched
+    assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
+    assert said.reason.endswith("may have been emptied: app.log")
+
+
+def test_an_empty_file_that_was_not_asked_for_before(follow: Follow, tmp_path: Path) -> None:
+    files = follow("*.log")
+    (tmp_path / "app.txt").touch()
+    rest(files)
+    files.files.close()
+    append(tmp_path / "app.txt", "one\n")
+    written_later(tmp_path / "app.txt")
+    files.inputs = [replace(files.inputs[0], paths=(*files.inputs[0].paths, f"{tmp_path}/*.txt"))]
+    files.restart_closed()
+    settle(files)
+    assert [each.traces for each in files.unwatched] == [Traces.UNCHANGED]
+    assert files.text == b"one\n"

@@ -245,13 +245,14 @@ def test_when_the_kernel_could_not_keep_all_that_happened(follow: Follow, tmp_pa
 def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     follow: Follow, tmp_path: Path
 ) -> None:
-    """It leaves no trace; one that was written to in a moment, was moved in, or is older, says
-    nothing."""
+    """It leaves no trace, and neither does one that was empty before; one that was written to in a
+    moment, was moved in, or is older, says nothing."""
     frozen = [0.0]
     files = follow("*.log", boot=lambda: time.monotonic() + frozen[0])
     log, later = tmp_path / "app.log", time.time() + 60.0
     append(log, "one\n")
     append(tmp_path / "older.log", "one\n")
+    (tmp_path / "empty.log").touch()
     rest(files)
     log.rename(tmp_path / "app.log.1")
     append(log, "nobody has seen this\n")
@@ -259,7 +260,8 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     append(tmp_path / "new", "all of it\n")
     log.write_text("two\n")
     append(tmp_path / "older.log", "two\n")
-    for path in (log, tmp_path / "new"):
+    append(tmp_path / "empty.log", "two\n")
+    for path in (log, tmp_path / "new", tmp_path / "empty.log"):
         os.utime(path, (later, later))  # so long they were written to
     frozen[0] = 6.0
     (tmp_path / "new").rename(tmp_path / "moved.log")
@@ -268,7 +270,7 @@ def test_a_new_file_may_have_been_emptied_while_the_agent_was_frozen(
     (said,) = files.unwatched
     assert (said.path, said.source, said.traces) == (str(tmp_path), "", Traces.CHANGED)
     assert said.reason.startswith("the agent stood still for 6 s; ")
-    assert said.reason.endswith("may have been emptied: app.log")
+    assert said.reason.endswith("may have been emptied: app.log, empty.log")
 
 
 def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent.journal.recovery import recover
 from tests.agent_process import AgentProcess
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
@@ -226,3 +227,25 @@ def test_which_file_a_source_is(site: Site) -> None:
     status = log.stat()
     assert said[0]["identity"].startswith(f"{status.st_dev:x}-{status.st_ino:x}-")
     assert said[0]["head_size"] == 1024
+
+
+def test_a_journal_that_has_lost_every_look(site: Site) -> None:
+    """What came and went while no agent ran is not known, and neither is since when not: nobody
+    looked since the input was first followed."""
+    before = time.time() * 1000
+    agent, topic = killed_after_100_lines(site)
+    followed_by = time.time() * 1000
+    gone = site.logs / "r1" / "app.log.1"
+    append(gone, numbers(50))
+    gone.unlink()
+    first, *later = sorted(agent.data_dir.rglob("journal-*.log"))
+    for journal in later:
+        journal.unlink()
+    os.truncate(first, recover([(1, first)]).stood_at)
+    agent.start()
+    wait_for(lambda: bool(unwatched(site, topic)))
+    (said,) = [each for each in unwatched(site, topic) if not each["source"]]
+    assert (said["traces"], said["path"]) == ("changed", str(site.logs / "r1"))
+    assert before <= said["from_time"] <= followed_by < said["to_time"]
+    assert "how it stood is not known any more" in said["reason"]
+    stop(agent)
