@@ -7,6 +7,7 @@ or landed twice, or had been shipped as another source. It is found out whenever
 changes, so that nobody must search for it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,6 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.store import twice
 from audit.store.chunks import Chunk
-from audit.store.histories import OF_SOURCES
 
 _SHIPPED: Final = """
 UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
@@ -221,34 +221,49 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
 
 
 def _keep_landed(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
+    """By source and tier, all at once: each table's commit log is a tier of its own."""
     runs, entries = chunk.runs, chunk.entries
     at = at[runs.events[at] > 0]
     entry = chunk.passages.entry[runs.passage[at]]
-    tier, time = chunk.tier[entry], entries.time[entry]
-    touched = []
-    for each in np.unique(tier).tolist():
-        mine = at[tier == each]
-        together = grouped(source[mine])
-        (ids,) = together.keys
-        before = landed_of(chunk, ids, each)
-        new = Keyed(source[mine], runs.seq[mine], runs.seq[mine] + runs.events[mine])
-        landed = before.and_(new).united()
-        chunk.connection.executemany(
-            _LANDED,
-            zip(
-                ids.tolist(),
-                [each] * len(ids),
-                together.least(time[tier == each]).tolist(),
-                _events(ids, landed).tolist(),
-                _by_key(ids, landed),
-                strict=True,
-            ),
+    together = grouped(source[at], chunk.tier[entry])
+    ways = list(zip(*(key.tolist() for key in together.keys), strict=True))
+    numbers_ = np.arange(len(ways))
+    before = _landed_before(chunk, ways)
+    new = Keyed(together.numbered(), runs.seq[at], runs.seq[at] + runs.events[at])
+    landed = before.and_(new).united()
+    chunk.connection.executemany(
+        _LANDED,
+        zip(
+            *(key.tolist() for key in together.keys),
+            together.least(entries.time[entry]).tolist(),
+            _events(numbers_, landed).tolist(),
+            _by_key(numbers_, landed),
+            strict=True,
+        ),
+    )
+    again = _sizes(numbers_, new) + _sizes(numbers_, before) > _events(numbers_, landed)
+    if again.any():
+        way = np.full(len(runs), -1)
+        way[at] = new.key
+        # A run that has rebuilt hours speaks of rows that take the place of others.
+        rebuilt = numbers(pc.list_value_length(entries.body.field("rebuilt"))) > 0
+        twice.keep_landed(chunk, numbers_[again], way, at[~rebuilt[entry]], before, ways=ways)
+    return np.unique(together.keys[0])
+
+
+def _landed_before(chunk: Chunk, ways: list[tuple[int, int]]) -> Keyed:
+    """By the place of each among these sources and tiers, which are in order."""
+    place = {way: at for at, way in enumerate(ways)}
+    rows = [
+        (place[source, tier], intervals)
+        for source, tier, intervals in chunk.connection.execute(
+            "SELECT source, tier, intervals FROM landed"
+            " WHERE source IN (SELECT value FROM json_each(?)) ORDER BY source, tier",
+            (str(sorted({source for source, _ in ways})),),
         )
-        again = _sizes(ids, new) + _sizes(ids, before) > _events(ids, landed)
-        if again.any():
-            _keep_landed_twice(chunk, ids[again], mine, source, before, tier=each)
-        touched.append(ids)
-    return np.concatenate(touched) if touched else at[:0]
+        if (source, tier) in place
+    ]
+    return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
 
 
 def _sizes(ids: Numbers, some: Keyed) -> Numbers:
@@ -258,34 +273,13 @@ def _sizes(ids: Numbers, some: Keyed) -> Numbers:
     return found
 
 
-def _keep_landed_twice(
-    chunk: Chunk, ids: Numbers, at: Numbers, source: Numbers, before: Keyed, *, tier: int
-) -> None:
-    """A run that has rebuilt hours speaks of rows that take the place of others."""
-    rebuilt = numbers(pc.list_value_length(chunk.entries.body.field("rebuilt"))) > 0
-    at = at[~rebuilt[chunk.passages.entry[chunk.runs.passage[at]]]]
-    twice.keep_landed(chunk, ids, source, at, before, tier=tier)
-
-
-def landed_of(chunk: Chunk, ids: Numbers, tier: int, *, holding: bool = False) -> Keyed:
-    """All that this tier has said, or what of it holds."""
-    rows = chunk.connection.execute(
-        "SELECT source, intervals FROM landed WHERE tier = ?"  # noqa: S608
-        " AND source IN (SELECT value FROM json_each(?))"
-        f"{OF_SOURCES if holding else ''} ORDER BY source",
-        (tier, str(ids.tolist())),
-    ).fetchall()
-    return Keyed.of_packed(np.array([row[0] for row in rows], np.int64), [row[1] for row in rows])
-
-
 def _judge(chunk: Chunk, ids: Numbers) -> None:
     """Whether these are suspect."""
     if not len(ids):
         return
     asked = (str(ids.tolist()),)
     rows = chunk.connection.execute(
-        "SELECT id, shipped, suspect,"
-        " EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
+        "SELECT id, suspect, EXISTS (SELECT 1 FROM lost WHERE source = sources.id)"
         " OR EXISTS (SELECT 1 FROM twice WHERE source = sources.id)"
         " OR EXISTS (SELECT 1 FROM landed_twice WHERE source = sources.id"
         "  AND (topic, tier) NOT IN replaced)"
@@ -293,33 +287,37 @@ def _judge(chunk: Chunk, ids: Numbers) -> None:
         " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         asked,
     ).fetchall()
-    known = np.array([row[0] for row in rows], np.int64)
-    shipped = Keyed.of_packed(known, [row[1] for row in rows])
-    suspect = np.array([bool(row[3]) for row in rows], np.bool_)
-    for (tier,) in chunk.connection.execute("SELECT id FROM tiers WHERE kind = 'hdfs'").fetchall():
-        suspect |= _differ(known, shipped, landed_of(chunk, known, tier, holding=True))
-    changed = np.flatnonzero(suspect != np.array([bool(row[2]) for row in rows], np.bool_))
+    known, before, suspect = np.array(rows, np.int64).reshape(-1, 3).T
+    ways = chunk.connection.execute(
+        "SELECT id, shipped, intervals FROM landed JOIN sources ON id = landed.source"
+        " WHERE id IN (SELECT value FROM json_each(?)) AND (topic, tier) NOT IN replaced",
+        asked,
+    ).fetchall()
+    differing = np.array([way[0] for way in ways], np.int64)[
+        _differ([way[1] for way in ways], [way[2] for way in ways])
+    ]
+    suspect |= np.isin(known, differing)
+    changed = np.flatnonzero(suspect != before)
     chunk.connection.executemany(
         "UPDATE sources SET suspect = ? WHERE id = ?",
-        zip(suspect[changed].astype(int).tolist(), known[changed].tolist(), strict=True),
+        zip(suspect[changed].tolist(), known[changed].tolist(), strict=True),
     )
 
 
-def _differ(ids: Numbers, shipped: Keyed, landed: Keyed) -> Mask:
-    """Whether, below the lesser end of both, one has what the other lacks; or more has landed than
-    was shipped."""
-    found = np.zeros(len(ids), np.bool_)
+def _differ(shipped_: Sequence[bytes], landed_: Sequence[bytes]) -> Mask:
+    """Of each two whether, below the lesser end of both, one has what the other lacks; or more has
+    landed than was shipped."""
+    way = np.arange(len(landed_))
+    shipped, landed = Keyed.of_packed(way, shipped_), Keyed.of_packed(way, landed_)
     keys, _, ends = landed.groups()
-    if not len(keys):
-        return found
-    upto = np.zeros(len(ids), np.int64)
-    upto[np.searchsorted(ids, keys)] = landed.end[ends - 1]
-    limit = upto[np.searchsorted(ids, shipped.key)]
+    upto = np.zeros(len(way), np.int64)
+    upto[keys] = landed.end[ends - 1]
+    limit = upto[shipped.key]
     below = shipped.first < limit
     cut = Keyed(shipped.key[below], shipped.first[below], np.minimum(shipped.end, limit)[below])
+    found = np.zeros(len(way), np.bool_)
     for one, other in ((cut, landed), (landed, cut)):
-        missing = ~other.cover(one)
-        found[np.searchsorted(ids, one.key[missing])] = True
+        found[one.key[~other.cover(one)]] = True
     return found
 
 

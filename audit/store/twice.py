@@ -43,12 +43,18 @@ def keep(chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed
 
 
 def keep_landed(
-    chunk: Chunk, ids: Numbers, source: Numbers, at: Numbers, before: Keyed, *, tier: int
+    chunk: Chunk,
+    chosen: Numbers,
+    way: Numbers,
+    at: Numbers,
+    before: Keyed,
+    *,
+    ways: Sequence[tuple[int, int]],
 ) -> None:
-    """Likewise, of rows at one destination."""
+    """Likewise, of rows at destinations: by their place in `ways`, which are sources and tiers."""
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO landed_twice VALUES (?, ?, ?, ?, ?, ?)",
-        ((one[0], tier, *one[1:]) for one in _more_than_once(chunk, ids, source, at, before)),
+        ((*ways[one[0]], *one[1:]) for one in _more_than_once(chunk, chosen, way, at, before)),
     )
 
 
