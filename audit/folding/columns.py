@@ -46,7 +46,11 @@ def counts(column: pa.Array, most: int = MOST) -> Numbers:
 
 def texts(column: pa.Array) -> Texts:
     found = column.dictionary_encode()
-    return Texts(numbers(found.indices), [cut(each) for each in found.dictionary.to_pylist()])
+    values = found.dictionary.to_pylist()
+    # All of them are asked at once, as hardly ever any is to be cut.
+    if max(map(len, values), default=0) > MOST_TEXT or "\0" in "".join(values):
+        values = [cut(each) for each in values]
+    return Texts(numbers(found.indices), values)
 
 
 def cut(text: str) -> str:
