@@ -18,13 +18,14 @@ from audit.folding.keyed import Mask
 from audit.store.chunks import Chunk
 
 _BEAT: Final = """
-INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, '', -1, -1, -1, -1, 0)
+INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, '', -1, -1, -1, ?, ?)
 ON CONFLICT DO UPDATE SET
     host = CASE WHEN excluded.seq > seq THEN excluded.host ELSE host END,
     lag_bytes = CASE WHEN excluded.seq > seq THEN excluded.lag_bytes ELSE lag_bytes END,
-    heard = max(heard, excluded.heard), seq = max(seq, excluded.seq)
+    heard = max(heard, excluded.heard), seq = max(seq, excluded.seq),
+    all_until = CASE WHEN excluded.all_seq > all_seq THEN excluded.all_until ELSE all_until END,
+    all_seq = max(all_seq, excluded.all_seq)
 """
-_ALL: Final = "UPDATE agents SET all_seq = ?2, all_until = ?3 WHERE journal = ?1 AND all_seq < ?2"
 _VERSION: Final = """
 UPDATE agents SET version_seq = ?2, version = ?3 WHERE journal = ?1 AND version_seq < ?2
 """
@@ -56,8 +57,7 @@ def keep(chunk: Chunk) -> None:
         beats, entry = beats.take(at), entry[at]
     until = np.clip(numbers(beats.field("until")), 0, entries.latest)
     named = numbers(pc.list_value_length(beats.field("topics"))) > 0
-    _keep_agents(chunk, entry, numbers(beats.field("lag_bytes")))
-    _keep_all(chunk, entry, until, ~named)
+    _keep_agents(chunk, entry, numbers(beats.field("lag_bytes")), until, ~named)
     at = np.flatnonzero(named)
     if len(at):
         version = texts(beats.field("program_version").take(at)).take(np.arange(len(at)))
@@ -65,11 +65,14 @@ def keep(chunk: Chunk) -> None:
         _keep_topics(chunk, entry, until, beats.field("topics"))
 
 
-def _keep_agents(chunk: Chunk, entry: Numbers, lag_bytes: Numbers) -> None:
+def _keep_agents(
+    chunk: Chunk, entry: Numbers, lag_bytes: Numbers, until: Numbers, unnamed: Mask
+) -> None:
     entries = chunk.entries
     together = grouped(chunk.journal[entry], then=(entries.seq[entry],))
     last = together.last()
     (journals,) = together.keys
+    all_seq, all_until = _of_all_topics(chunk, journals, entry[unnamed], until[unnamed])
     chunk.connection.executemany(
         _BEAT,
         zip(
@@ -79,25 +82,29 @@ def _keep_agents(chunk: Chunk, entry: Numbers, lag_bytes: Numbers) -> None:
             entries.seq[entry[last]].tolist(),
             together.most(entries.time[entry]).tolist(),
             lag_bytes[last].tolist(),
+            all_seq.tolist(),
+            all_until.tolist(),
             strict=True,
         ),
     )
 
 
-def _keep_all(chunk: Chunk, entry: Numbers, until: Numbers, unnamed: Mask) -> None:
-    """The least that an entry says for all topics, if it says a time."""
-    at = np.flatnonzero(unnamed)
-    by_entry = grouped(entry[at])
-    least = by_entry.least(until[at])
+def _of_all_topics(
+    chunk: Chunk, journals: Numbers, entry: Numbers, until: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Of each journal the newest entry that says a time for all topics, -1 if there is none, and
+    the least that it says."""
+    by_entry = grouped(entry)
+    least = by_entry.least(until)
     (rows,) = by_entry.keys
     rows, least = rows[least > 0], least[least > 0]
     seq = chunk.entries.seq[rows]
     together = grouped(chunk.journal[rows], then=(seq,))
     last = together.last()
-    (journals,) = together.keys
-    chunk.connection.executemany(
-        _ALL, zip(journals.tolist(), seq[last].tolist(), least[last].tolist(), strict=True)
-    )
+    at = np.searchsorted(journals, together.keys[0])
+    found = np.full(len(journals), -1), np.zeros(len(journals), np.int64)
+    found[0][at], found[1][at] = seq[last], least[last]
+    return found
 
 
 def _keep_names(chunk: Chunk, entry: Numbers, version: list[str]) -> None:

@@ -91,9 +91,10 @@ def _keep_writers(chunk: Chunk) -> None:
     codes = np.array(name.of(chunk.passages.topic.values, chunk.cluster), np.int64)
     journal: Numbers = chunk.journal[chunk.passages.entry]
     pairs = grouped(codes[chunk.passages.topic.codes], journal).keys
+    new = chunk.numbers.journal_topics.added(*pairs)
     chunk.connection.executemany(
         "INSERT OR IGNORE INTO journal_topics VALUES (?, ?)",
-        zip(*(each.tolist() for each in pairs), strict=True),
+        zip(*(each[new].tolist() for each in pairs), strict=True),
     )
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 _MOST: Final = 1_000_000  # remembered, of each table
 _CHUNK: Final = 20_000  # asked for at once
+_HALF: Final = 32  # bits: no table has more rows
 
 Key = tuple[int | str, ...]
 
@@ -80,6 +83,28 @@ class Numbers:
         return numbers
 
 
+class Pairs:
+    """Of two numbers each, that are known to be in a table."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._known = np.empty(0, np.int64)
+
+    def added(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of them were not known; from now on they are."""
+        pairs = (one << _HALF) | other
+        place = np.searchsorted(self._known, pairs)
+        new = np.ones(len(pairs), np.bool_)
+        there = place < len(self._known)
+        new[there] = self._known[place[there]] != pairs[there]
+        if new.any():
+            known = self._known if len(self._known) < _MOST else self._known[:0]
+            self._known = np.union1d(known, pairs)
+        return new
+
+
 class AllNumbers:
     """Of everything that has some."""
 
@@ -90,6 +115,7 @@ class AllNumbers:
         self.tiers = Numbers(connection, "tiers", "kind", "destination", "history")
         self.journals = Numbers(connection, "journals", "cluster", "journal")
         self.sources = Numbers(connection, "sources", "topic", "source")
+        self.journal_topics = Pairs()
 
     def forget(self) -> None:
         for each in vars(self).values():
