@@ -169,9 +169,9 @@ def _behind(chunk: Chunk) -> list[int]:
     upto = {
         (topic, partition): most
         for topic, partition, most in chunk.connection.execute(
-            "SELECT topic, partition, max(upto) FROM claimed JOIN tiers ON tiers.id = tier"
-            " WHERE kind = 'hdfs' AND topic IN (SELECT value FROM json_each(?))"
-            " GROUP BY topic, partition",
+            "SELECT topic, partition, max(upto) FROM claimed"
+            " WHERE tier IN (SELECT id FROM tiers WHERE kind = 'hdfs')"
+            " AND topic IN (SELECT value FROM json_each(?)) GROUP BY topic, partition",
             (str(np.unique(together.keys[0]).tolist()),),
         )
     }
@@ -249,9 +249,12 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
         read = np.clip(upto[partitions[row]] - there.first, 0, size)
         read = np.where(number >= STRIDE, size, read)
         landed = landed_rows(connection, tier, ids)
-        lacks = (read > 0) & ~landed.cover(Keyed(source[row], seq, seq + read))
-        missing[row[lacks]] = True
-        open_ |= ~landed.cover(wanted)
+        lacking = ~landed.cover(wanted)
+        open_ |= lacking
+        # Of what has landed as a whole no part is missing.
+        at = np.flatnonzero(lacking[row] & (read > 0))
+        part = Keyed(source[row[at]], seq[at], seq[at] + read[at])
+        missing[row[at[~landed.cover(part)]]] = True
     if not tiers:
         open_[:] = True
     uncounted = inside(broker_gaps(connection, topic, generations), stretches, generations)

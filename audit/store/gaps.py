@@ -17,8 +17,9 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
         "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
         " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
         "  OR partition IN (SELECT partition FROM cuts WHERE topic = ?1)"
-        "  OR partition IN (SELECT others.partition FROM claimed AS others WHERE topic = ?1"
-        "   AND others.tier = claimed.tier AND others.epoch <> claimed.epoch))",
+        "  OR EXISTS (SELECT 1 FROM claimed AS others WHERE others.topic = ?1"
+        "   AND others.partition = claimed.partition AND others.tier = claimed.tier"
+        "   AND others.epoch <> claimed.epoch))",
         (topic, TierKind.BROKER),
     ).fetchall()
     there = _in_generations(generations, rows)

@@ -159,6 +159,7 @@ def drop_spans(chunk: Chunk, newest: int) -> None:
                 [
                     (topic, tier, partition, limit, newest - KEPT)
                     for partition, limit in limits.items()
+                    if limit
                 ],
             )
 
@@ -170,7 +171,7 @@ def limits_of(connection: sqlite3.Connection, topic: int) -> dict[int, dict[int,
     tiers = tiers_of(connection, topic)
     uptos: dict[int, dict[int, int]] = {}
     for tier, partition, upto in connection.execute(
-        "SELECT tier, partition, max(upto) FROM claimed WHERE topic = ? GROUP BY tier, partition",
+        "SELECT tier, partition, max(upto) FROM claimed WHERE topic = ? GROUP BY partition, tier",
         (topic,),
     ):
         uptos.setdefault(tier, {})[partition] = upto
@@ -217,19 +218,21 @@ def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
 @dataclass(frozen=True, slots=True)
 class _Here:
     """What the chunk says, and what was said before, by generation and tier. `passage` is of what
-    is said; of both, `epoch`. `several`: not all of a key are of one epoch."""
+    is said; of both, `epoch`. `there`: what was said before, united. `several`: not all of a key
+    are of one epoch."""
 
     said: Keyed
     passage: Numbers
     said_epoch: Numbers
     before: Keyed
     before_epoch: Numbers
+    there: Keyed
     several: bool
 
 
 def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
-    """Of all epochs of these partitions and tiers; those that the chunk does not speak of follow
-    upon the names."""
+    """United, of all epochs of these partitions and tiers; those that the chunk does not speak of
+    follow upon the names."""
     place = {name: at for at, name in enumerate(names)}
     wanted = {name[:3] for name in names}
     topics = sorted({name[0] for name in names})
@@ -263,7 +266,8 @@ def _in_generations(
     generations = all_generations(chunk.connection, sorted({name[0] for name in names}))
     if len({name[:3] for name in names}) == len(names) and not any(generations.values()):
         epoch = columns[:, 3]
-        return _Here(said, passage, epoch[said.key], before, epoch[before.key], several=False)
+        now, then = epoch[said.key], epoch[before.key]
+        return _Here(said, passage, now, before, then, before, several=False)
 
     def placed(offsets: Keyed) -> tuple[Numbers, Numbers, Keyed]:
         topic, partition, _, epoch = columns[offsets.key].T
@@ -277,12 +281,14 @@ def _in_generations(
     epoch = columns[key, 3]
     several = bool((together.least(epoch) != together.most(epoch)).any())
     size = len(theirs.key)
+    before = Keyed(number[size:], old.first, old.end)
     return _Here(
         Keyed(number[:size], theirs.first, theirs.end),
         passage[rows],
         epoch[:size],
-        Keyed(number[size:], old.first, old.end),
+        before,
         epoch[size:],
+        before.united(),
         several=several,
     )
 
@@ -296,7 +302,7 @@ def _again(chunk: Chunk, places: Places, here: _Here) -> Mask:
         return found
     new = np.zeros(len(chunk.passages), np.bool_)
     said, passage = here.said.where(mine), here.passage[mine]
-    new[passage[~here.before.united().cover(said)]] = True
+    new[passage[~here.there.cover(said)]] = True
     found |= counters & ~new
     generation = np.zeros(len(found), np.int64)
     generation[passage] = said.key
@@ -325,7 +331,7 @@ def _under_others(again: Mask, here: _Here) -> Mask:
 def _partly(counters: Mask, here: _Here) -> Mask:
     """Of these, those that have offsets in common with what was said before, or with another of the
     chunk: one of the two is counted."""
-    return _meeting(counters, here.said, here.passage, here.before)
+    return _meeting(counters, here.said, here.passage, here.there)
 
 
 def _over(loaders: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask:
@@ -340,7 +346,7 @@ def _meeting(chosen: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask
     said, passage = said.where(mine), passage[mine]
     if not len(passage):
         return found
-    found[passage[before.united().overlap(said)]] = True
+    found[passage[before.overlap(said)]] = True
     order = in_order(said.key, said.first)
     key, first, end = said.key[order], said.first[order], said.end[order]
     again = (key[1:] == key[:-1]) & (first[1:] < running_most(key, end)[:-1])
