@@ -40,6 +40,12 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
     first = min(first, excluded.first), next_offset = max(next_offset, excluded.next_offset),
     said = max(said, excluded.said), events = events + excluded.events
 """
+_DROP: Final = """
+DELETE FROM spans WHERE topic = ? AND tier = ? AND partition = ? AND next_offset <= ? AND said < ?
+    AND NOT EXISTS (SELECT 1 FROM cuts WHERE cuts.topic = spans.topic
+        AND cuts.partition = spans.partition AND cuts.epoch > spans.epoch
+        AND cuts.next_offset > spans.first)
+"""
 _STILL_THERE: Final = """
 UPDATE claimed SET upto = min(upto, (SELECT min(first) FROM cuts WHERE cuts.topic = claimed.topic
         AND cuts.partition = claimed.partition AND cuts.epoch > claimed.epoch
@@ -149,13 +155,13 @@ def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
 
 
 def drop_spans(chunk: Chunk, newest: int) -> None:
-    """What the next tier has spoken of as well, some time ago: where it just has gone on."""
+    """What the next tier has spoken of as well, some time ago: where it just has gone on. Of what
+    was cut off, and whose offsets were given again, that says nothing."""
     later = chunk.passages_of("broker", "hdfs")
     for topic in np.unique(chunk.topic[later]).tolist():
         for tier, limits in limits_of(chunk.connection, topic).items():
             chunk.connection.executemany(
-                "DELETE FROM spans WHERE topic = ? AND tier = ? AND partition = ?"
-                " AND next_offset <= ? AND said < ?",
+                _DROP,
                 [
                     (topic, tier, partition, limit, newest - KEPT)
                     for partition, limit in limits.items()

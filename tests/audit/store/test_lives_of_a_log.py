@@ -208,3 +208,20 @@ def test_what_is_missing_is_what_was_lost(log: Log, shuffled: random.Random, siz
     assert verdict.totals.missing == sum(each.offsets for each in verdict.findings)
     assert verdict.hosts == by_host(verdict.findings)
     assert sum(each.totals.missing for each in verdict.hosts) == verdict.totals.missing
+
+
+def test_what_was_lost_is_still_named_when_its_offset_has_long_been_given_again() -> None:
+    """Ten minutes after all tiers have gone past it, where they lie is not kept by window."""
+    log = Log()
+    log.write(FOREIGN, 1, 0, 0)
+    log.count()
+    log.cut(0, 0)
+    log.write(FOREIGN, 1, 0, 11)
+    log.write("a", 1, 0, 0)
+    log.count()
+    log.load()
+    with tempfile.TemporaryDirectory() as directory:
+        verdict = judged(Path(directory), [[each] for each in log.said])
+    (found,) = verdict.findings
+    assert (found.kind, found.partition, found.offset, found.offsets) == (Kind.MISSING, 0, 0, 1)
+    assert verdict.totals.missing == 1
