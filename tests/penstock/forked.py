@@ -6,6 +6,7 @@ second instead of half a second. What is asked goes to it through a socket: the 
 descriptors, then arguments and environment as JSON. Its answer is the exit code.
 """
 
+import atexit
 import contextlib
 import gc
 import json
@@ -15,8 +16,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import FileIO
 from pathlib import Path
 
 from penstock.command_line import main, penstock
@@ -25,6 +28,7 @@ from penstock.lazy_group import Lazy, LazyGroup
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WITHIN = 90.0
 _NUMBER = 4
+_STREAMS = (0, 1, 2)
 
 
 class Forks:
@@ -126,10 +130,37 @@ def _serve(channel: socket.socket) -> bool:
         channel.sendall(code.to_bytes(_NUMBER, "big", signed=True))
 
 
+def _leave(code: int) -> None:
+    """As an interpreter ends, but for taking apart what was imported: each command would have to
+    copy all of it only for that. What a command has left open is found all the same, and told."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    for each in filter(is_left_open, gc.get_objects()):
+        print(f"left open: {each!r}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def is_left_open(each: object) -> bool:
+    """Something that the end of an interpreter would warn of: not the three streams."""
+    if isinstance(each, FileIO):
+        return not each.closed and each.closefd and each.fileno() > _STREAMS[-1]
+    return isinstance(each, socket.socket) and each.fileno() >= 0
+
+
 if __name__ == "__main__":
     _import(penstock.table)
     gc.freeze()  # What is there already need not be looked through by each command when it ends.
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         is_command = _serve(channel)
     if is_command:
-        main()
+        code: object = None
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        if not isinstance(code, int | None):
+            sys.exit(code)  # type: ignore[arg-type]
+        _leave(code or 0)
