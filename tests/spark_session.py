@@ -8,16 +8,16 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from cluster.errors import EmbeddedError
 from cluster.jars import find_java
-from pyspark_penstock.landing import LandingSource
 from tests.spark_jvm import quick_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SETTINGS: Final = {
@@ -36,7 +36,13 @@ SETTINGS: Final = {
 @pytest.fixture(scope="session")
 def spark(
     nothing_is_left_behind: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+) -> "Iterator[SparkSession]":
+    # Here, not above: whoever only starts the tests, as the controller of workers does, is spared
+    # half a second.
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    from pyspark_penstock.landing import LandingSource  # noqa: PLC0415
+
     try:
         find_java()
     except EmbeddedError as error:
@@ -69,8 +75,10 @@ def spark(
         end_spark(session)
 
 
-def end_spark(session: SparkSession) -> None:
+def end_spark(session: "SparkSession") -> None:
     """Stops the session and its JVM; returns when that has ended."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
     session.stop()
     gateway = SparkContext._gateway
     assert gateway is not None
