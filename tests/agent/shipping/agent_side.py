@@ -144,7 +144,7 @@ class AgentSide:
         directory: Path,
         *,
         request_seconds: float = 10.0,
-        stand_seconds: float = 0.5,
+        stand_seconds: float = 0.1,
         schemas: KnownSchemas | None = None,
         **settings: Any,
     ) -> None:
