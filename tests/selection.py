@@ -1,10 +1,10 @@
-"""`--quick`: only tests that need no server and no JVM, and neither are slow nor grow when
-they are to: `make quick`.
+"""`--quick`: only tests that need no server and no JVM, and answer at once: `make quick`.
 
 Which these are is decided at collection, from code and marks. A test whose code, or that of a
 fixture it asks for, comes by something that starts a server or a JVM, is left out: see reaching.py.
-So is one that is marked `slow`, `fuzz`, or `not_quick`, which says why. In the end, the run says
-how many were left out for which reason.
+So is one that is marked `slow` or `fuzz`; and one that by its nature takes half a second of a
+processor or more, because it measures, or is about large amounts: it is marked `not_quick`, which
+says why. In the end, the run says how many were left out for which reason.
 
 A property test has no more examples than the profile gives, also where it asks for more.
 """

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFTEST = Path(__file__).with_name("conftest.py")
 
 
@@ -34,6 +36,7 @@ NOT_COLLECTED = "import pytest\npytest.skip('no kafka', allow_module_level=True)
 EXPECTED = "import pytest\n@pytest.mark.xfail\ndef test_it(): raise ValueError\n"
 
 
+@pytest.mark.not_quick("runs tests within the tests")
 def test_a_skipped_test_says_why_and_fails_under_ci(tmp_path: Path) -> None:
     """A failure that is expected is none of these."""
     at_home = run(tmp_path, SKIPPED, NOT_COLLECTED, EXPECTED)
@@ -47,6 +50,7 @@ def test_a_skipped_test_says_why_and_fails_under_ci(tmp_path: Path) -> None:
         assert f"skipped, and CI=true forbids it: Skipped: {why}" in in_ci.stdout
 
 
+@pytest.mark.not_quick("runs tests within the tests")
 def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     test = (
         "import subprocess\n"
@@ -63,6 +67,7 @@ def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     assert "sleep 20" in done.stdout
 
 
+@pytest.mark.not_quick("runs tests within the tests")
 def test_a_file_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     test = "import tempfile\ndef test_it(): tempfile.mkdtemp(prefix='forgotten')\n"
     done = run(tmp_path, test)

@@ -64,7 +64,10 @@ def quick(
     )
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(
+    "workers",
+    ["0", pytest.param("2", marks=pytest.mark.not_quick("runs tests within the tests"))],
+)
 def test_what_is_left_out_is_said_with_its_reason(tmp_path: Path, workers: str) -> None:
     run = quick(tmp_path, SOME, f"-n{workers}", PATH="/nowhere")
     passed = {"plain", "patient", "runs_a_tool"}

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bench.audited import AUDITS
 from bench.ledger_folding import folders
 from bench.measurement import Figure
@@ -54,6 +56,7 @@ def test_folding_is_measured_beside_row_by_row(tmp_path: Path) -> None:
     assert ours[IN_STORE] > ours[ENTRIES_PER_SECOND] > 0
 
 
+@pytest.mark.not_quick("runs a benchmark")
 def test_the_service_is_measured(tmp_path: Path) -> None:
     cases = ("read anew", "kept hours", "topic, a day", "report of all", "a minute", "memory")
     samples = _run("audit-service", AUDITS, tmp_path, *cases)

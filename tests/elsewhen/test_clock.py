@@ -97,6 +97,7 @@ def test_so_are_its_children_and_other_programs(library: Path, clock: Clock) -> 
     assert is_about(told, 40 * DAY)
 
 
+@pytest.mark.not_quick("starts Java")
 @needs_compiler
 def test_so_is_java(library: Path, clock: Clock, tmp_path: Path) -> None:
     java = shutil.which("java")
@@ -137,6 +138,7 @@ def test_it(attempt):
 """
 
 
+@pytest.mark.not_quick("runs tests by another clock")
 @needs_compiler
 def test_each_test_begins_just_before_the_end(library: Path, clock: Clock, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(BOUND_TO_FAIL)
@@ -159,6 +161,7 @@ def test_each_test_begins_just_before_the_end(library: Path, clock: Clock, tmp_p
         assert -60 < left.total_seconds() <= LAST.total_seconds()
 
 
+@pytest.mark.not_quick("runs tests by another clock")
 @needs_compiler
 def test_a_test_that_fails_there_fails_the_run(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
@@ -184,6 +187,7 @@ def test_a_test_that_fails_there_fails_the_run(tmp_path: Path) -> None:
     assert run("yesterday").returncode == 2
 
 
+@pytest.mark.not_quick("compiles a whole locale")
 @pytest.mark.skipif(not DEFINITIONS.joinpath("tr_TR").exists(), reason="no locales to make")
 def test_a_locale_is_made(tmp_path: Path) -> None:
     own = {**os.environ, "LC_ALL": "tr_TR.UTF-8", **locale_path("tr_TR.UTF-8", tmp_path)}

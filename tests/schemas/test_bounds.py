@@ -97,6 +97,7 @@ LARGE = {
 }
 
 
+@pytest.mark.not_quick("measures time")
 @pytest.mark.parametrize("large", LARGE)
 def test_what_is_large_takes_no_longer_than_it_is_large(large: str) -> None:
     began = time.process_time()

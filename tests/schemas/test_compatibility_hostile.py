@@ -67,6 +67,7 @@ def test_a_thousand_branches_are_found_by_name(other: str) -> None:
     assert effort(branches(1_000, "long"), branches(1_000, "int", other)[::-1]) < 20_000
 
 
+@pytest.mark.not_quick("goes as far as a bound on effort")
 def test_a_thousand_branches_of_one_simple_name_are_not_compared_to_the_end() -> None:
     old, new = (
         [record(f"n{i}.R", *((f"f{j}", of) for j in range(8))) for i in range(1_000)]
@@ -159,6 +160,7 @@ def test_findings_with_much_to_say_are_fewer() -> None:
     assert found[-1].kind == Kind.MORE
 
 
+@pytest.mark.not_quick("goes as far as a bound on effort")
 def test_there_is_an_end_to_walking_through_what_was_found() -> None:
     found: Found = [Finding(Kind.NAME_MISMATCH, None, (), "", NOTHING, NOTHING)]
     for _ in range(MOST_STEPS):

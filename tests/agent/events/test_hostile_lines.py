@@ -41,6 +41,7 @@ def test_formats_take_time_by_length_alone(format_: Format) -> None:
             assert len(outcome.events) + len(outcome.dead) + outcome.excepted.total() >= 1
 
 
+@pytest.mark.not_quick("matches and redacts megabytes")
 @pytest.mark.parametrize(
     "given",
     [
@@ -56,6 +57,7 @@ def test_a_pattern_is_not_given_a_megabyte(given: dict[str, Any]) -> None:
     assert time.thread_time() - began < 30
 
 
+@pytest.mark.not_quick("matches and redacts megabytes")
 def test_redaction_goes_over_a_megabyte_in_windows() -> None:
     redact = (Redaction(pattern=r"\w+@x", replacement="*"),)
     size = 4 * WINDOW

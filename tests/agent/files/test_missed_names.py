@@ -119,6 +119,7 @@ def test_a_copy_of_which_the_archive_is_read(follow: Follow, tmp_path: Path) -> 
     assert files.unwatched == []
 
 
+@pytest.mark.not_quick("packs and unpacks megabytes")
 @pytest.mark.parametrize("is_its", [False, True])
 def test_a_copy_of_which_the_archive_is_sought_for_long(
     follow: Follow, tmp_path: Path, is_its: bool

@@ -148,6 +148,7 @@ def test_handles_that_come_and_go_cost_little(run: Run) -> None:
     assert run.kept(400) == [19_999], "what is open in the end is kept, and nothing else"
 
 
+@pytest.mark.not_quick("very many files")
 def test_all_names_fit_into_one_variable(tmp_path: Path) -> None:
     """Of very many files, each of which is new and has a long path."""
     run = Run(20_000, tmp_path)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from agent.journal.state import Finished, Shipped, Statement, WindowPassed
 from agent.ledger.entries import MOST_RUNS, Draft, drafts, entry
 from agent.parcels import Eventless
@@ -69,6 +71,7 @@ def test_many_runs_are_spread_over_entries() -> None:
     assert [each.covers for each in drafts_of(statements)] == [(0, 1), (2, 3), (4, 5)]
 
 
+@pytest.mark.not_quick("very many entries")
 def test_entries_are_no_larger_than_they_may_be() -> None:
     """Events of a backlog may lie in thousands of windows."""
     windows = tuple(WindowPassed(60_000 * at, 1, 0, 0) for at in range(5_000))

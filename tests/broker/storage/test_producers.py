@@ -224,6 +224,7 @@ def test_a_broken_snapshot_is_an_error_and_changes_nothing(data: st.DataObject) 
     assert states.encode() == good
 
 
+@pytest.mark.not_quick("measures memory")
 def test_ten_thousand_producers_take_at_most_300_bytes_each() -> None:
     producers = 10_000
     tracemalloc.start()

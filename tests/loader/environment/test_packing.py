@@ -21,6 +21,8 @@ from loader.environment.packing import (
     pack_name,
 )
 
+pytestmark = pytest.mark.not_quick("packs and unpacks megabytes")
+
 ROOT = Path(__file__).resolve().parents[3]
 MOST_BYTES = 60_000_000
 

@@ -189,6 +189,7 @@ def test_where_events_were_sent_again_is_known() -> None:
     ]
 
 
+@pytest.mark.not_quick("very many entries")
 def test_a_broken_batch_of_more_records_than_can_be_named() -> None:
     """All of them are dead, and as many as they are."""
     count = MOST_BROKEN + 5_000

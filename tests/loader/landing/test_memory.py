@@ -11,6 +11,7 @@ MEGABYTE = 1024 * 1024
 AROUND = 100 * MEGABYTE  # files that are open, row groups while they are encoded, freed memory
 
 
+@pytest.mark.not_quick("measures memory")
 @pytest.mark.parametrize(("unpacked", "hours"), [(600 * MEGABYTE, 1), (150 * MEGABYTE, 2000)])
 def test_a_large_slice_does_not_need_more_memory(unpacked: int, hours: int) -> None:
     memory = 24 * MEGABYTE

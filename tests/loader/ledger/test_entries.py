@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -193,6 +194,7 @@ def test_too_many_runs_come_before_their_passage() -> None:
     assert len(passages[3]["windows"]) == 2
 
 
+@pytest.mark.not_quick("very many entries")
 def test_too_many_windows_are_told_as_longer_ones() -> None:
     """A backlog of a year, in one run."""
     counted = windows(365 * 24 * 60)
@@ -254,6 +256,7 @@ def test_nothing_is_lost_on_the_way(passages: list[Passage]) -> None:
         )
 
 
+@pytest.mark.not_quick("very many entries")
 def test_a_large_fleet() -> None:
     """10,000 hosts with three sources each, over 200 partitions and a night: entries stay small."""
     passages = [

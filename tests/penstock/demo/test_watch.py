@@ -19,6 +19,7 @@ from serving.ports import is_free
 WITHIN = 60.0
 
 
+@pytest.mark.not_quick("starts a demonstration")
 def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) -> None:
     places = Places(tmp_path)
     places.data("zookeeper").touch()  # a file, where it wants a folder
