@@ -52,7 +52,7 @@ PATIENT = hypothesis.settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
-hypothesis.settings.register_profile("quick", PATIENT, derandomize=True, max_examples=10)
+hypothesis.settings.register_profile("quick", PATIENT, derandomize=True, max_examples=4)
 hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
