@@ -222,6 +222,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "identity": "fd01-1a2b3c-18a5f3c2d9e4b700",
                 "head_size": 1024,
                 "head": "9f86d081884c7d659a2feaa0c55ad015",
+                "shorter_heads": "9f86d0812c26b46b",
                 "forgotten_before": 17,
             }
         ],
