@@ -73,10 +73,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The first `size` bytes of a file as a digest: grows with the file up to a limit."""
+    """The first `size` bytes of a file as a digest: grows with the file up to a limit. `shorter`
+    are digests of fewer bytes, or as many, by which it is held against one that was taken earlier:
+    of 16, 32, 64, and so on, four bytes of each."""
 
     size: int
     digest: bytes
+    shorter: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from agent.runs import Fingerprint
 
 FULL: Final = 1024
 TAIL: Final = 64
+_LEVELS: Final = (16, 32, 64, 128, 256, 512, 1024)
+_SHORT: Final = 4
 NONE: Final = Fingerprint(0, b"")
 
 _SAMPLES: Final = 32
@@ -21,7 +23,10 @@ _SAMPLE_BYTES: Final = 4096
 def fingerprint(head: bytes) -> Fingerprint:
     """Of a file's first bytes."""
     head = head[:FULL]
-    return Fingerprint(len(head), _digest(head)) if head else NONE
+    if not head:
+        return NONE
+    shorter = (_digest(head[:size])[:_SHORT] for size in _LEVELS if size <= len(head))
+    return Fingerprint(len(head), _digest(head), b"".join(shorter))
 
 
 def begins(known: Fingerprint, head: bytes) -> bool:

@@ -65,6 +65,7 @@ class Contents:
     open_runs: Counter[SourceId] = field(default_factory=Counter)  # of each source
     spoken_of: Counter[SourceId] = field(default_factory=Counter)  # in open runs and statements
     silent: set[SourceId] = field(default_factory=set)  # not any more, since they were looked at
+    moved: dict[SourceId, None] = field(default_factory=dict)  # have another file: not said yet
     partitions: dict[str, Chosen] = field(default_factory=dict)
     acknowledged_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     looked: dict[str, Looked] = field(default_factory=dict)  # by input
@@ -90,6 +91,7 @@ class Contents:
             open_runs=self.open_runs.copy(),
             spoken_of=self.spoken_of.copy(),
             silent=self.silent.copy(),
+            moved=self.moved.copy(),
             partitions=self.partitions.copy(),
             acknowledged_offsets=self.acknowledged_offsets.copy(),
             looked=self.looked.copy(),
@@ -103,6 +105,8 @@ class Contents:
         self.leaving.pop(known.id, None)
         before = self.known.get(known.id)
         finished = known.finished if before is None else before.finished
+        if before is not None and _has_moved(before, known) and self.keeps_statements:
+            self.moved[known.id] = None
         self.known[known.id] = replace(known, progress=self.progress[known.id], finished=finished)
 
     def parcel(self, parcel: Parcel) -> None:
@@ -382,9 +386,14 @@ class Contents:
         for source in silent:
             if source in self.leaving and not self._is_spoken_of(source):
                 del self.leaving[source], self.known[source], self.progress[source]
+                self.moved.pop(source, None)
 
     def _is_spoken_of(self, source: SourceId) -> bool:
         return source in self.spoken_of or source in self.ending
+
+
+def _has_moved(before: KnownSource, known: KnownSource) -> bool:
+    return (before.device, before.inode) != (known.device, known.inode)
 
 
 def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:

@@ -113,6 +113,7 @@ def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
         known.born_ns,
         known.begun_ns,
         known.forgotten_before,
+        known.fingerprint.shorter,
     )
 
 
@@ -238,7 +239,7 @@ def source_of(entry: SourceEntry) -> KnownSource:
         path=os.fsdecode(entry.path),
         device=entry.device,
         inode=entry.inode,
-        fingerprint=Fingerprint(entry.fingerprint_size, entry.fingerprint),
+        fingerprint=Fingerprint(entry.fingerprint_size, entry.fingerprint, entry.shorter),
         progress=Progress(entry.position, entry.seq, entry.dead_seq, entry.mark),
         last_path=os.fsdecode(entry.last_path),
         size=entry.size,

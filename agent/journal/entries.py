@@ -78,6 +78,7 @@ class SourceEntry(_Array, frozen=True):
     born_ns: int = 0
     begun_ns: int = 0
     forgotten_before: int = -1
+    shorter: bytes = b""  # of the fingerprint
 
 
 class OutgoingEntry(_Array, frozen=True):

@@ -20,7 +20,7 @@ Batches' bytes are kept in memory once: those that the parcel brought.
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -291,6 +291,17 @@ class Journal:
         with self._lock:
             known = source in self._contents.known
             return self._contents.known_source(source) if known else None
+
+    @property
+    def moved(self) -> tuple[SourceId, ...]:
+        """Sources that have another file than they had, as long as that is not said."""
+        with self._lock:
+            return tuple(self._contents.moved)
+
+    def moves_are_said(self, moved: Iterable[SourceId]) -> None:
+        with self._lock:
+            for each in moved:
+                self._contents.moved.pop(each, None)
 
     @property
     def open_batches(self) -> tuple[OpenBatch, ...]:

@@ -1,5 +1,5 @@
 """Which files sources are, as far as the ledger was told: when a source is first spoken of, when
-enough is known of its head, and when it has another file.
+twice as much or all is known of its head, and when it has another file.
 
 Nothing of it is kept: after a restart it is said again, which changes nothing.
 """
@@ -25,11 +25,14 @@ class FilesSaid:
         self._said: dict[str, tuple[int, int, int]] = {}  # device, inode, bytes of the head
         self._now: dict[str, tuple[int, int, int]] = {}
 
-    def spoken_of(self, entries: Iterable[Json]) -> list[list[Json]]:
-        """What must be said of the sources in these entries; each part is for one entry."""
+    def spoken_of(
+        self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
+    ) -> list[list[Json]]:
+        """What must be said of the sources in these entries, and of those that have another file:
+        nothing else may ever be said of them again. Each part is for one entry."""
         self._now = {}
         news = []
-        for source, is_over in _sources_in(entries).items():
+        for source, is_over in (dict.fromkeys(moved, True) | _sources_in(entries)).items():
             known = self._known_source(SourceId(source))
             if known is None:
                 continue
@@ -53,7 +56,8 @@ class FilesSaid:
     ) -> bool:
         if before is None or before[:2] != state[:2]:
             return True
-        return before[2] < state[2] and (is_over or state[2] == FULL)
+        grown = state[2] >= 2 * max(before[2], 1) or state[2] == FULL
+        return before[2] < state[2] and (is_over or grown)
 
 
 def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:

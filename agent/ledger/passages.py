@@ -103,6 +103,7 @@ def file_json(known: KnownSource) -> Json:
         "identity": identity,
         "head_size": known.fingerprint.size,
         "head": known.fingerprint.digest.hex(),
+        "shorter_heads": known.fingerprint.shorter.hex(),
         "forgotten_before": known.forgotten_before,
     }
 

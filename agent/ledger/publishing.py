@@ -75,7 +75,7 @@ class Ledger:
     def has_more(self) -> bool:
         """Whether there is anything to be said now."""
         self._take_heartbeat()
-        return self._heartbeats.due or bool(self._statements())
+        return self._heartbeats.due or bool(self._statements() or self._journal.moved)
 
     def too_large(self, size: int) -> None:
         """`_audit` has refused an entry of so many bytes: the next ones are half as large."""
@@ -111,17 +111,20 @@ class Ledger:
         )
         is_due = self._heartbeats.due and all_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
-        files = self._files.spoken_of(each.lists for each in found)
+        moved = self._journal.moved
+        files = self._files.spoken_of((each.lists for each in found), moved)
         found = self._with_files(found, files)
         if heartbeats:
             found.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         if not found:
+            self._journal.moves_are_said(moved)
             return ()
         batches = [self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(found)]
         self._journal.parcel(Parcel(batches, (), {}))
         recent = {each: at for each, at in self._paths_said.items() if now - at < PATH_SECONDS}
         self._paths_said = recent | paths
         self._files.said()
+        self._journal.moves_are_said(moved)
         if heartbeats:
             self._heartbeats.said(heartbeats, now)
         if sum(len(each.covers) for each in batches) < len(statements):

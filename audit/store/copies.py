@@ -3,11 +3,12 @@ knows nothing of what it has shipped, and begins anew. So does one whose journal
 the files that it has forgotten.
 
 Rule 1: two sources of one host and topic are the same file if different agents spoke of them, the
-        digests of their beginnings are equal, and their identities are as well. Where the identity
-        of one is not known, the beginning must be a whole one. Where both are known and differ,
-        they are different files, however alike. One agent's sources are the same only if it says
-        of one that it may have forgotten another, and has not spoken of that since: of all others
-        it knows what it has cut off, and why it began anew.
+        digests of their beginnings are equal, as far as both go, and their identities are as well.
+        Where the identity of one is not known, the beginning must be a whole one. Where both are
+        known and differ, they are different files, however alike. A source that went on in the
+        copy of its file has the copy's identity: the one that was said last. One agent's sources
+        are the same only if it says of one that it may have forgotten another, and has not spoken
+        of that since: of all others it knows what it has cut off, and why it began anew.
 Rule 2: the copy is the one that was spoken of later; of one agent's, the one of which it says so.
         Of it those bytes are copies that its original had shipped as well; they are kept with their
         events and windows, run by run, as long as agents' stretches are kept, so in whichever order
@@ -31,10 +32,11 @@ WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files
 _MOST: Final = 20  # other sources that one may be the same as
 
 _KEEP: Final = """
-INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     path = CASE WHEN excluded.time > time THEN excluded.path ELSE path END,
-    identity = max(identity, excluded.identity),
+    identity = CASE WHEN excluded.seq > seq THEN excluded.identity ELSE identity END,
     head = CASE WHEN excluded.head_size > head_size THEN excluded.head ELSE head END,
+    shorter = CASE WHEN excluded.head_size > head_size THEN excluded.shorter ELSE shorter END,
     head_size = max(head_size, excluded.head_size),
     first = min(first, excluded.first), time = max(time, excluded.time),
     seq = max(seq, excluded.seq),
@@ -46,12 +48,15 @@ SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
         THEN other.seq < mine.forgotten_before
         ELSE (mine.first, mine.source) > (other.first, other.source) END FROM files AS mine
     JOIN files AS other ON other.name = mine.name AND other.host = mine.host
-        AND other.source <> mine.source AND other.head_size = mine.head_size
-        AND other.head = mine.head AND (other.journal <> mine.journal
+        AND other.source <> mine.source AND (other.journal <> mine.journal
             OR other.seq < mine.forgotten_before OR mine.seq < other.forgotten_before)
     WHERE mine.name = ?1 AND mine.source IN (SELECT value FROM json_each(?2)) AND mine.head <> ''
-    AND ((mine.identity <> '' AND other.identity = mine.identity)
-        OR ((mine.identity = '' OR other.identity = '') AND mine.head_size >= ?3))
+    AND ((other.identity = mine.identity AND other.identity <> '' AND CASE
+            WHEN other.head_size = mine.head_size THEN other.head = mine.head
+            ELSE min(other.shorter, mine.shorter) <> '' AND substr(other.shorter, 1,
+                length(mine.shorter)) = substr(mine.shorter, 1, length(other.shorter)) END)
+        OR (other.head = mine.head AND other.head <> '' AND other.head_size = mine.head_size
+            AND (mine.identity = '' OR other.identity = '') AND mine.head_size >= ?3))
     LIMIT ?4
 """
 # Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
@@ -118,6 +123,7 @@ def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
                     cut(each["identity"]),
                     max(0, each["head_size"]),
                     cut(each["head"]),
+                    cut(each["shorter_heads"]),
                     time,
                     time,
                     int(entries.seq[row]),

@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 11
+VERSION: Final = 12
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -142,7 +142,7 @@ CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, h
 -- Which file a source is (`seq`: the newest entry that says so); and, of one that is a file which
 -- was shipped before as another source, which events and bytes those were (copies.py).
 CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
-    head_size INT, head TEXT, first INT, time INT, seq INT, forgotten_before INT,
+    head_size INT, head TEXT, shorter TEXT, first INT, time INT, seq INT, forgotten_before INT,
     PRIMARY KEY (name, source)) WITHOUT ROWID;
 CREATE INDEX files_by_identity ON files (identity, host) WHERE identity <> '';
 CREATE INDEX files_by_head ON files (head, host) WHERE head <> '';

@@ -66,6 +66,7 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
         last_path="/é\udc80",
         size=7,
         seen_millis=9,
+        fingerprint=Fingerprint(16, b"abc", b"abcd"),
         forgotten_before=5,
     )
     journal.source(strange)

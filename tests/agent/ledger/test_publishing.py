@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import Batches, Compression
+from agent.files.fingerprints import fingerprint
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
 from ledger.names import LEDGER_TOPIC, topic_id_text
@@ -270,6 +271,44 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
             if passage["partition"] < 0
         ]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
+
+
+def test_a_source_that_has_another_file_is_said_though_nothing_else_is(tmp_path: Path) -> None:
+    """As one that went on in a copy, and had been read to its end."""
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            ship(side, 2)
+            (source,) = side.sources.values()
+            wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+            assert inodes(broker) == [1]
+            side.journal.source(replace(source.known(), last_path="/logs/moved"))
+            side.journal.source(replace(source.known(), last_path="/logs/moved", inode=2))
+            wait_for(lambda: inodes(broker) == [1, 2], side.shipper)
+            assert not side.journal.moved
+        assert inodes(broker) == [1, 2]
+
+
+def inodes(broker: RefusingBroker) -> list[int]:
+    files = [each for entry in broker.events(LEDGER_TOPIC) for each in entry["files"]]
+    return [int(each["identity"].split("-")[1]) for each in files]
+
+
+def test_a_file_is_said_again_whenever_twice_as_much_is_known_of_it(tmp_path: Path) -> None:
+    """It may be gone, or its agent, before it has as much as is needed to know it by."""
+    with RefusingBroker() as broker:
+        with agent_side(broker.bootstrap, tmp_path) as side:
+            for size in (20, 30, 40, 70, 1023, 1024):
+                ship(side, 1)
+                (source,) = side.sources.values()
+                head = fingerprint(b"x" * size)
+                side.journal.source(replace(source.known(), fingerprint=head))
+                ship(side, 1)
+                wait_for(lambda: not side.journal.sizes.statements, side.shipper)
+        files = [each for entry in broker.events(LEDGER_TOPIC) for each in entry["files"]]
+        sizes = [each["head_size"] for each in files if each["head_size"]]
+        assert sizes == [20, 40, 1023, 1024]
+        assert [len(each["shorter_heads"]) // 8 for each in files[-4:]] == [1, 2, 6, 7]
+        assert files[-1]["shorter_heads"].startswith(files[-2]["shorter_heads"])
 
 
 def test_an_idle_agent_says_one_small_entry_a_window(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ class Source:
             inode=1,
             fingerprint=Fingerprint(0, b""),
             progress=Progress(0),
+            born_ns=1,
         )
 
 

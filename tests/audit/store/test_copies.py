@@ -139,6 +139,65 @@ def test_what_is_not_known_to_be_the_same_is_not(tmp_path: Path, first: Json, se
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
 
 
+def shorter(*levels: str) -> str:
+    """What an agent says of the first 16 bytes, 32, and so on."""
+    return "".join(each * 4 for each in levels)
+
+
+@pytest.mark.parametrize("backwards", [True, False])
+def test_a_file_that_has_grown_since_is_known_by_fewer_bytes(
+    tmp_path: Path, backwards: bool
+) -> None:
+    """The first agent has said what it begins with when it had only a few."""
+    before = {"head_size": 53, "head": "cd", "shorter_heads": shorter("01", "02")}
+    after = {"shorter_heads": shorter("01", "02", "03", "04", "05", "06", "07")}
+    entries = shipped_twice(file("S", **before), file("T", **after))
+    if backwards:
+        entries.reverse()
+    (finding,) = duplicated(judged(tmp_path, [[each] for each in entries]))
+    assert (finding.source, finding.events) == ("T", 100)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"shorter_heads": shorter("01", "99")}, {}),  # truncated, and written anew
+        ({"shorter_heads": ""}, {}),  # of an older agent, or of fewer than 16 bytes
+        ({}, {"shorter_heads": ""}),
+        ({}, {"identity": ""}),
+        ({}, {"identity": "8:1-78-1700000001"}),
+    ],
+)
+def test_a_file_of_another_size_that_may_be_another_one(
+    tmp_path: Path, first: Json, second: Json
+) -> None:
+    few = {"head_size": 53, "head": "cd", "shorter_heads": shorter("01", "02")}
+    many = {"shorter_heads": shorter("01", "02", "03", "04", "05", "06", "07")}
+    verdict = judged(
+        tmp_path, [shipped_twice(file("S", **few | first), file("T", **many | second))]
+    )
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+@pytest.mark.parametrize("identity", ["8:1-66-1600000000", "8:1-99-1800000000"])
+@pytest.mark.parametrize("backwards", [True, False])
+def test_a_source_that_went_on_in_a_copy_is_the_copy(
+    tmp_path: Path, identity: str, backwards: bool
+) -> None:
+    """Which it says when it does, also if there is nothing more to be read in it."""
+    entries = [
+        *said(0, "A", "S", 0, lines("S", 0, 100), files=[file("S", identity=identity)]),
+        entry("agent", "A", 1, TIME + 1, files=[file("S")]),
+        *said(1, "B", "T", 100, lines("T", 0, 100), files=[file("T")]),
+    ]
+    entries[3]["header"]["host"] = HOST
+    entries[3]["heartbeats"] = [{"until": NOW, "topics": [TOPIC]}]
+    if backwards:
+        entries.reverse()
+    (finding,) = duplicated(judged(tmp_path, [[each] for each in entries]))
+    assert (finding.source, finding.events) == ("T", 100)
+
+
 def test_an_agent_knows_what_it_begins_anew(tmp_path: Path) -> None:
     """A file that it has truncated itself keeps its inode, and may begin with the same lines."""
     verdict = judged(tmp_path, [shipped_twice(agent="A")])
