@@ -42,23 +42,31 @@ INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO 
     seq = max(seq, excluded.seq),
     forgotten_before = max(forgotten_before, excluded.forgotten_before)
 """
-# The source, what it may be the same as, and whether it is the copy.
+# The source, what it may be the same as, and whether it is the copy. Each way by its own index.
 _SAME: Final = """
 SELECT mine.source, other.source, CASE WHEN other.journal = mine.journal
         THEN other.seq < mine.forgotten_before
-        ELSE (mine.first, mine.source) > (other.first, other.source) END FROM files AS mine
-    JOIN files AS other ON other.name = mine.name AND other.host = mine.host
-        AND other.source <> mine.source AND (other.journal <> mine.journal
-            OR other.seq < mine.forgotten_before OR mine.seq < other.forgotten_before)
+        ELSE (mine.first, mine.source) > (other.first, other.source) END
+    FROM files AS mine CROSS JOIN files AS other {index}
     WHERE mine.name = ?1 AND mine.source IN (SELECT value FROM json_each(?2)) AND mine.head <> ''
-    AND ((other.identity = mine.identity AND other.identity <> '' AND CASE
-            WHEN other.head_size = mine.head_size THEN other.head = mine.head
-            ELSE min(other.shorter, mine.shorter) <> '' AND substr(other.shorter, 1,
-                length(mine.shorter)) = substr(mine.shorter, 1, length(other.shorter)) END)
-        OR (other.head = mine.head AND other.head <> '' AND other.head_size = mine.head_size
-            AND (mine.identity = '' OR other.identity = '') AND mine.head_size >= ?3))
-    LIMIT ?4
+    AND other.name = mine.name AND other.host = mine.host AND other.source <> mine.source
+    AND (other.journal <> mine.journal
+        OR other.seq < mine.forgotten_before OR mine.seq < other.forgotten_before)
+    AND {alike} LIMIT ?3
 """
+_BY_IDENTITY: Final = _SAME.format(
+    index="INDEXED BY files_by_identity",
+    alike="""other.identity = mine.identity AND other.identity <> ''
+    AND CASE WHEN other.head_size = mine.head_size THEN other.head = mine.head
+        ELSE min(other.shorter, mine.shorter) <> ''
+            AND substr(other.shorter, 1, length(mine.shorter))
+                = substr(mine.shorter, 1, length(other.shorter)) END""",
+)
+_BY_HEAD: Final = _SAME.format(
+    index="INDEXED BY files_by_head",
+    alike=f"""other.head = mine.head AND other.head <> '' AND other.head_size = mine.head_size
+    AND mine.head_size >= {WHOLE_HEAD} AND (mine.identity = '' OR other.identity = '')""",
+)
 # Copies of sources that their agent has not forgotten, as it turns out, and when they happened.
 _REMEMBERED: Final = """
 SELECT copies.source, copies.original, mine.topic, from_time FROM copies
@@ -91,14 +99,15 @@ def keep(chunk: Chunk, source: Numbers) -> None:
     ):
         by_name[name].add(text)
     for name, texts in by_name.items():
-        asked = (name, msgspec.json.encode(sorted(texts)).decode(), WHOLE_HEAD, _MOST * len(texts))
+        asked = (name, msgspec.json.encode(sorted(texts)).decode())
         pairs = {
             (source, other) if is_copy else (other, source)
-            for source, other, is_copy in connection.execute(_SAME, asked)
+            for alike in (_BY_IDENTITY, _BY_HEAD)
+            for source, other, is_copy in connection.execute(alike, (*asked, _MOST * len(texts)))
         }
         for copy, original in sorted(pairs):
             _keep_pair(chunk, name, copy, original)
-        _drop_remembered(chunk, asked[:2])
+        _drop_remembered(chunk, asked)
 
 
 def _keep_files(chunk: Chunk) -> list[tuple[int, str]]:
