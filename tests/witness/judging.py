@@ -359,7 +359,9 @@ class _Judge:
             yield from self._offsets_lost(called)
             return
         named = self._named(called)
-        lost = [line for line in named if line.text in self._lost]
+        gone_once = self._said_double() if called.tier == "hdfs" and called.path else set()
+        gone_once |= self._lost
+        lost = [line for line in named if line.text in gone_once]
         others = self._others_of_file(called)
         gone = [kept for kept in others if id(kept) in self._gone]
         rough = "within bytes" in called.words
@@ -367,7 +369,7 @@ class _Judge:
             words = "nothing that it names is lost" if named or others else "it names no line"
             yield Objection("not lost", f"{words}: {called.words}", (*named, *others))
             return
-        there: list[Line | Kept] = [line for line in named if line.text not in self._lost]
+        there: list[Line | Kept] = [line for line in named if line.text not in gone_once]
         there += [kept for kept in others if id(kept) not in self._gone]
         if there and not rough:
             words = f"{len(there)} of {len(named) + len(others)} have landed: {called.words}"
@@ -378,6 +380,11 @@ class _Judge:
         least = most - sum(line.unfinished for line in lost)
         if called.events > 0 and not (0 if rough else least) <= called.events <= most:
             yield Objection("count", f"{most} lines are lost there: {called.words}")
+
+    def _said_double(self) -> set[str]:
+        """What was in two rows, as is said: that one of these is gone may be said, too."""
+        again = [each for each in self._called if each.kind == "duplicated"]
+        return {line.text for each in again for line in self._named(each)} & self._were_double
 
     def _offsets_lost(self, called: Called) -> Iterable[Objection]:
         """Of each offset a record is lost; which one, is not said."""

@@ -362,6 +362,9 @@ def test_what_was_in_two_rows_until_one_was_removed_is_called_duplicated() -> No
     truth = written(3)
     truth.landed["part.parquet"] = [replace(landed(1)[0], offset=7)]
     assert rules(truth, landed(0, 1, 2), red(twice, state="duplicated")) == []
+    gone = Called("missing", "1 row", tier="hdfs", path="part.parquet", events=1)
+    assert rules(truth, landed(0, 1, 2), red(twice, gone, missing=1)) == []
+    assert rules(truth, landed(0, 1, 2), red(gone, missing=1)) == ["not lost"]
 
 
 def test_unknown_is_right_where_the_agent_was_away_and_names_changed() -> None:
