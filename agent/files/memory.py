@@ -109,7 +109,9 @@ class Memory:
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
-            if each.fingerprint.size or sighting.path in {each.path, each.last_path}
+            if each.fingerprint.size
+            or sighting.path in {each.path, each.last_path}
+            or (each.born_ns and each.born_ns == found.born_ns)
         ]
         candidates += (
             each

@@ -28,7 +28,7 @@ from agent.files.listing import Listing, Sighting, Survey, sighting_of
 from agent.files.memory import Found, Memory
 from agent.files.names import DELETED, folder_of
 from agent.files.originals import Originals
-from agent.files.seeking import find_by_inode, has_its_folder, other_name
+from agent.files.seeking import find_by_inode, find_truncated, has_its_folder, other_name
 from agent.files.surroundings import Surroundings
 from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
@@ -120,7 +120,10 @@ class Roster:
         if old.size:
             self.not_clear(old, "truncated")
         self.give_up(old)
-        following = Followed(old.current_path, old.identity, status, around.handles)
+        path = old.current_path
+        following = Followed(path, old.identity, status, around.handles)
+        if not self.survey.means(path):  # it is over some day, as any that was renamed
+            following.path = old.path
         following.idle_since = around.now
         following.input = self.input.name
         following.looked_millis = around.attention.millis
@@ -252,7 +255,8 @@ class Roster:
         if followed.fd is not None:
             self.rename(followed, sighting.path)
             return
-        if not followed.fingerprint.size:  # nothing shows whose device and inode these are now
+        if not (followed.fingerprint.size or followed.born_ns):
+            # Nothing shows whose device and inode these are now.
             self.lose_file(followed)
             return
         former, followed.current_path = followed.current_path, sighting.path
@@ -297,6 +301,11 @@ class Roster:
         path = find_by_inode(followed)
         if path:
             self.rename(followed, path)
+            return
+        truncated = find_truncated(followed, self._around.handles)
+        if truncated is not None:
+            followed.current_path, fd = truncated
+            self.truncated(followed, fd)
             return
         if has_its_folder(followed):
             self.lose_file(followed)

@@ -6,7 +6,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
+from agent.files.births import born_ns
 from agent.files.followed import Followed
+from agent.files.handles import Handles
 from agent.files.names import folder_of
 
 
@@ -14,11 +16,10 @@ def find_by_inode(followed: Followed) -> str:
     """The name that it has now in one of its folders, and opens it; empty if it is not there, or
     if nothing could show that it is the same file. Behind a symbolic link that leads elsewhere by
     now, its file lies where it lay."""
-    if not followed.fingerprint.size:
+    if not (followed.fingerprint.size or followed.born_ns):
         return ""
     former = followed.current_path
-    places = {former, followed.path, followed.real_path} - {""}
-    for path in _names_of(followed.identity[1], set(map(folder_of, places))):
+    for path in _names_in_its_folders(followed):
         followed.current_path = path
         try:
             fd = followed.open()
@@ -31,11 +32,26 @@ def find_by_inode(followed: Followed) -> str:
     return ""
 
 
+def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | None:
+    """Where its file is by now, opened, if that was made when it was: it has not what was read of
+    it, so it was truncated before it was renamed."""
+    if not followed.born_ns:
+        return None
+    for path in _names_in_its_folders(followed):
+        try:
+            fd, status = handles.open(path)
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) == followed.identity and born_ns(fd) == followed.born_ns:
+            return path, fd
+        os.close(fd)
+    return None
+
+
 def other_name(followed: Followed) -> str:
     """One that its file has in one of its folders, after that was removed by which it was opened;
     empty if it has none there."""
-    places = {followed.current_path, followed.path, followed.real_path} - {""}
-    for path in _names_of(followed.identity[1], set(map(folder_of, places))):
+    for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):
             status = Path(path).lstat()
             if (status.st_dev, status.st_ino) == followed.identity:
@@ -75,9 +91,11 @@ def has_its_folder(followed: Followed) -> bool:
             return False
 
 
-def _names_of(inode: int, folders: set[str]) -> Iterator[str]:
-    """Of which device they are must still be seen."""
-    for folder in sorted(folders):
+def _names_in_its_folders(followed: Followed) -> Iterator[str]:
+    """Of its inode; of which device they are must still be seen."""
+    places = {followed.current_path, followed.path, followed.real_path} - {""}
+    inode = followed.identity[1]
+    for folder in sorted(set(map(folder_of, places))):
         try:
             with os.scandir(folder) as entries:
                 found = [each.path for each in entries if each.inode() == inode]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.blind_times import Traces
 from agent.config import HoldDeleted
 from agent.files.happenings import (
     Appeared,
@@ -20,7 +21,13 @@ from agent.files.happenings import (
     Renamed,
     Truncated,
 )
-from tests.agent.files.journalled_files import Follow, JournalledFiles, append
+from tests.agent.files.journalled_files import (
+    Follow,
+    JournalledFiles,
+    append,
+    of_sources,
+    settle,
+)
 
 
 def test_a_chain_of_renames_between_two_looks(follow: Follow, tmp_path: Path) -> None:
@@ -404,6 +411,62 @@ def test_begun_anew_in_place_while_nobody_looked(follow: Follow, tmp_path: Path)
     files.restart_closed()
     assert files.turn() == (head + "new\n" * 100).encode()
     assert files.lost == 7
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_truncated_and_then_renamed_while_nobody_looked(
+    follow: Follow, tmp_path: Path, pattern: str, is_copied: bool
+) -> None:
+    """It is the file that was made when this one was, so what has its bytes is its copy, also if
+    that was written to after the last look."""
+    files, log = follow(pattern), tmp_path / "app.log"
+    read = "".join(f"line {number}\n" for number in range(200))
+    append(log, read)
+    assert files.turn() == read.encode()
+    files.crash()
+    time.sleep(0.02)  # until the clock of the file system has moved on
+    append(log, "after that\n")
+    if is_copied:
+        shutil.copy2(log, tmp_path / "app.log.2")
+    log.write_text("two\n")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "three\n")
+    files.restart_closed()
+    files.turn()
+    files.turn(6.0)
+    wanted = [b"three", b"two", *([b"after that"] if is_copied else [])]
+    assert sorted(files.text.removeprefix(read.encode()).splitlines()) == sorted(wanted)
+    assert files.lost == 0
+    traces = [] if is_copied else [Traces.TRUNCATED]
+    assert [each.traces for each in of_sources(files)] == traces
+    settle(files)
+    (following,) = (source for source, _, data in files.read if data == b"two\n")
+    is_over = following in {each.followed.source for each in files.of(Ended)}
+    assert is_over == (pattern == "app.log"), "as any that was renamed"
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_a_file_of_which_nothing_was_read_is_renamed_while_nobody_looks(
+    follow: Follow, tmp_path: Path, pattern: str
+) -> None:
+    """It has no content to be known by: when it was made, it is."""
+    files, log = follow(pattern), tmp_path / "app.log"
+    append(log, "one\n")
+    files.turn()
+    os.truncate(log, 0)
+    files.turn()
+    (said,) = of_sources(files)
+    assert said.traces is Traces.TRUNCATED
+    files.crash()
+    append(log, "two\n")
+    log.rename(tmp_path / "app.log.1")
+    append(log, "three\n")
+    files.restart_closed()
+    files.turn()
+    files.turn(6.0)
+    assert sorted(files.text.split()) == [b"one", b"three", b"two"]
+    assert of_sources(files) == [said]
 
 
 def test_a_finished_file_that_is_written_anew_in_place(follow: Follow, tmp_path: Path) -> None:
