@@ -36,6 +36,7 @@ from itertools import islice, takewhile
 from pathlib import PurePath
 from typing import Final
 
+from tests.witness.guessing import guess_files
 from tests.witness.history import Kept
 from tests.witness.objections import Objection
 from tests.witness.reading import Record, Row
@@ -94,7 +95,11 @@ class _Judge:
                 self._by_seq[one.source, one.seq] = known
         self._know_records(seen)
         self._called = [each for each in verdict.findings if not each.accepted]
-        self._guess_sources()
+        known_files = set().union(*self._file_of.values())
+        unknown = [each for each in truth.files if id(each) not in known_files]
+        named = [each for each in self._called if each.source not in self._file_of]
+        for source, file in guess_files(named, unknown, self._lost).items():
+            self._file_of[source] = {id(file)}
 
     def _know_records(self, seen: Seen) -> None:
         """Which of them are lost, may be, and are double; an offset may have been given twice."""
@@ -118,33 +123,6 @@ class _Judge:
                     self._dropped.add(id(kept))
                 elif not dropped:
                     self._gone.add(id(kept))
-
-    def _guess_sources(self) -> None:
-        """Files of which no line was ever seen have no known source. A finding that names one is
-        taken to be about the file, of those that had this path, that fits it best."""
-        known = set().union(*self._file_of.values())
-        for called in sorted(
-            self._called, key=lambda each: (each.path, each.end_position < 0, _end(each))
-        ):
-            if not called.source or called.source in self._file_of or not called.path:
-                continue
-            fitting = [
-                file
-                for file in self._truth.files
-                if called.path in file.names and id(file) not in known and file.lines
-            ]
-            if fitting:
-                best = min(fitting, key=lambda each: self._misfit(called, each))
-                self._file_of[called.source] = {id(best)}
-                known.add(id(best))
-
-    def _misfit(self, called: Called, file: File) -> tuple[bool, int, int]:
-        """The smaller the better."""
-        end = _end(called)
-        named = [line for line in file.lines if line.start < end]
-        time = min((abs(each.written - called.from_time) for each in named), default=NEVER)
-        landed = sum(line.text not in self._lost for line in named)
-        return end > file.size, landed, time
 
     def objections(self) -> list[Objection]:
         return [
@@ -576,11 +554,6 @@ def _came_and_went(file: File, called: Called) -> bool:
     there = called.path in {str(PurePath(name).parent) for name in file.names}
     at_that_time = called.from_time - SECOND <= cut <= called.to_time + SECOND
     return not called.source and there and at_that_time and cut - first < SECOND
-
-
-def _end(called: Called) -> int:
-    """To where a file is spoken of: what is unknown beyond a byte was known up to it."""
-    return called.end_position if called.end_position >= 0 else called.position
 
 
 def _can_be_found(file: File) -> bool:
