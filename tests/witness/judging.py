@@ -32,7 +32,6 @@ another reason, not exact; `count`, `sums` and `exit` are not exact; the others 
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice, takewhile
 from pathlib import PurePath
 from typing import Final
 
@@ -40,6 +39,8 @@ from tests.witness.guessing import guess_files
 from tests.witness.history import Kept
 from tests.witness.objections import Objection
 from tests.witness.reading import Record, Row
+from tests.witness.shipping import Shipped
+from tests.witness.sums import sums
 from tests.witness.truth import NEVER, File, Line, Truth
 from tests.witness.verdict import Called, Seen, Verdict
 
@@ -50,8 +51,6 @@ VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; w
 SLACK: Final = 15_000
 # Of times that the agent takes for a line's, which is when it read it.
 BRIEF: Final = 100
-# Of a smaller file that is gone nobody can say that another one is its copy.
-KNOWN_COPY: Final = 1024
 SECOND: Final = 1000
 
 
@@ -100,6 +99,7 @@ class _Judge:
         named = [each for each in self._called if each.source not in self._file_of]
         for source, file in guess_files(named, unknown, self._lost).items():
             self._file_of[source] = {id(file)}
+        self._know_shipped_again(seen)
 
     def _know_records(self, seen: Seen) -> None:
         """Which of them are lost, may be, and are double; an offset may have been given twice."""
@@ -124,6 +124,21 @@ class _Judge:
                 elif not dropped:
                     self._gone.add(id(kept))
 
+    def _know_shipped_again(self, seen: Seen) -> None:
+        """Lines, by their ids, that are called duplicated, and as which sources they are called
+        missing where the log has lost these: that a line was shipped twice and is there once, is
+        said by both."""
+        self._shipped = Shipped(seen)
+        self._called_again: set[int] = set()
+        self._lost_as: dict[int, set[str]] = {}
+        for called in self._called:
+            if called.kind == "duplicated":
+                self._called_again |= {id(line) for line in self._named(called)}
+            elif called.kind in CALLED_LOST and called.source:
+                for line in self._named(called):
+                    if self._shipped.log_lost(called, line):
+                        self._lost_as.setdefault(id(line), set()).add(called.source)
+
     def objections(self) -> list[Objection]:
         return [
             *self._rows(),
@@ -132,7 +147,7 @@ class _Judge:
             *(each for called in self._called for each in self._explained(called)),
             *self._named_again(),
             *self._state(),
-            *self._sums(),
+            *sums(self._truth, self._seen, self._verdict, self._called),
         ]
 
     # What landed
@@ -228,7 +243,7 @@ class _Judge:
         if gone - line.written < SECOND and self._truth.watched(gone):
             return True
         return line.file.cut and not any(
-            id(each) in self._read for each in _since_copied(line.file)
+            id(each) in self._read for each in line.file.since_copied()
         )
 
     def _doubles(self) -> Iterable[Objection]:
@@ -236,8 +251,8 @@ class _Judge:
         for called in self._called:
             if called.kind in {"duplicated", "changed"}:
                 double = self._beside(called, double)
-        small = [each for each in double if _is_small_copy(each.file)]
-        large = [each for each in double if not _is_small_copy(each.file)]
+        small = [each for each in double if each.file.is_small_copy]
+        large = [each for each in double if not each.file.is_small_copy]
         for rule, lines in (("small copy", small), ("double", large)):
             if lines and self._verdict.state != "pending":
                 words = f"{len(lines)} lines are in two rows, and nothing is said of them"
@@ -337,18 +352,17 @@ class _Judge:
             yield from self._offsets_lost(called)
             return
         named = self._named(called)
-        gone_once = self._said_double() if called.tier == "hdfs" and called.path else set()
-        gone_once |= self._lost
-        lost = [line for line in named if line.text in gone_once]
+        lost = self._lost_there(called, named)
         others = self._others_of_file(called)
-        gone = [kept for kept in others if id(kept) in self._gone]
+        gone = self._gone_there(called, others)
         rough = "within bytes" in called.words
         if not lost and not gone:
             words = "nothing that it names is lost" if named or others else "it names no line"
             yield Objection("not lost", f"{words}: {called.words}", (*named, *others))
             return
-        there: list[Line | Kept] = [line for line in named if line.text not in gone_once]
-        there += [kept for kept in others if id(kept) not in self._gone]
+        missed = {id(each) for each in (*lost, *gone)}
+        both: list[Line | Kept] = [*named, *others]
+        there = [each for each in both if id(each) not in missed]
         if there and not rough:
             words = f"{len(there)} of {len(named) + len(others)} have landed: {called.words}"
             yield Objection("not lost", words, tuple(there))
@@ -359,10 +373,35 @@ class _Judge:
         if called.events > 0 and not (0 if rough else least) <= called.events <= most:
             yield Objection("count", f"{most} lines are lost there: {called.words}")
 
-    def _said_double(self) -> set[str]:
-        """What was in two rows, as is said: that one of these is gone may be said, too."""
-        again = [each for each in self._called if each.kind == "duplicated"]
-        return {line.text for each in again for line in self._named(each)} & self._were_double
+    def _lost_there(self, called: Called, named: Iterable[Line]) -> list[Line]:
+        """Those that are lost, or are gone from where the finding says, and are elsewhere because
+        they were there twice: that is said, too, or of a small copy nobody can know it."""
+        still = self._shipped.rows_in(called.path) if called.tier == "hdfs" else set[str]()
+        of_file = called.path in self._truth.landed
+        return [
+            line
+            for line in named
+            if line.text in self._lost
+            or (
+                (id(line) in self._called_again or line.file.is_small_copy)
+                and (line.text not in still if of_file else self._shipped.log_lost(called, line))
+            )
+        ]
+
+    def _gone_there(self, called: Called, others: Iterable[Kept]) -> list[Kept]:
+        """Likewise, of others' records in a landed file."""
+        still = self._shipped.rows_in(called.path)
+        again = {
+            id(kept)
+            for each in self._called
+            if each.kind == "duplicated"
+            for kept in self._others_of_file(each)
+        }
+        return [
+            kept
+            for kept in others
+            if id(kept) in self._gone or (id(kept) in again and kept.record.text not in still)
+        ]
 
     def _offsets_lost(self, called: Called) -> Iterable[Objection]:
         """Of each offset a record is lost; which one, is not said."""
@@ -432,16 +471,22 @@ class _Judge:
             wrong += [line for line in named if line.text not in elsewhere]
             wrong += [kept for kept in others if kept.record.text not in elsewhere]
         else:
-            wrong += [line for line in named if line.text not in self._were_double]
+            wrong += [line for line in named if not self._was_double(called, line)]
         if not named and not others:
             yield Objection("not double", f"it names no line: {called.words}")
         elif wrong:
             words = f"{len(wrong)} of {len(named) + len(others)} are there once: {called.words}"
             yield Objection("not double", words, tuple(wrong))
 
+    def _was_double(self, called: Called, line: Line) -> bool:
+        """Or was shipped twice: the log has lost it as another source, which is said, too."""
+        lost_as = self._lost_as.get(id(line), set())
+        is_again = bool(lost_as - {called.source}) and self._shipped.was(called, line)
+        return is_again or line.text in self._were_double
+
     def _rows_elsewhere(self, path: str) -> set[str]:
         """What is in other landed files, or was before these were spoilt."""
-        found = {row.text for row in self._seen.rows if not row.file.endswith(path)}
+        found = self._shipped.rows_elsewhere(path)
         for other, rows in self._truth.landed.items():
             if other != path:
                 found |= {row.text for row in rows}
@@ -472,7 +517,7 @@ class _Judge:
             yield Objection("unexplained", f"{away}: {called.words}")
         if called.source:
             files = [each for each in self._truth.files if self._is_source(called, each)]
-            if files and all(_can_be_found(each) for each in files):
+            if files and all(each.can_be_found for each in files):
                 yield Objection("unexplained", f"that file is still there: {called.words}")
         elif not torn and not any(
             since - slack <= each <= until + slack for each in self._changed(called.path)
@@ -516,35 +561,6 @@ class _Judge:
             waits = "; ".join(verdict.waits[:3])
             yield Objection("stuck", f"it still waits: {waits}")
 
-    def _sums(self) -> Iterable[Objection]:
-        verdict = self._verdict
-        flow = verdict.flow
-        if flow and flow.get("lost", 0) >= 0:
-            parts = sum(flow.get(name, 0) for name in ("shipped", "filtered", "dead", "lost"))
-            if flow.get("read", 0) != parts:
-                yield Objection("sums", f"read {flow.get('read')}, and its parts are {parts}")
-        missing = [each for each in self._called if each.kind in {"missing", "unnamed"}]
-        counts = [each.events if each.events >= 0 else each.offsets for each in missing]
-        if all(count >= 0 for count in counts):
-            named = sum(counts)
-            if named != verdict.missing and not any("too" in each.words for each in missing):
-                yield Objection("sums", f"missing {verdict.missing}, findings add up to {named}")
-            of_hosts = sum(each.events for each in missing if each.host and each.events >= 0)
-            if of_hosts != verdict.hosts_missing:
-                said = f"findings name {of_hosts} of hosts, the hosts miss {verdict.hosts_missing}"
-                yield Objection("sums", said)
-        if not self._truth.landed and verdict.landed_events not in {-1, len(self._seen.rows)}:
-            said = f"{verdict.landed_events} events at hdfs, and {len(self._seen.rows)} rows"
-            yield Objection("sums", said)
-        if (
-            verdict.state in {"missing", "unknown"}
-            and verdict.host_states
-            and (
-                set(verdict.host_states) == {"complete"} and any(each.host for each in self._called)
-            )
-        ):
-            yield Objection("sums", f"{verdict.state}, and each host of it is complete")
-
 
 def _came_and_went(file: File, called: Called) -> bool:
     """Whether it was cut in that folder and at that time, or lost its last name that a pattern
@@ -554,19 +570,3 @@ def _came_and_went(file: File, called: Called) -> bool:
     there = called.path in {str(PurePath(name).parent) for name in file.names}
     at_that_time = called.from_time - SECOND <= cut <= called.to_time + SECOND
     return not called.source and there and at_that_time and cut - first < SECOND
-
-
-def _can_be_found(file: File) -> bool:
-    """Whether it is there; a copy of a file that is gone is known by what it begins with."""
-    return file.ended == NEVER and not _is_small_copy(file)
-
-
-def _is_small_copy(file: File) -> bool:
-    return file.original_gone != NEVER and file.size < KNOWN_COPY
-
-
-def _since_copied(file: File) -> Iterable[File]:
-    """What the inode was since it was last copied and truncated: that a file was cut once is seen
-    by its copy, and how often it was cut after that is not."""
-    yield file
-    yield from takewhile(lambda each: each.copied == NEVER, islice(file.lives(), 1, None))

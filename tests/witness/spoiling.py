@@ -113,9 +113,12 @@ class Spoiler:
         if not files:
             return None
         file = self._random.choice(files)
-        relative = str(file.relative_to(self._pipeline.root))
-        self._truth.landed[relative] = rows_of(file)
+        # What was in it first, if it is spoilt once more: then it may not be readable.
+        self._truth.landed.setdefault(self._relative(file), rows_of(file))
         return file
+
+    def _relative(self, file: Path) -> str:
+        return str(file.relative_to(self._pipeline.root))
 
     def remove_landed(self) -> bool:
         file = self._landed()
@@ -138,8 +141,8 @@ class Spoiler:
         if file is not None:
             copy = file.with_name(f"copy-{file.name}")
             shutil.copy(file, copy)
-            relative = str(copy.relative_to(self._pipeline.root))
-            self._truth.landed[relative] = rows_of(copy)
+            # Of a file that cannot be read the copy cannot be either: it has the same rows.
+            self._truth.landed[self._relative(copy)] = self._truth.landed[self._relative(file)]
         return file is not None
 
 

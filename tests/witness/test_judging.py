@@ -360,9 +360,9 @@ def test_what_is_called_duplicated_is_so() -> None:
 def test_what_was_in_two_rows_until_one_was_removed_is_called_duplicated() -> None:
     twice = Called("duplicated", "twice", source="s1", seq=1, events=1)
     truth = written(3)
-    truth.landed["part.parquet"] = [replace(landed(1)[0], offset=7)]
+    truth.landed["gone.parquet"] = [replace(landed(1)[0], file="gone.parquet", offset=7)]
     assert rules(truth, landed(0, 1, 2), red(twice, state="duplicated")) == []
-    gone = Called("missing", "1 row", tier="hdfs", path="part.parquet", events=1)
+    gone = Called("missing", "1 row", tier="hdfs", path="gone.parquet", events=1)
     assert rules(truth, landed(0, 1, 2), red(twice, gone, missing=1)) == []
     assert rules(truth, landed(0, 1, 2), red(gone, missing=1)) == ["not lost"]
 

@@ -6,12 +6,14 @@ it is another one. Each line is known by its text, which no other line has.
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import Final
 
 from tests.witness.reading import Row
 
 NEVER: Final = 1 << 60
 LAST_LINE: Final = 2  # seconds after which an agent takes a line for whole that has no newline
+KNOWN_COPY: Final = 1024  # bytes; of a smaller file that is gone nobody knows another as its copy
 CLOCKS_DIFFER: Final = 50  # milliseconds, as two processes measure
 
 
@@ -69,6 +71,21 @@ class File:
         while life is not None:
             yield life
             life = life.before
+
+    def since_copied(self) -> "Iterator[File]":
+        """What the inode was since it was last copied and truncated: that a file was cut once is
+        seen by its copy, and how often it was cut after that is not."""
+        yield self
+        yield from takewhile(lambda each: each.copied == NEVER, islice(self.lives(), 1, None))
+
+    @property
+    def is_small_copy(self) -> bool:
+        return self.original_gone != NEVER and self.size < KNOWN_COPY
+
+    @property
+    def can_be_found(self) -> bool:
+        """Whether it is there; a copy of a file that is gone is known by what it begins with."""
+        return self.ended == NEVER and not self.is_small_copy
 
     def inode_is_gone(self, moment: int) -> None:
         for life in self.lives():

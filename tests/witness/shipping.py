@@ -1,0 +1,36 @@
+"""What agents have shipped, by source and byte, and what became of it: a line that was shipped as
+two sources is there as long as one of them is. Pure."""
+
+from tests.witness.reading import Row
+from tests.witness.truth import Line
+from tests.witness.verdict import Called, Seen
+
+
+class Shipped:
+    def __init__(self, seen: Seen) -> None:
+        self._rows = seen.rows
+        landed = {(row.source, row.position) for row in seen.rows}
+        names = [((kept.record.source, kept.record.position), kept) for kept in seen.records]
+        standing = {name for name, kept in names if kept.stands}
+        self._all = landed | {name for name, _ in names}
+        self._lost = self._all - landed - standing
+
+    def was(self, called: Called, line: Line) -> bool:
+        """Whether it was shipped as the source that a finding names."""
+        return (called.source, line.start) in self._all
+
+    def log_lost(self, called: Called, line: Line) -> bool:
+        """Whether the log has lost it as this source, before it landed."""
+        return (called.source, line.start) in self._lost
+
+    def rows_in(self, path: str) -> set[str]:
+        """What is in a landed file now."""
+        return {row.text for row in self._rows if _is_in(row, path)}
+
+    def rows_elsewhere(self, path: str) -> set[str]:
+        """What is in other landed files."""
+        return {row.text for row in self._rows if not _is_in(row, path)}
+
+
+def _is_in(row: Row, path: str) -> bool:
+    return row.file.endswith(path)
