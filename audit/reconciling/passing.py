@@ -81,7 +81,7 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
     unspoken = before = 0
     ahead = uncounted = False
     for each in picture.partitions:
-        mine, theirs = _claimed(each, pair.earlier), claimed[each.number]
+        mine, theirs = _to_pass(each, pair, beyond), claimed[each.number]
         if mine == theirs:
             continue
         end = _FOR_EVER if each.is_cut_off else upto(theirs)
@@ -118,8 +118,16 @@ def passed(picture: TopicPicture, pair: Pair, axis: Axis) -> Passing:
 
 def _speaking(partition: Partition, pair: Pair, beyond: Sequence[Tier]) -> Sequence[Tier]:
     if partition.is_cut_off and pair.later.kind is TierKind.BROKER:
-        return beyond
+        return beyond if len(beyond) > 1 else ()
     return (pair.later,)
+
+
+def _to_pass(partition: Partition, pair: Pair, beyond: Sequence[Tier]) -> Intervals:
+    """What the log has lost before anybody could take it from there is lacking at the brokers: all
+    of it, whoever has written it."""
+    if partition.is_cut_off and not _speaking(partition, pair, beyond):
+        return union(_claimed(partition, pair.earlier), _claimed(partition, pair.later))
+    return _claimed(partition, pair.earlier)
 
 
 class Told:

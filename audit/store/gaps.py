@@ -27,13 +27,26 @@ def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generat
     gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
     if not generations:
         return gaps
+    taken = _taken(connection, topic, generations)
     for number, cut in generations.cut_off():
-        mine = there.where(there.key == number)
+        # What nobody took from there before it was lost is in a gap, counted or not.
+        mine = there.where((there.key == number) & (number in taken))
         first = int(mine.first.min(initial=cut.next_offset))
         rest = [(cut.first, first), (int(mine.end.max(initial=first)), cut.next_offset)]
         edges = np.array([(number, *each) for each in rest], np.int64)
         gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
     return gaps.united()
+
+
+def _taken(connection: sqlite3.Connection, topic: int, generations: Generations) -> set[int]:
+    """Generations of which a tier behind the brokers has spoken."""
+    rows = connection.execute(
+        "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ?1 AND kind NOT IN (?2, ?3)"
+        " AND partition IN (SELECT partition FROM cuts WHERE topic = ?1)",
+        (topic, TierKind.AGENT, TierKind.BROKER),
+    ).fetchall()
+    return set(_in_generations(generations, rows).key.tolist())
 
 
 def _in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:

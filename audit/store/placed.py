@@ -14,13 +14,14 @@ import numpy as np
 
 from audit.folding.columns import hours_of
 from audit.folding.grouping import grouped
-from audit.picture import Damage, Partition, Placed
+from audit.picture import Damage, Partition, Placed, TierKind
 from audit.reconciling.intervals import intersection, minus, upto
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations
 from audit.store.offsets import Places
 
 _FOR_EVER: Final = 1 << 60
+_UP_TO_THE_LOG: Final = {TierKind.AGENT, TierKind.BROKER}
 _KEEP: Final = """
 INSERT INTO placed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first = min(first, excluded.first),
@@ -75,9 +76,12 @@ def of(
 
 
 def lacking(partitions: Iterable[Partition]) -> set[int]:
-    """Where some tier has not spoken of what an earlier one has, although it has gone on."""
+    """Where some tier has not spoken of what an earlier one has, although it has gone on; or what
+    was cut off, and nobody had taken it from the brokers."""
     found = set()
     for each in partitions:
+        if each.is_cut_off and all(tier.kind in _UP_TO_THE_LOG for tier in each.claimed):
+            found.add(each.number)
         claimed = [each.claimed[tier] for tier in sorted(each.claimed)]
         for number, theirs in enumerate(claimed):
             whole = ((0, _FOR_EVER if each.is_cut_off else upto(theirs)),)

@@ -145,7 +145,7 @@ class Log:
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> Log:
+def lives(draw: st.DrawFn, loaded: bool = True) -> Log:
     log = Log()
     steps = st.one_of(
         st.tuples(
@@ -155,7 +155,7 @@ def lives(draw: st.DrawFn) -> Log:
             st.integers(0, 3),
             st.integers(0, 150),
         ),
-        st.tuples(st.sampled_from(["count", "load", "rise"])),
+        st.tuples(st.sampled_from(["count", "rise", *(("load",) if loaded else ())])),
         st.tuples(st.just("cut"), st.just(0) | st.integers(0, 12), st.integers(0, 12)),
     )
     for step in draw(st.lists(steps, max_size=14)):
@@ -166,10 +166,11 @@ def lives(draw: st.DrawFn) -> Log:
                 log.cut(begin, end)
             case (what,):
                 getattr(log, what)()
-    if not log.told["loader"]:  # nobody would speak of files
+    if not log.told["loader" if loaded else _AGENTS[0]]:  # nobody would speak of files
         log.write(_AGENTS[0], 1, 0, 0)
     log.count()
-    log.load()
+    if loaded:
+        log.load()
     return log
 
 
@@ -185,6 +186,17 @@ def _named(findings: list[Finding]) -> Counter[tuple[str, int]]:
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
 @given(lives(), st.randoms(use_true_random=False), st.integers(1, 6))
 def test_what_is_missing_is_what_was_lost(log: Log, shuffled: random.Random, size: int) -> None:
+    _what_is_missing_was_lost(log, shuffled, size)
+
+
+@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+@given(lives(loaded=False), st.randoms(use_true_random=False), st.integers(1, 6))
+def test_so_it_is_where_nobody_loads(log: Log, shuffled: random.Random, size: int) -> None:
+    """What the log has lost was at the brokers once, and is nowhere."""
+    _what_is_missing_was_lost(log, shuffled, size)
+
+
+def _what_is_missing_was_lost(log: Log, shuffled: random.Random, size: int) -> None:
     said = list(log.said)
     if size > 1:
         said += shuffled.sample(said, len(said) // 2)
