@@ -9,6 +9,7 @@ registry become words of a shell, so only those are offered that every shell tak
 import os
 import re
 import signal
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -60,7 +61,7 @@ def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
 
 @contextmanager
 def _for_a_moment() -> Iterator[None]:
-    """What takes longer than somebody would wait is given up."""
+    """What takes longer than somebody would wait is given up, and whatever it has open with it."""
 
     def give_up(_: int, __: FrameType | None) -> None:
         raise _TookTooLong
@@ -68,7 +69,8 @@ def _for_a_moment() -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
     try:
-        with suppress(_TookTooLong):
+        with warnings.catch_warnings(), suppress(_TookTooLong):
+            warnings.simplefilter("ignore", ResourceWarning)
             yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -22,6 +22,8 @@ _PROPERTIES: Final = Path(__file__).with_name("spark_log4j2.properties")
 _REMEMBERED: Final = 50  # lines
 _LONGEST: Final = 2000  # bytes of a line that are kept
 _AT_ONCE: Final = 65_536
+_MARK: Final = b"\0 read up to here"
+_PATIENCE_SECONDS: Final = 10.0
 
 # As `spark_log4j2.properties` writes them.
 _EVENT: Final = re.compile(r"(FATAL|ERROR|WARN|INFO|DEBUG|TRACE) (\S+: .*)")
@@ -57,6 +59,7 @@ class SparkOutput:
         self._last: deque[str] = deque(maxlen=_REMEMBERED)
         self._reading, self.descriptor = os.pipe()
         self._thread = threading.Thread(target=self._read, name="Spark's output", daemon=True)
+        self._is_read = threading.Event()
 
     def __enter__(self) -> "SparkOutput":
         self._thread.start()
@@ -71,9 +74,11 @@ class SparkOutput:
         """A JVM that runs has it open still: nobody waits for that."""
         os.close(self.descriptor)
 
-    @property
-    def last(self) -> str:
-        """The line that says why a JVM did not start, as far as that can be told; or nothing."""
+    def why_it_ended(self) -> str:
+        """The line of a JVM that is gone which says why, as far as that can be told; or nothing."""
+        # Behind all that the JVM has written: what was there when it ended may not be read yet.
+        os.write(self.descriptor, b"\n" + _MARK + b"\n")
+        self._is_read.wait(_PATIENCE_SECONDS)
         lines = list(self._last)
         blamed = [line for line in lines if _BLAME.search(line)]
         return next(iter([*blamed, *lines[-1:]]), "")
@@ -84,6 +89,9 @@ class SparkOutput:
         while piece := os.read(self._reading, _AT_ONCE):
             *whole, line = (line + piece).split(b"\n")
             for each in whole:
+                if each == _MARK:
+                    self._is_read.set()
+                    continue
                 self._take(each[:_LONGEST].decode(errors="replace").strip())
             line = line[:_LONGEST]
         self._take(line.decode(errors="replace").strip())

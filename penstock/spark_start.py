@@ -28,7 +28,7 @@ def start_spark(
     except SparkFailed as error:
         if _NO_JVM not in str(error):
             raise
-        raise SparkFailed(f"Spark's JVM did not start: {output.last}") from error
+        raise SparkFailed(f"Spark's JVM did not start: {output.why_it_ended()}") from error
 
 
 def check_java() -> None:

@@ -39,7 +39,7 @@ def test_penstock_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert list(results.brokers) == [PENSTOCK]
     assert [sample[FILES] for sample in samples] == [8, 1, 1]
     for sample in samples:
-        assert all(value > 0 for value in sample.values())
+        assert all(value > 0 for value in sample.values()), sample
         assert ROWS_PER_SECOND in sample
         assert WORKER in sample
     assert list(tmp_path.iterdir()) == []

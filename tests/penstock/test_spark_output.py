@@ -47,7 +47,7 @@ def test_it_becomes_events(output: SparkOutput, caplog: pytest.LogCaptureFixture
 )
 def test_why_a_jvm_did_not_start(output: SparkOutput, lines: str, why: str) -> None:
     os.write(output.descriptor, lines.encode())
-    wait_until(lambda: output.last == why, within=10, what="it is known")
+    assert output.why_it_ended() == why
 
 
 def test_whoever_has_a_way_of_logging_keeps_it(tmp_path: Path) -> None:
