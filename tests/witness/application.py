@@ -35,6 +35,7 @@ class Application:
         self._rotated: dict[Path, File] = {}  # what lies under the names of rotated files
         self._numbers: dict[str, int] = {}
         self._made = 0
+        self._folders_made: dict[Path, int] = {}  # anew
         for each in {*FOLDERS.values(), "store"}:
             (folder / each).mkdir(parents=True, exist_ok=True)
 
@@ -62,7 +63,6 @@ class Application:
 
     def write(self, label: str, count: int) -> None:
         path = self.path(label)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if label not in self._current:
             self._make(label)
         file = self._current[label]
@@ -116,6 +116,9 @@ class Application:
 
     def _make(self, label: str) -> None:
         path = self.path(label)
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True)
+            self._folders_made[path.parent] = now()
         self._made += 1
         names = [str(path)]
         if label == LINK:
@@ -127,7 +130,8 @@ class Application:
             names.append(str(target))
         else:
             path.touch()
-        self._current[label] = file = File(label, self._made, names)
+        made = self._folders_made.get(path.parent, 0)
+        self._current[label] = file = File(label, self._made, names, folder_made=made)
         self._truth.files.append(file)
         self._changed(path.parent, f"{path.name} is there")
 

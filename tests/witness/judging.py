@@ -242,8 +242,18 @@ class _Judge:
         gone = min(line.file.ended, line.file.copied)
         if gone - line.written < SECOND and self._truth.watched(gone):
             return True
+        if gone - line.file.folder_made < SECOND and self._has_followed(line.file):
+            return True
         return line.file.cut and not any(
             id(each) in self._read for each in line.file.since_copied()
+        )
+
+    def _has_followed(self, file: File) -> bool:
+        """Whether another file was made in that folder, after this one."""
+        folder = PurePath(file.names[0]).parent
+        return any(
+            each.number > file.number and PurePath(each.names[0]).parent == folder
+            for each in self._truth.files
         )
 
     def _doubles(self) -> Iterable[Objection]:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.witness.application import Application
 from tests.witness.history import Kept
 from tests.witness.judging import judge
@@ -99,12 +97,6 @@ def test_a_lost_line_under_a_green_verdict_is_named() -> None:
     assert numbers_of(found[0]) == [2]
 
 
-def test_a_line_that_nobody_could_read_is_a_hole_of_its_own_kind() -> None:
-    truth = written(5)
-    truth.files[0].ended = 5500
-    assert rules(truth, landed(0, 1, 2, 3), GREEN) == ["brief hole", "green"]
-
-
 def in_two_pieces(apart: int) -> Truth:
     """The last of three lines was written in two pieces, so many milliseconds apart."""
     truth = written(3)
@@ -136,42 +128,6 @@ def test_a_line_without_end_is_a_line_or_none_where_lines_are_counted() -> None:
         called = red(replace(lost, events=events))
         assert rules(truth, landed(0, 1, 2), called) == broken
         assert rules(truth, landed(0, 1, 2), GREEN) == ["green", "hole"]
-
-
-def test_what_was_emptied_before_anything_was_read_of_it_is_such_a_hole_too() -> None:
-    truth = written(3)
-    truth.files[0].ended, truth.files[0].cut = 60_000, True
-    truth.blind.append(Blind(0, 90_000))
-    seen = Seen(landed(), [])
-    assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
-    assert rules(truth, landed(0, 1), GREEN) == ["green", "hole"], "it had been read"
-
-
-def test_what_was_emptied_again_after_it_was_copied_is_such_a_hole_too() -> None:
-    """That lines of before were read says nothing of those since."""
-    truth = written(3)
-    (file,) = truth.files
-    before = File("a", 0, [PATH], copied=500)
-    before.lines.append(Line("earlier", before, 0, 0, SIZE, 400))
-    file.ended, file.cut, file.before = 60_000, True, before
-    truth.files.append(before)
-    truth.blind.append(Blind(0, 90_000))
-    seen = Seen([Row("part.parquet", "s0", 0, 0, 0, "earlier")], [])
-    assert [each.rule for each in judge(truth, seen, GREEN)] == ["brief hole", "green"]
-    before.copied = NEVER
-    assert [each.rule for each in judge(truth, seen, GREEN)] == ["hole", "green"]
-
-
-@pytest.mark.parametrize(("size", "rule"), [(1023, "small copy"), (1024, "double")])
-def test_that_a_file_is_the_copy_of_one_that_is_gone_is_known_of_large_ones(
-    size: int, rule: str
-) -> None:
-    truth = written(2)
-    (file,) = truth.files
-    file.copied = file.original_gone = 60_000
-    file.size = size
-    twice = [*landed(0, 1), *landed(0, 1, source="s2")]
-    assert rules(truth, twice, GREEN) == sorted([rule, "green"])
 
 
 def test_what_is_called_missing_exactly_is_right() -> None:

@@ -24,6 +24,19 @@ def as_written(line: Line) -> str:
     return line.text + ("" if line.unfinished else "\n")
 
 
+def test_a_folder_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    truth = Truth("web-1", "t")
+    application = Application(tmp_path, truth)
+    application.write("a", 1)
+    application.remove_folder("one")
+    application.write_part("a")
+    application.write("b", 1)
+    before, *anew = truth.files
+    assert before.folder_made == 0
+    assert {each.folder_made for each in anew} == {anew[0].folder_made}
+    assert before.ended <= anew[0].folder_made <= anew[0].lines[0].begun
+
+
 def test_a_line_in_two_pieces_is_one(tmp_path: Path) -> None:
     truth = Truth("web-1", "t")
     application = Application(tmp_path, truth)

@@ -64,6 +64,7 @@ class File:
     original_gone: int = NEVER  # when the file that it was copied from was no more, copy or not
     before: "File | None" = None  # what the same inode was before it was truncated
     cut: bool = False  # it ended in place, to nothing
+    folder_made: int = 0  # where it was made, if the folder had been removed before
 
     def lives(self) -> "Iterator[File]":
         """This one, and all that the same inode was before."""
