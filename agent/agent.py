@@ -102,9 +102,8 @@ class Agent:
         schemas.want(self._inputs)
         shipper = Shipper(config, journal, state, schemas)
         followed = read_inputs(directory)
-        looked = dict(state.looked)
-        if state.damage:
-            looked = {name: Looked(since) for name, since in (followed or {}).items()} | looked
+        # Whoever is followed was looked at: if the journal has no look, it has lost it.
+        since = {name: Looked(at) for name, at in (followed or {}).items() if at}
         files = Files(
             [FileInput.of(each) for each in self._inputs],
             state.sources,
@@ -113,7 +112,7 @@ class Agent:
             config.hold_deleted,
             config.scan_interval,
             seen={each.input for each in state.sources} if followed is None else followed,
-            looked=looked,
+            looked=since | dict(state.looked),
             forgotten_before=state.ledger_seq if state.damage else -1,
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),

@@ -1,5 +1,5 @@
 """The inputs that were followed before, and since when: what `start` says is not for them any more,
-and a journal that is damaged may not know of it.
+and a journal that has lost its end may not know that anybody looked at them.
 
 One small file in the data directory, written when the first look at an input's files is in the
 journal. An agent that was killed before that looks at them as if for the first time again. If the
@@ -16,12 +16,12 @@ _FILE: Final = "inputs.json"
 
 
 def read_inputs(directory: Path) -> dict[str, int] | None:
-    """By name, milliseconds since 1970; None if what is there cannot be understood."""
-    path = directory / _FILE
+    """By name, milliseconds since 1970, 0 if that is not known; None if what is there cannot be
+    understood."""
     try:
-        inputs = json.loads(path.read_text(encoding="utf-8"))
+        inputs = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         if isinstance(inputs, list):  # as Penstock 0.1 wrote it
-            inputs = dict.fromkeys(inputs, path.stat().st_mtime_ns // 1_000_000)
+            inputs = dict.fromkeys(inputs, 0)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError):
