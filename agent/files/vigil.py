@@ -56,6 +56,7 @@ class Vigil:
         self._came: Places[str] = {}  # and was not looked at yet
         self._written: dict[Roster, list[str]] = {}  # while the process stood still
         self._came_since = 0
+        self._unsure: set[Named[str]] = set()  # of these, those of the last look
         self._gone: dict[Roster, list[Named[str]]] = {}  # and an archive of it is sought
         self._found: set[Unpacking] = set()  # those whose archive is known
 
@@ -168,14 +169,20 @@ class Vigil:
         self._say_what_may_have_been_emptied(before, now)
         files = [each for roster in rosters for each in roster.files.values()]
         followed = {each.current_path for each in files if not each.nameless}
+        # What is there may be another file by now, of which the kernel has told since: that is
+        # known at the next look.
+        unsure, self._unsure = self._unsure, set()
+        if self._around.watcher.has_more:
+            self._unsure = {each for each in self._came.values() if each not in unsure}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
-            is_listed = folder not in self._around.watcher.changed
+            is_listed = folder not in self._around.watcher.changed and came not in self._unsure
             if has_compressed_name(name) or came.is_folder:
                 del self._came[folder, name]
             elif not any(roster.survey.means(path) for roster in rosters):
                 del self._came[folder, name]
-                gone.append(came)  # it was not looked at under a name that was meant
+                if path not in followed:
+                    gone.append(came)  # it was not looked at under a name that was meant
             elif is_listed and (path in followed or os.path.lexists(path)):
                 del self._came[folder, name]
         waiting, self._gone = self._gone, {}

@@ -211,13 +211,17 @@ class Watcher:
         if not (was_unsaid or self.changed or self.overflowed):
             self.unsaid.clear()  # at most a file has grown
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something has happened since it was collected."""
+        return self._inotify is not None and _waiting(self._inotify) > 0
+
     def _read(self, inotify: INotify) -> list[tuple[int, int, int, str]]:
-        size = array.array("i", [0])
-        fcntl.ioctl(inotify.fileno(), termios.FIONREAD, size)
-        if not size[0]:
+        size = _waiting(inotify)
+        if not size:
             return []
         self.unsaid.set()
-        found: list[tuple[int, int, int, str]] = parse_events(os.read(inotify.fileno(), size[0]))
+        found: list[tuple[int, int, int, str]] = parse_events(os.read(inotify.fileno(), size))
         return found
 
     def _note_before(self, event: Event[int]) -> None:
@@ -266,6 +270,13 @@ class Watcher:
         except OSError as error:
             if error.errno != errno.EINVAL:  # it is gone already, with its file
                 raise
+
+
+def _waiting(inotify: INotify) -> int:
+    """Bytes of events in its queue."""
+    size = array.array("i", [0])
+    fcntl.ioctl(inotify.fileno(), termios.FIONREAD, size)
+    return size[0]
 
 
 def _words(error: OSError) -> str:

@@ -337,3 +337,34 @@ def test_finished_files_that_are_renamed_into_place(follow: Follow, tmp_path: Pa
     settle(files)
     assert len(files.read) == 5
     assert files.unwatched == []
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_another_file_has_its_name_before_the_look_comes_to_it(
+    follow: Follow, tmp_path: Path, is_read: bool
+) -> None:
+    """The kernel has told of the first one, and not yet of what became of it. One that the look
+    came to in time is followed under whatever name."""
+    log = tmp_path / "app.log"
+    now: list[str] = []
+
+    def boot() -> float:
+        """Asked between what the kernel has told and the folders."""
+        if now:
+            now.clear()
+            log.rename(tmp_path / "app.log.1")
+            append(log, "two\n")
+        return time.monotonic()
+
+    files = follow("*.log", boot=boot)
+    append(tmp_path / "other.log", "other\n")
+    rest(files)
+    append(log, "one\n")
+    if is_read:
+        files.turn()
+    now.append("now")
+    settle(files)
+    assert (b"one" in files.text) == is_read
+    assert b"two" in files.text
+    said = [each.reason for each in files.unwatched]
+    assert said == ([] if is_read else ["came and went between two looks: app.log"])
