@@ -39,6 +39,7 @@ from agent.files.roster import Roster
 from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking, archives_of
+from agent.files.unwatched import changed
 from agent.files.writers import may_be_written
 from agent.runs import SourceId
 
@@ -86,12 +87,8 @@ def _say_what_may_have_been_emptied(
         return
     folder, _, name = following.current_path.rpartition("/")
     since, now = copied_ns // _MILLIS, around.attention.millis
-    unwatched = Unwatched(
-        *(following.topic, folder or "/", SourceId(""), -1),
-        *(min(since, now), now + 1, Traces.CHANGED),
-        f"truncated while nobody watched; {may_be_emptied([name])}",
-    )
-    around.say(NotWatched(unwatched))
+    why = f"truncated while nobody watched; {may_be_emptied([name])}"
+    around.say(NotWatched(changed(following.topic, folder, since, now, why)))
 
 
 def is_undecided(roster: Roster) -> bool:

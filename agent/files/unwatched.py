@@ -192,6 +192,15 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def changed(topic: str, folder: str, since: int, now: int, why: str) -> Unwatched:
+    """A time in which there was something in a folder that nobody has read."""
+    return Unwatched(
+        *(topic, folder or "/", SourceId(""), -1),
+        *(min(since, now), max(since, now) + 1, Traces.CHANGED),
+        why,
+    )
+
+
 def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> Unwatched:
     """A file that had no source: all that was in it is unknown, since before it was met."""
     path = followed.current_path

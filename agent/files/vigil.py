@@ -15,7 +15,6 @@ from typing import Final
 from agent.blind_times import (
     Looked,
     LookedAt,
-    Traces,
     Unwatched,
     blind_since,
     may_be_emptied,
@@ -28,9 +27,8 @@ from agent.files.names import below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, told
+from agent.files.unwatched import Place, changed, told
 from agent.name_events import Named, Places, follow
-from agent.runs import SourceId
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 5.0
@@ -200,7 +198,7 @@ class Vigil:
     def say_past(self, roster: Roster, folder: str, since: int, past: str) -> None:
         """Of a folder that is watched only now."""
         now, why = self._around.attention.millis, f"it was not watched before; {past}"
-        self._around.say(NotWatched(_changed(roster, folder, since, now, why)))
+        self._around.say(NotWatched(changed(roster.input.topic, folder, since, now, why)))
 
     def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
         """As at a start; of files that were moved there nobody had looked at what they were, and
@@ -214,10 +212,10 @@ class Vigil:
                 named = came.get(path)
                 if named is None or (named.is_made and _is_meant(roster, below(*named.places[0]))):
                     folder, _, name = path.rpartition("/")
-                    folders.setdefault(folder or "/", []).append(name)
+                    folders.setdefault(folder, []).append(name)
             for folder, those in folders.items():
                 why = f"the agent stood still for {passed:.0f} s; {may_be_emptied(those)}"
-                self._around.say(NotWatched(_changed(roster, folder, before, now, why)))
+                self._around.say(NotWatched(changed(roster.input.topic, folder, before, now, why)))
 
     def _not_unpacked(
         self, roster: Roster, gone: Iterable[Named[str]], found: Collection[Unpacking]
@@ -274,12 +272,4 @@ def _came_and_went(
     roster: Roster, folder: str, names: Sequence[str], since: int, now: int
 ) -> Unwatched:
     why = f"came and went between two looks: {some_of(names)}"
-    return _changed(roster, folder, since, now, why)
-
-
-def _changed(roster: Roster, folder: str, since: int, now: int, why: str) -> Unwatched:
-    return Unwatched(
-        *(roster.input.topic, folder, SourceId(""), -1),
-        *(min(since, now), max(since, now) + 1, Traces.CHANGED),
-        why,
-    )
+    return changed(roster.input.topic, folder, since, now, why)
