@@ -130,6 +130,14 @@ class Twice(NamedTuple):
     to_time: int
 
 
+class Landing(NamedTuple):
+    """When a loader first spoke of a file, and the windows of all that it has landed of it."""
+
+    said: int
+    from_time: int
+    to_time: int
+
+
 class Copied(NamedTuple):
     """A run of a file that was shipped before as another source: as much of it as that one has."""
 
@@ -185,6 +193,7 @@ class Source:
     twice: Sequence[Twice] = ()
     landed_twice: Mapping[Tier, Sequence[Twice]] = field(default_factory=dict)
     copied: Sequence[Copied] = ()
+    landings: Mapping[Tier, Landing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +298,4 @@ class TopicPicture:
     accepted: Sequence[Acceptance] = ()
     grace_millis: int = 60_000  # how long a statement may be under way
     names: Mapping[str, str] = field(default_factory=dict)  # hosts by journal
+    renewed: frozenset[str] = frozenset()  # hosts of which several agents have shipped to it

@@ -66,7 +66,8 @@ class Ledger:
         self._files = FilesSaid(journal.known_source)
         self._encoder: Encoder | None = None
         self._encoder_id = -1
-        self._due = clock() + config.ledger_interval
+        # Who was never heard says at once that it is there, in case that is all it ever says.
+        self._due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
 
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Up to when everything of each topic is acknowledged, in milliseconds. Any thread."""

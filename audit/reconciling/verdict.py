@@ -22,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from audit.picture import TierKind, TopicPicture, Window
-from audit.reconciling import accepting, damages, statements, words
+from audit.reconciling import accepting, damages, statements, untold, words
 from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
 from audit.reconciling.intervals import gaps, intersection, merged, minus, size
@@ -65,7 +65,15 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     attach(damaged, axis)
     judged = _judged(picture, faults)
     waits = list(_waits(picture, windows, passages, tallied))
-    verdicts = window_verdicts(picture.tiers, windows, tally.agents_awaited, tallied, judged)
+    young = untold.young(picture)
+    if young:
+        since = min(each.said for each in young)
+        waits.append(Wait(on="ledger", words=words.untold(len(young)), since=since))
+    awaited = {
+        TierKind.AGENT.value: tally.agents_awaited,
+        "ledger": {at for each in young for at in axis.touched(each.from_time, each.to_time)},
+    }
+    verdicts = window_verdicts(picture.tiers, windows, awaited, tallied, judged)
     states = [each.state for each in verdicts]
     states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
     if waits:
@@ -138,6 +146,7 @@ def _stated(
     unproven = list(statements.unproven(picture))
     twice = _twice(picture, windows, axis, tallied)
     unknown = list(statements.unknown(picture))
+    unknown += untold.untold(picture)
     said = accepting.cut([*holes, *unproven, *twice, *unknown], picture.accepted)
     said += statements.copied(picture, axis)
     attach(said, axis)

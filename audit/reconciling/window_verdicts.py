@@ -1,6 +1,6 @@
 """What is said of each window. Most are as they should be, and cost little."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from audit.picture import Tier, TierKind, Window
 from audit.reconciling.faults import Fault
@@ -12,7 +12,7 @@ from audit.verdicts import Finding, Kind, State, WindowVerdict, worst
 def window_verdicts(
     tiers: Sequence[Tier],
     windows: Sequence[Window],
-    agents_awaited: Collection[int],
+    awaited_in: Mapping[str, Collection[int]],
     tallied: Sequence[Tallied],
     faults: Iterable[Fault],
 ) -> list[WindowVerdict]:
@@ -20,7 +20,10 @@ def window_verdicts(
     for fault in faults:
         for number in set(fault.windows):
             faults_of.setdefault(number, []).append(fault.finding)
-    waits_of: dict[int, set[str]] = {number: {TierKind.AGENT.value} for number in agents_awaited}
+    waits_of: dict[int, set[str]] = {}
+    for who, numbers in awaited_in.items():
+        for number in numbers:
+            waits_of.setdefault(number, set()).add(who)
     for each in tallied:
         for number, awaited in each.waits.items():
             waits_of.setdefault(number, set()).update(awaited)

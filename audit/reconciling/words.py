@@ -107,6 +107,12 @@ def of(topic: str, fault: Fault) -> str:
 
 def _unknown(fault: Fault) -> str:
     one = fault.finding
+    if one.seq >= 0:
+        are = "is" if one.events == 1 else "are"
+        return (
+            f"{_file(one)}, {_events(one)} {are} {place(one.tier, one.destination)}, and no agent"
+            " has said that it shipped them: another one of that host may have shipped them again"
+        )
     when = f"from {moment(one.from_time)} to {moment(one.to_time)}"
     why = f": {fault.reason}" if fault.reason else ""
     if not one.source:
@@ -277,6 +283,10 @@ def missing_entry(hole: Hole, host: str) -> str:
         f"{count(hole.count, 'entry', 'entries')} of the {hole.tier.value}'s journal"
         f" {hole.journal}{on} may still come"
     )
+
+
+def untold(files: int) -> str:
+    return f"agents have yet to speak of events of {count(files, 'file')} that have landed"
 
 
 def fresh() -> str:

@@ -32,6 +32,10 @@ UNION SELECT host, since FROM inventory WHERE topic = '' AND host NOT IN (
     SELECT text FROM agents JOIN names ON names.id = agents.host)
 ) GROUP BY host ORDER BY host
 """
+_RENEWED: Final = """
+SELECT text FROM agent_topics JOIN agents USING (journal) JOIN names ON names.id = agents.host
+    WHERE name = ? GROUP BY text HAVING count(*) > 1
+"""
 
 
 def expected_agents(
@@ -48,6 +52,13 @@ def expected_agents(
         for host, since in connection.execute(_NEVER, (key.topic, name))
     ]
     return found
+
+
+def renewed_hosts(connection: sqlite3.Connection, name: int) -> frozenset[str]:
+    """Of which more than one agent has shipped to a topic: each but the last had its data directory
+    deleted."""
+    rows = connection.execute(_RENEWED, (name,))
+    return frozenset(host for (host,) in rows)
 
 
 class Retired:

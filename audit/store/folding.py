@@ -66,8 +66,8 @@ def fold(
 def _fold(chunk: Chunk) -> None:
     agents.keep(chunk)
     statements.keep_withdrawn(chunk)
+    places = offsets.Places.of(chunk)
     if len(chunk.passages):
-        places = offsets.Places.of(chunk)
         generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)
         offsets.keep_spans(chunk, places, claimed)
@@ -77,7 +77,7 @@ def _fold(chunk: Chunk) -> None:
         exactness.keep(chunk, places, claimed.counted, claimed.over)
         histories.keep(chunk)
         _keep_writers(chunk)
-    source = sources.keep(chunk)
+    source = sources.keep(chunk, places)
     if len(chunk.passages):
         details.keep(chunk, places, source)
     copies.keep(chunk, source)

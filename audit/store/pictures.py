@@ -35,7 +35,7 @@ from audit.picture import (
 from audit.reconciling.intervals import merged
 from audit.store import damage, exactness, placed
 from audit.store.acceptances import accepted
-from audit.store.expected import expected_agents
+from audit.store.expected import expected_agents, renewed_hosts
 from audit.store.generations import STRIDE, Generations
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
@@ -171,6 +171,7 @@ def picture(
         placed=[each for each in hours if each.partition in odd],
         accepted=known,
         grace_millis=grace_millis,
+        renewed=renewed_hosts(connection, topic.name),
     )
 
 

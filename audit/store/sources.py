@@ -18,6 +18,7 @@ from audit.folding.grouping import grouped
 from audit.folding.keyed import Keyed, Mask
 from audit.store import twice
 from audit.store.chunks import Chunk
+from audit.store.offsets import Places
 
 _SHIPPED: Final = """
 UPDATE sources SET shipped = ?2, events = ?3, filtered = filtered + ?4, dead = dead + ?5,
@@ -30,9 +31,10 @@ UPDATE sources SET path = ?2, path_time = ?3 WHERE id = ?1
     AND (?3 > path_time OR (?3 = path_time AND ?2 > path))
 """
 _LANDED: Final = """
-INSERT INTO landed VALUES (?, ?, ?, ?, ?)
+INSERT INTO landed VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET first_time = min(first_time, excluded.first_time),
-    events = excluded.events, intervals = excluded.intervals
+    events = excluded.events, intervals = excluded.intervals,
+    from_time = min(from_time, excluded.from_time), to_time = max(to_time, excluded.to_time)
 """
 _FINISHED: Final = """
 INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -42,7 +44,7 @@ INSERT INTO finished VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 _LOST: Final = "INSERT OR IGNORE INTO lost VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def keep(chunk: Chunk) -> Numbers:
+def keep(chunk: Chunk, places: Places) -> Numbers:
     """All that is said of sources. Returns the number of each run's."""
     runs = chunk.runs
     source, new = _numbered(chunk)
@@ -55,7 +57,7 @@ def keep(chunk: Chunk) -> Numbers:
         _keep_paths(chunk, source, agents)
         _keep_lost(chunk, source, agents)
     if len(loaders):
-        doubtful.append(_keep_landed(chunk, source, loaders))
+        doubtful.append(_keep_landed(chunk, places, source, loaders))
     _judge(chunk, np.unique(np.concatenate(doubtful)))
     _keep_finished(chunk)
     return source
@@ -220,11 +222,12 @@ def _keep_lost(chunk: Chunk, source: Numbers, at: Numbers) -> None:
     )
 
 
-def _keep_landed(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
+def _keep_landed(chunk: Chunk, places: Places, source: Numbers, at: Numbers) -> Numbers:
     """By source and tier, all at once: each table's commit log is a tier of its own."""
     runs, entries = chunk.runs, chunk.entries
     at = at[runs.events[at] > 0]
-    entry = chunk.passages.entry[runs.passage[at]]
+    passage = runs.passage[at]
+    entry = chunk.passages.entry[passage]
     together = grouped(source[at], chunk.tier[entry])
     ways = list(zip(*(key.tolist() for key in together.keys), strict=True))
     numbers_ = np.arange(len(ways))
@@ -238,6 +241,8 @@ def _keep_landed(chunk: Chunk, source: Numbers, at: Numbers) -> Numbers:
             together.least(entries.time[entry]).tolist(),
             _events(numbers_, landed).tolist(),
             _by_key(numbers_, landed),
+            together.least(places.from_time[passage]).tolist(),
+            together.most(places.to_time[passage]).tolist(),
             strict=True,
         ),
     )

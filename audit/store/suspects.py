@@ -10,7 +10,7 @@ import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
-from audit.picture import Intervals, Lost, Source, Stretch, Tier, Twice
+from audit.picture import Intervals, Landing, Lost, Source, Stretch, Tier, Twice
 from audit.store import copies, damage
 from audit.store.details import MISSING, inside, stretches_of
 from audit.store.gaps import broker_gaps
@@ -88,6 +88,7 @@ def suspects(
                 tuple(twice.get(number, ())),
                 doubled.get(number, {}),
                 tuple(copied.get(number, ())),
+                {tier: landing for tier, (_, landing) in landed[number].items()},
             )
         )
     return found
@@ -99,16 +100,19 @@ def pairs_of(packed: bytes) -> Intervals:
     )
 
 
+_Landed = dict[Tier, tuple[Intervals, Landing]]
+
+
 def _landed(
     connection: sqlite3.Connection, asked: str, tiers: dict[int, Tier]
-) -> dict[int, dict[Tier, tuple[Intervals, int]]]:
-    found: dict[int, dict[Tier, tuple[Intervals, int]]] = defaultdict(dict)
-    for number, tier, first_time, intervals in connection.execute(
-        "SELECT source, tier, first_time, intervals FROM landed"  # noqa: S608
+) -> dict[int, _Landed]:
+    found: dict[int, _Landed] = defaultdict(dict)
+    for number, tier, intervals, *times in connection.execute(
+        "SELECT source, tier, intervals, first_time, from_time, to_time FROM landed"  # noqa: S608
         f" WHERE source IN (SELECT value FROM json_each(?)){OF_SOURCES}",
         (asked,),
     ):
-        found[number][tiers[tier]] = pairs_of(intervals), first_time
+        found[number][tiers[tier]] = pairs_of(intervals), Landing(*times)
     return found
 
 
@@ -125,9 +129,7 @@ def _landed_twice(
     return found
 
 
-def _spoken_of(
-    landed: dict[Tier, tuple[Intervals, int]], shipped: Intervals, begin: int
-) -> dict[Tier, Intervals] | None:
+def _spoken_of(landed: _Landed, shipped: Intervals, begin: int) -> dict[Tier, Intervals] | None:
     """Without what was shipped before the ledger's known beginning; None if that is all of it."""
     if not begin:
         return {tier: intervals for tier, (intervals, _) in landed.items()}

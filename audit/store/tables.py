@@ -7,7 +7,7 @@ packed as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
 
 from typing import Final
 
-VERSION: Final = 12
+VERSION: Final = 13
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -114,7 +114,9 @@ CREATE INDEX sources_by_host ON sources (topic, host, suspect);
 CREATE INDEX sources_by_path ON sources (path);
 CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
 CREATE INDEX topic_hosts_by_host ON topic_hosts (host);
+-- `first_time`: when a loader first said so; the other two are of the windows of all its events.
 CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
+    from_time INT, to_time INT,
     PRIMARY KEY (source, tier)) WITHOUT ROWID;
 CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
     PRIMARY KEY (source, name)) WITHOUT ROWID;

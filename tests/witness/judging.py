@@ -9,14 +9,15 @@ two rows of its offset have it. Then:
   the window in which it was written is still pending. It is a `brief hole` where no agent could
   have read the line: what it stood in was gone within a second, before an agent that looked, or
   was emptied in place before anything of it was read.
-- Rule `double`: each double line or record lies in a range that is called duplicated.
+- Rule `double`: each double line or record lies in a range that is called duplicated; or one of
+  its rows in one of which it is said that nobody knows.
 - Rule `not lost`: a range that is called missing or lost holds lost lines only; where it is known
   by offsets alone, each of these had a record that is lost.
 - Rule `count`: it is about as many events as lines, or records, are lost there.
 - Rule `not double`: a range that is called duplicated holds double lines only, or records.
 - Rule `unexplained`: nothing else is red. What is called unknown lies in a time in which the agent
   was dead or frozen, and names changed there, or a file was gone or cut before it could be looked
-  at; what is called changed was spoilt.
+  at; or it is rows, and an agent has forgotten all. What is called changed was spoilt.
 - Rule `rows`: a row is a line that was written, at the byte where it was, or what another producer
   has sent, at an offset where it was. A line is two if its beginning was, and had stood alone for
   long enough to be taken for a whole one.
@@ -259,7 +260,7 @@ class _Judge:
     def _doubles(self) -> Iterable[Objection]:
         double = [self._lines[text] for text in self._double]
         for called in self._called:
-            if called.kind in {"duplicated", "changed"}:
+            if called.kind in {"duplicated", "changed"} or called.is_of_rows:
                 double = self._beside(called, double)
         small = [each for each in double if each.file.is_small_copy]
         large = [each for each in double if not each.file.is_small_copy]
@@ -286,7 +287,8 @@ class _Judge:
 
     def _within(self, called: Called, line: Line) -> bool:
         """Whether it is in the time and place of a finding that has no better name."""
-        if called.kind not in VAGUE or (called.host and called.host != self._truth.host):
+        is_vague = called.kind in VAGUE and not called.is_of_rows
+        if not is_vague or (called.host and called.host != self._truth.host):
             return False
         slack = BRIEF + int(self._truth.clock * 1000)
         if called.from_time >= 0 and line.written < called.from_time - slack:
@@ -352,6 +354,8 @@ class _Judge:
         elif called.kind == "unproven":
             if not self._truth.done & {"wipe-agent", "tear-journal", "flip-journal"}:
                 yield Objection("unexplained", called.words)
+        elif called.is_of_rows:
+            yield from self._called_untold(called)
         elif called.kind == "unknown":
             yield from self._called_unknown(called)
         else:
@@ -501,6 +505,13 @@ class _Judge:
             if other != path:
                 found |= {row.text for row in rows}
         return found
+
+    def _called_untold(self, called: Called) -> Iterable[Objection]:
+        """They are there, and whoever shipped them has forgotten all."""
+        if not self._named(called):
+            yield Objection("unexplained", f"these are no rows: {called.words}")
+        elif "wipe-agent" not in self._truth.done:
+            yield Objection("unexplained", f"no agent has forgotten anything: {called.words}")
 
     def _called_unknown(self, called: Called) -> Iterable[Objection]:
         slack = SLACK + int(self._truth.clock * 1000)

@@ -29,6 +29,11 @@ class Called:
     to_time: int = -1
     accepted: str = ""
 
+    @property
+    def is_of_rows(self) -> bool:
+        """That they may be there twice."""
+        return self.kind == "unknown" and self.seq >= 0 and self.events > 0
+
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Called":
         return cls(**{name: answer[name] for name in cls.__slots__ if name in answer})

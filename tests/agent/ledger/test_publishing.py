@@ -328,3 +328,16 @@ def test_none_is_published_where_none_is_wanted(tmp_path: Path) -> None:
             ship(side, 2)
             side.shipper.heartbeat({TOPIC: WINDOW_MILLIS}, 0)
         assert broker.events(LEDGER_TOPIC) == []
+
+
+def test_a_new_agent_is_heard_at_once(tmp_path: Path) -> None:
+    """It may be all that it ever says: of who was never heard, nobody misses anything."""
+    never = 3600.0
+    with (
+        RefusingBroker() as broker,
+        agent_side(broker.bootstrap, tmp_path, ledger_interval=never) as side,
+    ):
+        side.shipper.heartbeat({TOPIC: 0}, 0)
+        wait_for(lambda: seqs(broker) == [0], side.shipper)
+        (heartbeat,) = broker.events(LEDGER_TOPIC)[0]["heartbeats"]
+        assert heartbeat["topics"] == [TOPIC]

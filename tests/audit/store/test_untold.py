@@ -1,0 +1,96 @@
+"""Rows of which no agent has spoken, and the agent that could is gone."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from audit.reconciling.verdict import reconcile
+from audit.verdicts import Kind, State, TopicVerdict
+from tests.audit.judged_ledger import FIRST, NOW, judged, pictured
+from tests.audit.store.said import MINUTE, ROOT, TOPIC, Json, entry, passage, run, window
+
+TIME = FIRST + MINUTE
+AGAIN = TIME + 3 * MINUTE
+LOADED = FIRST + 10 * MINUTE
+RETIRED = {"host": "web-1", "agent": "A", "since": FIRST, "reason": "", "operator": ""}
+
+
+def agent(journal: str, seq: int, *passages: Json, until: int = NOW, host: str = "web-1") -> Json:
+    beat = {"until": until, "topics": [TOPIC]}
+    told = entry("agent", journal, seq, AGAIN, passages=passages, heartbeats=[beat])
+    told["header"]["host"] = host
+    return told
+
+
+def whole(time: int, first: int, events: int, source: str, seq: int = 0, **more: Any) -> Json:
+    runs = [run(source, seq, events, **more)]
+    return passage(0, first, events, [window(time, events)]) | {"runs": runs}
+
+
+def shipped_again(*others: Json, until: int = NOW, retired: bool = True) -> list[Json]:
+    """A hundred lines of which nothing was said, and these once more by another agent."""
+    first, second = whole(TIME, 0, 100, "S"), whole(AGAIN, 100, 100, "T")
+    entries = [
+        agent("B", 0, second, until=until),
+        entry("broker", "broker", 0, LOADED, passages=[first | {"runs": []}]),
+        entry("broker", "broker", 1, LOADED, passages=[second | {"runs": []}]),
+        entry("hdfs", "loader", 0, LOADED, destination=ROOT, run=0, passages=[first, second]),
+        *others,
+    ]
+    if retired:
+        entries.append(entry("operator", "operator", 0, LOADED, retired=[RETIRED]))
+    return entries
+
+
+def states(verdict: TopicVerdict) -> list[State]:
+    return [each.state for each in verdict.windows]
+
+
+def test_of_a_host_with_another_agent_they_may_be_there_twice(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST)]])
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.events) == (Kind.UNKNOWN, 100)
+    assert finding.words == (
+        "web-1: file S, events 0 to 99 are in hdfs://logs, and no agent has said that it shipped"
+        " them: another one of that host may have shipped them again"
+    )
+    assert states(verdict) == [State.UNKNOWN, State.COMPLETE]
+    assert verdict.totals.missing == verdict.totals.duplicated == 0
+
+
+def test_the_end_of_a_file_of_whose_beginning_was_spoken(tmp_path: Path) -> None:
+    begun = whole(TIME, 0, 60, "S", path="/var/log/app.log")
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, begun, until=TIME + 30_000)]])
+    (finding,) = verdict.findings
+    assert (finding.kind, finding.seq, finding.events) == (Kind.UNKNOWN, 60, 40)
+    assert finding.words.startswith("web-1: /var/log/app.log, events 60 to 99 are in hdfs://logs")
+    assert finding.from_time == TIME + 30_000
+
+
+def test_those_of_others_who_number_their_events(tmp_path: Path) -> None:
+    """As long as no host has had two agents."""
+    verdict = judged(tmp_path, [shipped_again(retired=False)])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
+    both = [*shipped_again(until=LOADED - 1), agent("A", 0, until=FIRST)]
+    verdict = judged(tmp_path, [both])
+    assert (verdict.state, verdict.findings) == (State.PENDING, [])
+    assert states(verdict) == [State.PENDING, State.COMPLETE]
+    assert "agents have yet to speak of events of 1 file that have landed" in [
+        each.words for each in verdict.waits
+    ]
+
+
+def test_once_it_has_spoken_nothing_is_wrong(tmp_path: Path) -> None:
+    first = whole(TIME, 0, 100, "S")
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, first, until=LOADED)]])
+    assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
+
+
+def test_before_files_are_looked_at_it_is_nobodys_fault(tmp_path: Path) -> None:
+    """A loader asks of agents and brokers alone."""
+    picture = pictured(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST)]])
+    before = replace(picture, tiers=picture.tiers[:2])
+    assert reconcile(before).findings == []
