@@ -43,7 +43,9 @@ class Plan:
 
     @property
     def nothing_to_do(self) -> bool:
-        return not self.slices and not self.gaps
+        """That a topic is new and has lost all that it had is written down: where a former table of
+        it was lost, that is what tells that nothing is here any more."""
+        return not self.slices and not self.gaps and not self.never_seen
 
 
 def plan(

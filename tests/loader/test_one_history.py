@@ -24,6 +24,7 @@ from loader.surroundings import Request
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
+from tests.client.test_partition_reader import delete_before
 from tests.loader.application import BEGAN, Application
 from tests.loader.loads import LONG_AGO, Listening, load_once
 
@@ -73,6 +74,27 @@ def test_a_root_that_was_lost_is_loaded_again(
     told = {each["header"]["source"] for each in runs}
     assert len(told) == 2
     assert rows_told(tmp_path / "audit", config, application.topic) == {config.root: 35}
+
+
+def test_a_root_that_was_lost_and_of_which_nothing_can_be_read_again(
+    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    """It is said all the same, without Spark and once: nothing of it is there any more."""
+    application.write(30, time=BEGAN)
+    assert load_once(spark, config).rows == 30
+    shutil.rmtree(where(config))
+    with Brokers(config.bootstrap) as brokers:
+        delete_before(brokers, application.topic, 30)
+
+    def no_spark() -> SparkSession:
+        raise AssertionError
+
+    for run in (1, None):
+        (outcome,) = load(config, Request(), no_spark, Listening())
+        assert (outcome.error, outcome.run, outcome.rows) == (None, run, 0)
+    assert rows_told(tmp_path / "audit", config, application.topic) == {}
+    application.write(5, time=BEGAN)
+    assert load_once(spark, config).rows == 5
 
 
 def test_a_topic_goes_to_another_table(

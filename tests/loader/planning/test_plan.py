@@ -133,6 +133,13 @@ def test_nothing_new_is_nothing_to_do() -> None:
     assert planned(facts((0, 10, 10)), state(10)).nothing_to_do
     assert planned(facts(), []).nothing_to_do
     assert planned({}, []).nothing_to_do
+
+
+def test_that_a_new_topic_has_lost_everything_is_written_down_once() -> None:
+    made = planned(facts((7, 7)), [])
+    assert (made.slices, made.never_seen) == ((), {"t": 7})
+    assert not made.nothing_to_do
+    assert planned(facts((7, 7)), made.topics).nothing_to_do
     assert planned({}, []).absent == ("t",)
 
 
