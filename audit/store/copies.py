@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, cut, hours_of, numbers
 from audit.picture import Copied
+from audit.store.changes import all_changed
 from audit.store.chunks import Chunk
 from audit.store.details import stretches_of
 
@@ -162,15 +163,16 @@ def _keep_pair(chunk: Chunk, name: int, copy: str, original: str) -> None:
         ]
         columns = [mine["seq"], mine["seq"] + mine["events"], mine["position"]]
         columns += [np.minimum(mine["end_position"], upto), mine["from_time"], mine["to_time"]]
-        added = connection.executemany(
+        added = all_changed(
+            connection,
             "INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
             " SET end_position = max(end_position, excluded.end_position)",
             (
                 (number, other, *row)
                 for row in zip(*(each.tolist() for each in columns), strict=True)
             ),
-        ).rowcount
-        if added > 0:
+        )
+        if added:
             connection.execute("UPDATE sources SET suspect = 1 WHERE id = ?", (number,))
             hours = np.unique(hours_of(mine["from_time"].astype(np.int64)))
             chunk.touch(np.full(len(hours), topic, np.int64), hours)

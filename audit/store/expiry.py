@@ -10,6 +10,8 @@ and texts go when nothing speaks of them any more; of texts, so many are looked 
 import sqlite3
 from typing import Final
 
+from audit.store.changes import changed
+
 AGENTS_KEPT: Final = 31 * 86_400_000
 _SILENT_KEPT: Final = 731 * 86_400_000
 _DAY: Final = 86_400_000
@@ -122,17 +124,17 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
     gone = 0
     for (topic,) in connection.execute("SELECT id FROM topics").fetchall():
         for statement in _BY_TIME:
-            gone += connection.execute(statement, (hour, topic)).rowcount
+            gone += changed(connection, statement, (hour, topic))
         connection.execute(_AHEAD, (topic, now, now + _DAY))
     gone += _expire_ahead(connection, now, hour)
     for statement in _OLD:
-        gone += connection.execute(statement, (hour,)).rowcount
+        gone += changed(connection, statement, (hour,))
     gone += _expire_sources(connection, hour)
     for statement in _UNHEARD:
-        gone += connection.execute(statement, (min(hour, now - AGENTS_KEPT),)).rowcount
-    gone += connection.execute(
-        "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
-    ).rowcount
+        gone += changed(connection, statement, (min(hour, now - AGENTS_KEPT),))
+    gone += changed(
+        connection, "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
+    )
     gone += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
     return gone
@@ -141,10 +143,7 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
 def _expire_sources(connection: sqlite3.Connection, before: int) -> int:
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS gone (id INTEGER PRIMARY KEY)")
     connection.execute("DELETE FROM gone")
-    connection.execute(f"INSERT INTO gone {_SOURCES}", (before,))
-    # In a Turkish locale, Python does not know INSERT by its first letter, and counts -1 rows.
-    (row,) = connection.execute("SELECT changes()").fetchall()
-    count: int = row[0]
+    count = changed(connection, f"INSERT INTO gone {_SOURCES}", (before,))
     if not count:
         return 0
     connection.execute("DELETE FROM landed WHERE source IN gone")
@@ -166,16 +165,16 @@ def _expire_ahead(connection: sqlite3.Connection, now: int, before: int) -> int:
     gone = 0
     for topic, hour in rows:
         for statement in _OF_HOUR:
-            gone += connection.execute(statement, (topic, hour, hour + _HOUR)).rowcount
+            gone += changed(connection, statement, (topic, hour, hour + _HOUR))
     connection.execute("DELETE FROM ahead WHERE since < ?", (before,))
     return gone
 
 
 def _expire_topics(connection: sqlite3.Connection, before: int) -> int:
-    gone = connection.execute(_UNSPOKEN, (before,)).rowcount
+    gone = changed(connection, _UNSPOKEN, (before,))
     if gone:
         for statement in _OF_TOPICS:
-            gone += connection.execute(statement).rowcount
+            gone += changed(connection, statement)
     return gone
 
 
@@ -183,7 +182,7 @@ def _expire_names(connection: sqlite3.Connection) -> int:
     """Those after where it stopped the last time; then from the beginning again."""
     rows = connection.execute("SELECT value FROM meta WHERE name = 'names_swept'").fetchall()
     swept = rows[0][0] if rows else 0
-    gone = connection.execute(_NAMES, (swept, _SWEPT)).rowcount
+    gone = changed(connection, _NAMES, (swept, _SWEPT))
     ((more,),) = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM names WHERE id > ?)", (swept + _SWEPT,)
     ).fetchall()
