@@ -79,9 +79,11 @@ def take(
     )
     _remember(connection, cluster, added)
     before = _before(connection, sorted(set(ids)))
-    new = good & ~_inside(before.seen, journal, entries.seq)
-    new &= _once(journal, entries.seq, new)
-    _keep(connection, numbers, entries, journal, new=new, before=before)
+    at = _once(journal, entries.seq, good & ~_inside(before.seen, journal, entries.seq))
+    if len(at):
+        _keep(connection, numbers, entries, journal, at=at, before=before)
+    new = np.zeros(len(entries), np.bool_)
+    new[at] = True
     return Seen(journal, new)
 
 
@@ -129,12 +131,11 @@ def _inside(before: Keyed, journal: Numbers, seq: Numbers) -> Mask:
     return found
 
 
-def _once(journal: Numbers, seq: Numbers, new: Mask) -> Mask:
-    at = np.flatnonzero(new)
+def _once(journal: Numbers, seq: Numbers, some: Mask) -> Numbers:
+    """Of these entries, each once, by journal and number."""
+    at = np.flatnonzero(some)
     together = grouped(journal[at], seq[at])
-    found = np.zeros(len(seq), np.bool_)
-    found[at[together.order[together.begins]]] = True
-    return found
+    return np.asarray(at[together.order[together.begins]])
 
 
 def _keep(
@@ -143,12 +144,10 @@ def _keep(
     entries: Entries,
     journal: Numbers,
     *,
-    new: Mask,
+    at: Numbers,
     before: _Before,
 ) -> None:
-    at = np.flatnonzero(new)
-    if not len(at):
-        return
+    """New entries, which are in order."""
     key = np.concatenate((journal[at], before.seen.key))
     first = np.concatenate((entries.seq[at], before.seen.first))
     end = np.concatenate((entries.seq[at] + 1, before.seen.end))
@@ -178,7 +177,7 @@ def _keep(
     begun = np.column_stack((quads[begin, 0], quads[begin, 2], after - begin - 1))
     other = ~before.is_begun(ids, begun)
     connection.executemany(_BEGIN, np.column_stack((ids, begun))[other].tolist())
-    newest = _newest(entries, journal, at)
+    newest = at[groups(journal[at])[2] - 1]
     hosts = np.array(numbers.names.of(entries.host.values), np.int64)
     said = zip(
         ids.tolist(),
@@ -188,9 +187,3 @@ def _keep(
         strict=True,
     )
     connection.executemany(_WHO, [row for row in said if before.who.get(row[0]) != row[1:3]])
-
-
-def _newest(entries: Entries, journal: Numbers, at: Numbers) -> Numbers:
-    """The newest of the new entries of each journal, in the order of journals' numbers."""
-    together = grouped(journal[at], then=(entries.seq[at],))
-    return np.asarray(at[together.last()])

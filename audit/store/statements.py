@@ -81,6 +81,8 @@ def keep(chunk: Chunk) -> None:
 
 def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:
     lists = chunk.entries.body.field(name)
+    if not len(lists.flatten()):
+        return
     some = numbers(pc.list_value_length(lists)) > 0
     if tier:
         some &= chunk.entries.of_tier(tier)
