@@ -149,6 +149,11 @@ class Generations:
             yield (source, part.number, part.first, here, size, *rest, int(len(parts) > 1))
 
 
+def any_cuts(connection: sqlite3.Connection) -> bool:
+    """Of any topic."""
+    return bool(connection.execute("SELECT 1 FROM cuts LIMIT 1").fetchall())
+
+
 def all_generations(
     connection: sqlite3.Connection, topics: Sequence[int]
 ) -> Mapping[int, Generations]:

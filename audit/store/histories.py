@@ -67,7 +67,7 @@ def _replace(connection: sqlite3.Connection, topic: int) -> bool:
         return False
     connection.execute("DELETE FROM replaced WHERE topic = ?", (topic,))
     connection.executemany("INSERT INTO replaced VALUES (?, ?)", [(topic, tier) for tier in now])
-    tiers = tiers_of(connection, topic)
+    tiers = tiers_of(connection, [topic])[topic]
     kind = TierKind.BROKER if TierKind.BROKER in tiers.values() else TierKind.AGENT
     connection.executemany(_OPEN, [(topic, tier) for tier in tiers if tiers[tier] is kind])
     return True

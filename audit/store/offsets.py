@@ -13,6 +13,8 @@ Rule 4: what an agent said of a partition that others write to as well has gaps 
 """
 
 import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +26,7 @@ from audit.folding.grouping import grouped, in_order
 from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
-from audit.store.generations import FOR_EVER, all_generations, placed_in
+from audit.store.generations import FOR_EVER, all_generations, any_cuts, placed_in
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
 KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
@@ -42,6 +44,8 @@ ON CONFLICT DO UPDATE SET to_time = max(to_time, excluded.to_time),
 """
 _DROP: Final = """
 DELETE FROM spans WHERE topic = ? AND tier = ? AND partition = ? AND next_offset <= ? AND said < ?
+"""
+_NOT_CUT_OFF: Final = """
     AND NOT EXISTS (SELECT 1 FROM cuts WHERE cuts.topic = spans.topic
         AND cuts.partition = spans.partition AND cuts.epoch > spans.epoch
         AND cuts.next_offset > spans.first)
@@ -157,53 +161,70 @@ def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
 def drop_spans(chunk: Chunk, newest: int) -> None:
     """What the next tier has spoken of as well, some time ago: where it just has gone on. Of what
     was cut off, and whose offsets were given again, that says nothing."""
-    later = chunk.passages_of("broker", "hdfs")
-    for topic in np.unique(chunk.topic[later]).tolist():
-        for tier, limits in limits_of(chunk.connection, topic).items():
-            chunk.connection.executemany(
-                _DROP,
-                [
-                    (topic, tier, partition, limit, newest - KEPT)
-                    for partition, limit in limits.items()
-                    if limit
-                ],
-            )
+    topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
+    chunk.connection.executemany(
+        _DROP + _NOT_CUT_OFF if any_cuts(chunk.connection) else _DROP,
+        (
+            (*way, partition, limit, newest - KEPT)
+            for way, limits in limits_of(chunk.connection, topics).items()
+            for partition, limit in limits.items()
+            if limit
+        ),
+    )
 
 
-def limits_of(connection: sqlite3.Connection, topic: int) -> dict[int, dict[int, int]]:
-    """By tier that somebody follows upon: up to which offset of each partition those who do have
-    come. Upon agents follow brokers, or all loaders where no broker counts; upon brokers, loaders.
-    """
-    tiers = tiers_of(connection, topic)
-    uptos: dict[int, dict[int, int]] = {}
-    for tier, partition, upto in connection.execute(
-        "SELECT tier, partition, max(upto) FROM claimed WHERE topic = ? GROUP BY partition, tier",
-        (topic,),
+def limits_of(
+    connection: sqlite3.Connection, topics: Sequence[int]
+) -> dict[tuple[int, int], dict[int, int]]:
+    """By topic, and tier that somebody follows upon: up to which offset of each partition those who
+    do have come. Upon agents follow brokers, or all loaders where no broker counts; upon brokers,
+    loaders."""
+    if not topics:
+        return {}
+    uptos: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+    for topic, tier, partition, upto in connection.execute(
+        "SELECT topic, tier, partition, upto FROM claimed"
+        " WHERE topic IN (SELECT value FROM json_each(?))",
+        (str(list(topics)),),
     ):
-        uptos.setdefault(tier, {})[partition] = upto
-    brokers = [tier for tier, kind in tiers.items() if kind == TierKind.BROKER]
-    loaders = [tier for tier, kind in tiers.items() if kind == TierKind.HDFS]
+        of_way = uptos[topic, tier]
+        of_way[partition] = max(upto, of_way.get(partition, 0))
     found = {}
-    for tier, kind in tiers.items():
-        next_ = {TierKind.AGENT: brokers or loaders, TierKind.BROKER: loaders}.get(kind)
-        if next_:
-            found[tier] = {
-                partition: min(uptos.get(each, {}).get(partition, 0) for each in next_)
-                for partition in uptos.get(tier, {})
-            }
+    for topic, tiers in tiers_of(connection, topics).items():
+        of_kind = defaultdict(list)
+        for tier, kind in tiers.items():
+            of_kind[kind].append(uptos[topic, tier])
+        loaders = of_kind[TierKind.HDFS]
+        after = {
+            TierKind.AGENT: of_kind[TierKind.BROKER] or loaders,
+            TierKind.BROKER: loaders,
+        }
+        for tier, kind in tiers.items():
+            if next_ := after.get(kind):
+                found[topic, tier] = {
+                    partition: min([each.get(partition, 0) for each in next_])
+                    for partition in uptos[topic, tier]
+                }
     return found
 
 
-def tiers_of(connection: sqlite3.Connection, topic: int) -> dict[int, TierKind]:
-    """That have spoken of it; and brokers, if any of them counts at all in that cluster."""
-    rows = connection.execute(
-        "SELECT id, kind FROM tiers WHERE id IN (SELECT tier FROM topic_tiers WHERE topic = ?1"
-        "  AND (topic, tier) NOT IN replaced)"
-        " OR (kind = 'broker' AND EXISTS (SELECT 1 FROM journals JOIN topic_names USING (cluster)"
-        "  JOIN topics ON name = topic_names.id WHERE topics.id = ?1 AND tier = 'broker'))",
-        (topic,),
-    )
-    return {tier: TierKind(kind) for tier, kind in rows}
+def tiers_of(
+    connection: sqlite3.Connection, topics: Sequence[int]
+) -> dict[int, dict[int, TierKind]]:
+    """By topic: that have spoken of it; and brokers, if any of them counts at all in its
+    cluster."""
+    found: dict[int, dict[int, TierKind]] = {topic: {} for topic in topics}
+    for topic, tier, kind in connection.execute(
+        "SELECT topic, tier, kind FROM topic_tiers JOIN tiers ON tiers.id = tier"
+        " WHERE topic IN (SELECT value FROM json_each(?1)) AND (topic, tier) NOT IN replaced"
+        " UNION ALL SELECT topics.id, tiers.id, kind FROM topics"
+        "  JOIN topic_names ON topic_names.id = name JOIN tiers ON kind = 'broker'"
+        "  WHERE topics.id IN (SELECT value FROM json_each(?1)) AND EXISTS (SELECT 1 FROM journals"
+        "   WHERE journals.cluster = topic_names.cluster AND tier = 'broker')",
+        (str(list(topics)),),
+    ):
+        found[topic][tier] = TierKind(kind)
+    return found
 
 
 def counted_by(connection: sqlite3.Connection, topic: int, most: int) -> int:
@@ -241,12 +262,13 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
     follow upon the names."""
     place = {name: at for at, name in enumerate(names)}
     wanted = {name[:3] for name in names}
-    topics = sorted({name[0] for name in names})
+    topics, tiers = (sorted({name[at] for name in names}) for at in (0, 2))
     keys, packed = [], []
     for topic, partition, tier, epoch, intervals in chunk.connection.execute(
         "SELECT topic, partition, tier, epoch, intervals FROM claimed"
-        " WHERE topic IN (SELECT value FROM json_each(?))",
-        (str(topics),),
+        " WHERE topic IN (SELECT value FROM json_each(?))"
+        " AND tier IN (SELECT value FROM json_each(?))",
+        (str(topics), str(tiers)),
     ):
         if (topic, partition, tier) in wanted:
             name = (topic, partition, tier, epoch)
@@ -257,7 +279,7 @@ def _before(chunk: Chunk, names: list[tuple[int, int, int, int]]) -> Keyed:
             keys.append(at)
             packed.append(intervals)
     found = Keyed.of_packed(np.array(keys, np.int64), packed)
-    order = np.lexsort((found.first, found.key))
+    order = in_order(found.key, found.first)
     return Keyed(found.key[order], found.first[order], found.end[order])
 
 
@@ -362,16 +384,18 @@ def _meeting(chosen: Mask, said: Keyed, passage: Numbers, before: Keyed) -> Mask
 
 def _keep(chunk: Chunk, names: list[tuple[int, int, int, int]], claimed: Keyed) -> None:
     keys, packed = claimed.packed()
-    _, _, ends = claimed.groups()
+    _, begins, ends = claimed.groups()
+    if (ends - begins).max(initial=0) > MOST_INTERVALS:
+        packed = list(map(_fewer, packed))
     upto = claimed.end[ends - 1] if len(ends) else ends
     chunk.connection.executemany(
         _CLAIM,
         (
-            (*names[key], most, _fewer(intervals))
+            (*names[key], most, intervals)
             for key, most, intervals in zip(keys.tolist(), upto.tolist(), packed, strict=True)
         ),
     )
-    if chunk.connection.execute("SELECT 1 FROM cuts LIMIT 1").fetchall():
+    if any_cuts(chunk.connection):
         topics = str(sorted({name[0] for name in names}))
         chunk.connection.execute(_STILL_THERE, (topics, FOR_EVER))
 

@@ -272,7 +272,7 @@ def _is_accepted(partition: Partition, known: Sequence[Acceptance]) -> bool:
 
 def _open(topic: Topic, generations: Generations) -> list[Span]:
     found = []
-    for tier, limits in limits_of(topic.connection, topic.id).items():
+    for (_, tier), limits in limits_of(topic.connection, [topic.id]).items():
         rows = topic.connection.execute(
             "SELECT partition, epoch, first, next_offset, from_time, to_time, events FROM spans"
             " WHERE topic = ? AND tier = ?",
