@@ -25,6 +25,7 @@ from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REG
 pytest_plugins = [
     "tests.scheduling",
     "tests.selection",
+    "tests.forking",
     "tests.zookeeper_fixture",
     "tests.running_servers",
     "tests.spark_session",

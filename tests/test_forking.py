@@ -1,0 +1,115 @@
+"""Tests that are collected once, and run by children of that process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.forking import AT_ONCE, tickets
+
+ROOT = Path(__file__).resolve().parents[1]
+IN_A_CHILD = """
+import os
+from pathlib import Path
+import pytest
+
+COLLECTED = os.getpid()
+
+@pytest.fixture(scope="session", autouse=True)
+def ended():
+    yield
+    Path(f"ended-{os.getpid()}").touch()
+
+@pytest.mark.parametrize("number", range(30))
+def test_it(number, tmp_path, capfd):
+    assert os.getppid() == COLLECTED
+    assert list(tmp_path.iterdir()) == []
+    os.write(1, b"said")
+    assert capfd.readouterr().out == "said"
+"""
+ENDS = "import os\ndef test_first(): pass\ndef test_ends(): os._exit(0)\n"
+FAILS = "import pytest\n@pytest.mark.parametrize('n', range(500))\ndef test_no(n): assert n < 0\n"
+nested = pytest.mark.not_quick("runs tests within the tests")
+
+
+def run(directory: Path, *arguments: str, **files: str) -> subprocess.CompletedProcess[str]:
+    for name, text in files.items():
+        (directory / f"test_{name}.py").write_text(text)
+    (directory / "pytest.ini").write_text("[pytest]\n")
+    how = ["--forks=2", "-p", "tests.forking", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *how, *arguments],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(directory)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "sizes"),
+    [
+        ("", []),
+        ("a", [1]),
+        ("aab", [2, 1]),
+        ("a" * AT_ONCE + "b", [AT_ONCE, 1]),
+        ("a" * (2 * AT_ONCE + 3), [AT_ONCE, AT_ONCE, 3]),
+    ],
+)
+def test_a_ticket_is_for_tests_of_one_file(files: str, sizes: list[int]) -> None:
+    found = list(tickets(files))
+    assert [end - start for start, end in found] == sizes
+    assert [each for ticket in found for each in range(*ticket)] == list(range(len(files)))
+
+
+@nested
+def test_all_are_run_once_and_session_fixtures_end_in_each_child(tmp_path: Path) -> None:
+    done = run(tmp_path, a=IN_A_CHILD, b=IN_A_CHILD)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 passed" in done.stdout
+    assert len(list(tmp_path.glob("ended-*"))) == 2
+
+
+@nested
+def test_a_failure_is_shown_with_what_it_wrote(tmp_path: Path) -> None:
+    done = run(tmp_path, no="def test_no():\n    print('said')\n    assert 1 + 1 == 3\n")
+    assert done.returncode == 1
+    for expected in ("assert (1 + 1) == 3", "Captured stdout call", "said", "1 failed"):
+        assert expected in done.stdout
+
+
+@nested
+def test_a_warning_is_shown(tmp_path: Path) -> None:
+    test = "import warnings\ndef test_warns(): warnings.warn('beware', FutureWarning)\n"
+    done = run(tmp_path, warns=test)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FutureWarning: beware" in done.stdout
+    assert "1 passed, 1 warning" in done.stdout
+
+
+@nested
+def test_the_first_failure_ends_the_run_if_that_is_wanted(tmp_path: Path) -> None:
+    done = run(tmp_path, "-x", no=FAILS)
+    assert done.returncode == 1
+    # The other child ends what it is at.
+    assert any(f"stopping after {count} failures" in done.stdout for count in (1, 2))
+
+
+@nested
+def test_a_child_that_ends_before_its_time_fails_the_run(tmp_path: Path) -> None:
+    """Also if it says that all went well."""
+    done = run(tmp_path, ends=ENDS)
+    assert done.returncode == 1
+    assert "test_ends.py::test_ends" in done.stdout
+
+
+@nested
+def test_a_session_fixture_that_fails_in_the_end_fails_the_run(tmp_path: Path) -> None:
+    fixture = "@pytest.fixture(scope='session')\ndef it():\n    yield\n    assert False, 'left'\n"
+    done = run(tmp_path, late=f"import pytest\n{fixture}def test_it(it): pass\n")
+    assert done.returncode == 1
+    assert "left" in done.stdout
