@@ -144,7 +144,7 @@ def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     ended = subprocess.run(
         [sys.executable, "-m", "penstock", "broker", "--help"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}:{os.environ['PYTHONPATH']}"},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -146,7 +146,7 @@ def test_a_command_that_lacks_its_extra_offers_nothing(tmp_path: Path) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{tmp_path}:{REPOSITORY}",
+        "PYTHONPATH": f"{tmp_path}:{REPOSITORY}:{os.environ['PYTHONPATH']}",
         VARIABLE: "bash_complete",
         "COMP_WORDS": "penstock broker --",
         "COMP_CWORD": "--",
