@@ -303,7 +303,7 @@ def test_very_many_new_files_that_go_before_they_are_listed(follow: Follow, tmp_
     for log in logs:
         log.unlink()
     settle(files)
-    assert "00000.log" in files.unwatched[0].reason
+    assert any("00000.log" in each.reason for each in files.unwatched)
 
 
 @pytest.mark.parametrize("lies_there", [False, True])
