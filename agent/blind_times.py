@@ -212,9 +212,9 @@ def statements(
     """What is to be said of the folders of an input: one statement for each, or, if they are many,
     one for all that changed and one for all that did not. `accounted` are those of which every name
     that came or went is known, and none is missed; `written` has names of files there of which
-    nothing had been read, and that were written to for longer than a moment: they may have been
-    emptied in between, which leaves no trace. `unsought` are those that no pattern leads to now.
-    With nothing `before`, it was forgotten how any of them stood.
+    nothing had been read, and that were copied, or written to for longer than a moment: they may
+    have been emptied in between, which leaves no trace. `unsought` are those that no pattern leads
+    to now. With nothing `before`, it was forgotten how any of them stood.
     """
     found: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
@@ -293,7 +293,10 @@ def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
 
 
 def may_be_emptied(names: Sequence[str]) -> str:
-    return f"written to for longer than five seconds, and may have been emptied: {some_of(names)}"
+    return (
+        "copied, or written to for longer than five seconds, and may have been emptied:"
+        f" {some_of(names)}"
+    )
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ from agent.files.unwatched import Place, changed, told
 from agent.name_events import Named, Places, follow
 
 _FROZEN: Final = 5.0
-_STOOD_STILL: Final = 5.0
+_STOOD_STILL: Final = 1.0
 _MOST_COME: Final = 20_000  # more than the kernel keeps by default
 
 
@@ -105,8 +105,8 @@ class Vigil:
 
     @property
     def stood_still(self) -> bool:
-        """Whether so much time passed before this look that a file may have been emptied which was
-        made in it. At shorter ones nobody does that."""
+        """Whether so much time passed before this look that a file may have been copied and emptied
+        which was made in it. At shorter ones nobody does that."""
         return self._looked_at - self._before > _STOOD_STILL
 
     def begin_again(self, rosters: Iterable[Roster], looked_millis: int) -> None:

@@ -187,6 +187,27 @@ def test_a_file_may_have_been_emptied_again_after_it_was_copied_and_truncated(
         assert each.reason.endswith("may have been emptied: app.log")
 
 
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_new_file_was_copied_while_no_agent_ran(
+    tmp_path: Path, follow: Follow, store: DescriptorStore, is_emptied: bool
+) -> None:
+    """And emptied within a moment, or not: the copy tells."""
+    files, log = follow("app.log", store=store), tmp_path / "app.log"
+    turns(files)
+    files.crash()
+    append(log, "nobody has seen this\n")
+    time.sleep(0.03)
+    (tmp_path / "app.log.1").write_bytes(log.read_bytes())
+    if is_emptied:
+        log.write_text("two\n")
+    files.restart_closed()
+    turns(files)
+    assert files.text == (b"two\n" if is_emptied else b"nobody has seen this\n")
+    said = [each for each in files.unwatched if each.traces is Traces.CHANGED]
+    assert len(said) == is_emptied
+    assert all(each.reason.endswith("may have been emptied: app.log") for each in said)
+
+
 @pytest.mark.parametrize("where", ["new", "elsewhere/new"])
 def test_a_finished_file_was_moved_there_while_no_agent_ran(
     tmp_path: Path, follow: Follow, store: DescriptorStore, where: str

@@ -293,7 +293,7 @@ def test_a_new_file_whose_name_was_that_of_one_that_is_held_open(
 
 
 def test_very_many_new_files_that_go_before_they_are_listed(follow: Follow, tmp_path: Path) -> None:
-    files = follow("*.log")
+    files = follow("*.log", boot=lambda: 0.0)  # however long it takes, it does not stand still
     rest(files)
     files.files._next_listing = files.now + 1  # as after a folder that took long
     logs = [tmp_path / f"{number:05}.log" for number in range(1_500)]
@@ -368,3 +368,26 @@ def test_another_file_has_its_name_before_the_look_comes_to_it(
     assert b"two" in files.text
     said = [each.reason for each in files.unwatched]
     assert said == ([] if is_read else ["came and went between two looks: app.log"])
+
+
+@pytest.mark.parametrize("copy", ["app.log.1", "app.1.log", "app.log-today"])
+def test_a_new_file_was_copied_and_emptied_before_anything_of_it_was_read(
+    follow: Follow, tmp_path: Path, copy: str
+) -> None:
+    """However soon after it was made; one that still begins as its copy does has lost nothing."""
+    frozen = [0.0]
+    files = follow("app.log", "other.log", boot=lambda: time.monotonic() + frozen[0])
+    copy = copy.replace("today", time.strftime("%Y%m%d"))
+    rest(files)
+    for name in ("app", "other"):
+        append(tmp_path / f"{name}.log", "nobody has seen this\n")
+        tick()
+        shutil.copy(tmp_path / f"{name}.log", tmp_path / copy.replace("app", name))
+    (tmp_path / "app.log").write_text("one\n")
+    append(tmp_path / "other.log", "two\n")
+    frozen[0] = 1.5
+    settle(files)
+    assert sorted(files.text.splitlines()) == [b"nobody has seen this", b"one", b"two"]
+    (said,) = files.unwatched
+    assert (said.path, said.traces) == (str(tmp_path), Traces.CHANGED)
+    assert said.reason.endswith("may have been emptied: app.log")
