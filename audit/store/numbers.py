@@ -3,7 +3,7 @@ transactions succeed. After one that did not, everything must be forgotten: `for
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ _MOST: Final = 1_000_000  # remembered, of each table
 _CHUNK: Final = 20_000  # asked for at once
 _HALF: Final = 32  # bits: no table has more rows
 
-Key = tuple[int | str, ...]
+Within = tuple[int | str, ...]
 
 
 class Numbers:
@@ -33,12 +33,13 @@ class Numbers:
         names = ", ".join((*columns, "id"))
         self._insert = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
         self._greatest = f"SELECT coalesce(max(id), 0) FROM {table}"  # noqa: S608
-        self._known: dict[Key, int] = {}
+        self._known: dict[Within, dict[str, int]] = {}
+        self._count = 0  # of those that are known
         self._next = 0
 
     def forget(self) -> None:
         self._known.clear()
-        self._next = 0
+        self._count = self._next = 0
 
     def of(self, texts: Sequence[str], *within: int | str) -> list[int]:
         """Those that have none are given one."""
@@ -46,40 +47,36 @@ class Numbers:
 
     def given(self, texts: Sequence[str], *within: int | str) -> tuple[list[int], list[int]]:
         """The numbers, and which of them are new."""
-        known = self._known
-        keys: list[Key] = [(*within, text) for text in texts]
-        unknown = {key: None for key in keys if key not in known}
+        known = self._known.setdefault(within, {})
+        unknown = {text: None for text in texts if text not in known}
         new: list[int] = []
         if unknown:
-            if len(known) > _MOST:
-                known.clear()
-                unknown = dict.fromkeys(keys)
-            self._look_up([str(key[-1]) for key in unknown], within)
-            new = self._add([key for key in unknown if key not in known])
-        return [known[key] for key in keys], new
+            if self._count > _MOST:
+                self._known, known, self._count = {}, {}, 0
+                self._known[within] = known
+                unknown = dict.fromkeys(texts)
+            before = len(known)
+            self._look_up(known, list(unknown), within)
+            new = self._add(known, [text for text in unknown if text not in known], within)
+            self._count += len(known) - before
+        return [known[text] for text in texts], new
 
-    def known(self, texts: Sequence[str], *within: int | str) -> list[int | None]:
-        """None where there is none."""
-        keys: list[Key] = [(*within, text) for text in texts]
-        self._look_up([str(key[-1]) for key in keys if key not in self._known], within)
-        return [self._known.get(key) for key in keys]
-
-    def _look_up(self, texts: Sequence[str], within: Sequence[int | str]) -> None:
+    def _look_up(self, known: dict[str, int], texts: Sequence[str], within: Within) -> None:
         for at in range(0, len(texts), _CHUNK):
             asked = msgspec.json.encode(texts[at : at + _CHUNK]).decode()
-            for number, text in self._connection.execute(self._select, (asked, *within)):
-                self._known[*within, text] = number
+            rows = self._connection.execute(self._select, (asked, *within))
+            known.update({text: number for number, text in rows})
 
-    def _add(self, keys: Sequence[Key]) -> list[int]:
-        if not keys:
+    def _add(self, known: dict[str, int], texts: Sequence[str], within: Within) -> list[int]:
+        if not texts:
             return []
         if not self._next:
             ((self._next,),) = self._connection.execute(self._greatest).fetchall()
-        numbers = list(range(self._next + 1, self._next + 1 + len(keys)))
-        self._next += len(keys)
-        rows: Iterable[Key] = ((*key, at) for key, at in zip(keys, numbers, strict=True))
+        numbers = list(range(self._next + 1, self._next + 1 + len(texts)))
+        self._next += len(texts)
+        rows = ((*within, text, at) for text, at in zip(texts, numbers, strict=True))
         self._connection.executemany(self._insert, rows)
-        self._known.update(zip(keys, numbers, strict=True))
+        known.update(zip(texts, numbers, strict=True))
         return numbers
 
 
