@@ -55,22 +55,21 @@ def fold(
         body = body.filter(pa.array(mine))
         entries, journal = Entries.of(body, now), journal[mine]
     chunk = Chunk.of(connection, numbers_, cluster, entries, journal)
-    _fold(chunk)
     newest = _came(connection, cluster, entries)
+    _fold(chunk, newest)
     details.drop(connection, cluster, newest)
-    offsets.drop_spans(chunk, newest)
     hours = _named(connection, chunk.touched)
     return Touched(hours, len(entries), repeated, left_out)
 
 
-def _fold(chunk: Chunk) -> None:
+def _fold(chunk: Chunk, newest: int) -> None:
     agents.keep(chunk)
     statements.keep_withdrawn(chunk)
     places = offsets.Places.of(chunk)
     if len(chunk.passages):
         generations.keep(chunk, places.first, places.next_offset, places.count)
         claimed = offsets.claim(chunk, places)
-        offsets.keep_spans(chunk, places, claimed)
+        offsets.keep_spans(chunk, places, claimed, newest)
         placed.keep(chunk, places)
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)

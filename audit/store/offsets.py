@@ -128,8 +128,23 @@ def claim(chunk: Chunk, places: Places) -> Claimed:
     return Claimed(counted & ~partly, partly, over)
 
 
-def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
-    """All but loaders' are spoken of by somebody else later."""
+def keep_spans(chunk: Chunk, places: Places, claimed: Claimed, newest: int) -> None:
+    """All but loaders' are spoken of by somebody else later. What the next tier has spoken of as
+    well, some time ago, is dropped: where it just has gone on. Of what was cut off, and whose
+    offsets were given again, that says nothing."""
+    connection, old = chunk.connection, newest - KEPT
+    is_whole = not any_cuts(connection)
+    topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
+    limits = limits_of(connection, topics)
+    connection.executemany(
+        _DROP if is_whole else _DROP + _NOT_CUT_OFF,
+        (
+            (*way, partition, limit, old)
+            for way, upto in limits.items()
+            for partition, limit in upto.items()
+            if limit
+        ),
+    )
     mine = (
         (claimed.counted | claimed.partly)
         & (places.count > 0)
@@ -144,31 +159,22 @@ def keep_spans(chunk: Chunk, places: Places, claimed: Claimed) -> None:
         places.from_time[at],
         chunk.passages.epoch[at],
     )
-    chunk.connection.executemany(
-        _SPAN,
-        zip(
-            *(key.tolist() for key in together.keys),
-            together.most(places.to_time[at]).tolist(),
-            together.least(places.first[at]).tolist(),
-            together.most(places.next_offset[at]).tolist(),
-            together.most(chunk.entries.time[entry]).tolist(),
-            together.sums(places.count[at]).tolist(),
-            strict=True,
-        ),
+    rows = zip(
+        *(key.tolist() for key in together.keys),
+        together.most(places.to_time[at]).tolist(),
+        together.least(places.first[at]).tolist(),
+        together.most(places.next_offset[at]).tolist(),
+        together.most(chunk.entries.time[entry]).tolist(),
+        together.sums(places.count[at]).tolist(),
+        strict=True,
     )
-
-
-def drop_spans(chunk: Chunk, newest: int) -> None:
-    """What the next tier has spoken of as well, some time ago: where it just has gone on. Of what
-    was cut off, and whose offsets were given again, that says nothing."""
-    topics = np.unique(chunk.topic[chunk.passages_of("broker", "hdfs")]).tolist()
-    chunk.connection.executemany(
-        _DROP + _NOT_CUT_OFF if any_cuts(chunk.connection) else _DROP,
+    nowhere: dict[int, int] = {}
+    connection.executemany(
+        _SPAN,
         (
-            (*way, partition, limit, newest - KEPT)
-            for way, limits in limits_of(chunk.connection, topics).items()
-            for partition, limit in limits.items()
-            if limit
+            row
+            for row in rows
+            if not is_whole or row[8] >= old or row[7] > limits.get(row[:2], nowhere).get(row[2], 0)
         ),
     )
 
