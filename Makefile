@@ -21,7 +21,7 @@ test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k nam
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --dist loadfile --no-loadscope-reorder --tx '4*popen//python=$(PYTHON) -X dev' $(ARGS)
 
 quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once
-	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 3)) $(ARGS)
+	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 2)) $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m tests.elsewhen $(ARGS)

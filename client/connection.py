@@ -75,9 +75,10 @@ class Connection:
         """Puts a request on its way; `receive` has the answer."""
         return self._send(api, request, within)
 
-    def receive(self, pending: Pending[Response]) -> Response:
-        """Waits for the answer to a request that was sent here."""
-        body = self._answer(pending)
+    def receive(self, pending: Pending[Response], *, within: float = 0.0) -> Response:
+        """Waits for the answer to a request that was sent here: until it is due, and for at least
+        as long as `within` says, for who was away and may find that it has come meanwhile."""
+        body = self._answer(pending, time.monotonic() + within)
         try:
             return self._conversation.decode(pending, body)
         except NotKafka:
@@ -120,11 +121,12 @@ class Connection:
             raise self._end(ConnectionLost, reason(error)) from None
         return pending
 
-    def _answer(self, pending: Pending[Any]) -> memoryview:
+    def _answer(self, pending: Pending[Any], until: float = 0.0) -> memoryview:
         """The body of the answer; answers to older requests are kept until they are asked for."""
+        deadline = max(pending.deadline, until)
         while pending not in self._answered:
             try:
-                arrived = self._conversation.received(self._receive(pending.deadline))
+                arrived = self._conversation.received(self._receive(deadline))
             except NotKafka:
                 self.close()
                 raise

@@ -146,7 +146,7 @@ class Fetcher:
     def _receive(self, leader: int, batches: list[Batch]) -> None:
         under_way = self._under_way.pop(leader)
         connection = self._connections[leader]
-        answer = connection.receive(under_way.pending)
+        answer = connection.receive(under_way.pending, within=REQUEST_SECONDS)
         check(answer.error_code, f"fetch from {connection.address}")
         for data in (part for topic in answer.responses for part in topic.partitions):
             if data.partition_index in self.positions:

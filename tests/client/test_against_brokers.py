@@ -1,11 +1,15 @@
 """Topics, messages in, messages out: with Penstock's broker and with Apache Kafka."""
 
+import select
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
 from client import admin
 from client.brokers import Brokers
+from client.connection import Connection
 from client.consumer import Consumer, Message
 from client.errors import ErrorCode, Refused, UnknownTopic
 from client.fetcher import Fetcher
@@ -13,6 +17,8 @@ from client.offsets import AtOffset, AtTime, Beginning, End, Start, start_offset
 from client.producer import Acks, Delivered, Identity, Producer, take_identity
 from wire.batch import check_batch
 from wire.records import Codec
+
+IMPATIENT = 1.0  # seconds
 
 
 def read(
@@ -269,3 +275,30 @@ def test_raw_batches_are_those_that_were_written(brokers: Brokers, new_topic: st
     assert len({header.producer_id for header in headers}) == 1
     assert fetcher.ends == {0: 6}
     fetcher.close()
+
+
+def test_an_answer_that_came_while_nobody_asked_is_not_late(
+    brokers: Brokers, new_topic: str
+) -> None:
+    with waiting(brokers, new_topic) as (fetcher, connection):
+        (under_way,) = fetcher._under_way.values()
+        object.__setattr__(under_way.pending, "deadline", 0.0)  # as if it were much later by now
+        producer = Producer(brokers, new_topic)
+        producer.send(b"one")
+        producer.flush()
+        select.select([connection], [], [], 30)
+        assert [batch.header.base_offset for batch in fetcher.poll(0.0)] == [0]
+
+
+@contextmanager
+def waiting(brokers: Brokers, topic: str) -> Iterator[tuple[Fetcher, Connection]]:
+    """With a request under way."""
+    admin.create_topic(brokers, topic)
+    with (
+        Brokers(brokers.bootstrap, patience_seconds=IMPATIENT) as others,
+        closing(Fetcher(others, topic, {0: 0})) as fetcher,
+    ):
+        while not fetcher._under_way:
+            fetcher.poll(0.0)
+        (connection,) = fetcher._connections.values()
+        yield fetcher, connection

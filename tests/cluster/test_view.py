@@ -257,7 +257,7 @@ def test_a_thousand_topics_load_in_little_time(
     for piece in in_transactions(operations):
         session.write(piece)
 
-    own = connect()
+    own = connect(timeout_s=18.0)
     began = time.process_time()  # of this process: others may keep the machine busy
     view, _ = open_view(own)
     seconds = time.process_time() - began

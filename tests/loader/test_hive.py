@@ -32,7 +32,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]

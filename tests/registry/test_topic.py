@@ -183,7 +183,7 @@ def test_ten_thousand_records_are_read_in_a_moment(
 ) -> None:
     """In small batches, as a registry writes them. Our own time counts, not that of others here."""
     topic = ready(bootstrap, new_topic)
-    producer = Producer(brokers, new_topic, create=False, batch_bytes=4000)
+    producer = Producer(brokers, new_topic, create=False, batch_bytes=4000, request_seconds=200.0)
     for number in range(10_000):
         producer.send(b"%d " % number * 200, b"%d" % number)
     producer.flush()
