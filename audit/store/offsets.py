@@ -14,7 +14,7 @@ Rule 4: what an agent said of a partition that others write to as well has gaps 
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ from audit.store.generations import FOR_EVER, all_generations, any_cuts, placed_
 
 MOST_INTERVALS: Final = 4_096  # of one partition and tier
 KEPT: Final = 600_000  # milliseconds: somebody may follow whom nobody knew of
+_NOWHERE: Final[Mapping[int, int]] = {}
 
 _CLAIM: Final = """
 INSERT INTO claimed VALUES (?, ?, ?, ?, ?, ?)
@@ -159,24 +160,33 @@ def keep_spans(chunk: Chunk, places: Places, claimed: Claimed, newest: int) -> N
         places.from_time[at],
         chunk.passages.epoch[at],
     )
-    rows = zip(
-        *(key.tolist() for key in together.keys),
-        together.most(places.to_time[at]).tolist(),
-        together.least(places.first[at]).tolist(),
-        together.most(places.next_offset[at]).tolist(),
-        together.most(chunk.entries.time[entry]).tolist(),
-        together.sums(places.count[at]).tolist(),
-        strict=True,
+    columns = (
+        *together.keys,
+        together.most(places.to_time[at]),
+        together.least(places.first[at]),
+        together.most(places.next_offset[at]),
+        together.most(chunk.entries.time[entry]),
+        together.sums(places.count[at]),
     )
-    nowhere: dict[int, int] = {}
-    connection.executemany(
-        _SPAN,
-        (
-            row
-            for row in rows
-            if not is_whole or row[8] >= old or row[7] > limits.get(row[:2], nowhere).get(row[2], 0)
-        ),
-    )
+    if is_whole:
+        *_, next_offset, said, _ = columns
+        left = (said >= old) | (next_offset > _limit_of(limits, *together.keys[:3]))
+        columns = tuple(column[left] for column in columns)
+    connection.executemany(_SPAN, zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _limit_of(
+    limits: Mapping[tuple[int, int], Mapping[int, int]],
+    topic: Numbers,
+    tier: Numbers,
+    partition: Numbers,
+) -> Numbers:
+    together = grouped(topic, tier, partition)
+    found = [
+        limits.get((one, other), _NOWHERE).get(number, 0)
+        for one, other, number in zip(*(key.tolist() for key in together.keys), strict=True)
+    ]
+    return np.array(found, np.int64)[together.numbered()]
 
 
 def limits_of(
