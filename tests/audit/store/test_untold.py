@@ -94,3 +94,18 @@ def test_before_files_are_looked_at_it_is_nobodys_fault(tmp_path: Path) -> None:
     picture = pictured(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST)]])
     before = replace(picture, tiers=picture.tiers[:2])
     assert reconcile(before).findings == []
+
+
+def test_they_are_accepted_by_their_numbers(tmp_path: Path) -> None:
+    known = {
+        "topic": TOPIC,
+        "partition": -1,
+        "runs": [run("S", 0, 100)],
+        "from_time": None,
+        "to_time": None,
+        "reason": "deleted with the machine's disk",
+    }
+    operator = entry("operator", "another operator", 0, NOW, accepted=[known])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST), operator]])
+    assert verdict.state is State.COMPLETE
+    assert [each.accepted for each in verdict.findings] == ["deleted with the machine's disk"]
