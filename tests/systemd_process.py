@@ -79,7 +79,11 @@ class Systemd:
         inside = self.show(unit, "MainPID")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
-                found = [line for line in status.read_text().splitlines() if "NSpid:" in line]
+                found = [
+                    line
+                    for line in status.read_text(errors="replace").splitlines()
+                    if "NSpid:" in line
+                ]
             except OSError:
                 continue
             numbers = found[0].split()[1:] if found else []

@@ -27,7 +27,7 @@ def test_it_is_the_same_for_all_users(tmp_path: Path) -> None:
     """So its name says nothing of them."""
 
     def held() -> set[str]:
-        words = Path("/proc/net/unix").read_text().split()
+        words = Path("/proc/net/unix").read_text(errors="replace").split()
         return {word for word in words if word.startswith("@penstock-load-")}
 
     before = held()

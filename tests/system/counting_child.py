@@ -17,7 +17,7 @@ def child_of(broker: BrokerProcess) -> int:
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and CHILD in (process / "cmdline").read_bytes():
-                stat = (process / "stat").read_text().rpartition(")")[2].split()
+                stat = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 if int(stat[1]) == broker.process.pid and stat[0] != "Z":
                     return int(process.name)
         except OSError:
