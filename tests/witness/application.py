@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import time
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -152,7 +153,8 @@ class Application:
     def date(self, label: str) -> None:
         path = self.path(label)
         if label != LINK and label in self._current:
-            self._moved(label, path.with_name(f"{label}-{now()}.log"))
+            dates = (path.with_name(f"{label}-{at}.log") for at in count(now()))
+            self._moved(label, next(each for each in dates if not each.exists()))
 
     def copytruncate(self, label: str) -> None:
         path = self.path(label)
