@@ -199,7 +199,9 @@ def test_a_directory_that_is_removed_while_the_broker_runs(
     create(broker.bootstrap, f"{new_topic}-other")
     fill(broker, new_topic, 20)
     wait_told(brokers, new_topic)
-    shutil.rmtree(broker.partition_dir(new_topic))
+    # At once: as soon as the broker misses a file of it, it clears away the rest.
+    gone = broker.partition_dir(new_topic).rename(broker.data_dir.with_name("gone"))
+    shutil.rmtree(gone)
     assert wait_withdrawn(brokers, new_topic) == [(0, 200, 1)]
     assert must_produce(broker.bootstrap, f"{new_topic}-other", TEN) == 0
     wait_until(lambda: leader_epoch(brokers, new_topic) == 1, within=60, what="it is known")
