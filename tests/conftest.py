@@ -10,6 +10,7 @@
 import gc
 import os
 import signal
+import sys
 import tempfile
 import time
 import uuid
@@ -106,6 +107,16 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 def _reason(longrepr: object) -> str:
     """A skip's report is (file, line, reason)."""
     return str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forks(nothing_is_left_behind: None) -> Iterator[None]:
+    """The process that commands are forked from ends before anybody looks what is left, whoever has
+    run a command."""
+    yield
+    running = sys.modules.get("tests.penstock.running")
+    if running is not None:
+        running.FORKS.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,20 +1,11 @@
 """The command line is run as a user runs it: as a process of its own."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.broker_process import BrokerProcess
 from tests.penstock.at_registry import AtRegistry
-from tests.penstock.running import FORKS, At
+from tests.penstock.running import At
 from tests.registry_process import RegistryProcess
-
-
-@pytest.fixture(autouse=True, scope="session")
-def forks(nothing_is_left_behind: None) -> Iterator[None]:
-    """The process that commands are forked from ends before anybody looks what is left."""
-    yield
-    FORKS.close()
 
 
 @pytest.fixture
