@@ -4,20 +4,19 @@ that no pattern matches: it may be that what the copy has is in them no more.
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from agent.files.births import born_ns
 from agent.files.fingerprints import read_head
 
 
-def copied_since(path: str, since_ns: int) -> str | None:
-    """The name of a copy that was made since then and holds anything that the file does not begin
-    with. Only names are looked for that rotators give to the newest copy."""
-    for name in _newest_rotated(path):
-        if _is_another(name, path, since_ns):
-            return name
-    return None
+def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
+    """Whether there is a copy that was made since then and holds anything that the file does not
+    begin with. Only names are looked for that rotators give to the newest copy."""
+    return any(
+        not is_meant(name) and _is_another(name, path, since_ns) for name in _newest_rotated(path)
+    )
 
 
 def _newest_rotated(path: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.blind_times import MOMENT_NS, Looked
 from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
-from agent.files.copied_unread import copied_since
+from agent.files.copied_unread import was_copied
 from agent.files.followed import Followed, Identity
 from agent.files.happenings import (
     Appeared,
@@ -143,12 +143,8 @@ class Roster:
             each.current_path
             for each in files
             if each.mtime_ns - max(each.born_ns, since_ns) > MOMENT_NS
-            or self._was_copied(each, since_ns)
+            or was_copied(each.current_path, max(each.born_ns, since_ns), self.survey.means)
         ]
-
-    def _was_copied(self, followed: Followed, since_ns: int) -> bool:
-        copy = copied_since(followed.current_path, max(followed.born_ns, since_ns))
-        return copy is not None and not self.survey.means(copy)
 
     def fails(self, followed: Followed, error: OSError) -> None:
         """It was opened, and cannot be read any more."""

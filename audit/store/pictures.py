@@ -22,7 +22,6 @@ from audit.picture import (
     Interval,
     Intervals,
     Partition,
-    Source,
     Span,
     Sums,
     Tier,
@@ -172,12 +171,6 @@ def picture(
         accepted=known,
         grace_millis=grace_millis,
         renewed=renewed_hosts(connection, topic.name),
-    )
-
-
-def _suspects(topic: Topic, begin: int, generations: Generations) -> list[Source]:
-    return suspects(
-        topic.connection, topic.id, topic.name, topic.tiers, begin, generations=generations
     )
 
 

@@ -15,27 +15,26 @@ LOADED = FIRST + 10 * MINUTE
 RETIRED = {"host": "web-1", "agent": "A", "since": FIRST, "reason": "", "operator": ""}
 
 
-def agent(journal: str, seq: int, *passages: Json, until: int = NOW, host: str = "web-1") -> Json:
+def agent(journal: str, *passages: Json, until: int = NOW) -> Json:
     beat = {"until": until, "topics": [TOPIC]}
-    told = entry("agent", journal, seq, AGAIN, passages=passages, heartbeats=[beat])
-    told["header"]["host"] = host
+    told = entry("agent", journal, 0, AGAIN, passages=passages, heartbeats=[beat])
+    told["header"]["host"] = "web-1"
     return told
 
 
-def whole(time: int, first: int, events: int, source: str, seq: int = 0, **more: Any) -> Json:
-    runs = [run(source, seq, events, **more)]
+def whole(time: int, first: int, events: int, source: str, **more: Any) -> Json:
+    runs = [run(source, 0, events, **more)]
     return passage(0, first, events, [window(time, events)]) | {"runs": runs}
 
 
-def shipped_again(*others: Json, until: int = NOW, retired: bool = True) -> list[Json]:
+def shipped_again(*, until: int = NOW, retired: bool = True) -> list[Json]:
     """A hundred lines of which nothing was said, and these once more by another agent."""
     first, second = whole(TIME, 0, 100, "S"), whole(AGAIN, 100, 100, "T")
     entries = [
-        agent("B", 0, second, until=until),
+        agent("B", second, until=until),
         entry("broker", "broker", 0, LOADED, passages=[first | {"runs": []}]),
         entry("broker", "broker", 1, LOADED, passages=[second | {"runs": []}]),
         entry("hdfs", "loader", 0, LOADED, destination=ROOT, run=0, passages=[first, second]),
-        *others,
     ]
     if retired:
         entries.append(entry("operator", "operator", 0, LOADED, retired=[RETIRED]))
@@ -47,7 +46,7 @@ def states(verdict: TopicVerdict) -> list[State]:
 
 
 def test_of_a_host_with_another_agent_they_may_be_there_twice(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST)]])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", until=FIRST)]])
     (finding,) = verdict.findings
     assert (finding.kind, finding.events) == (Kind.UNKNOWN, 100)
     assert finding.words == (
@@ -60,7 +59,7 @@ def test_of_a_host_with_another_agent_they_may_be_there_twice(tmp_path: Path) ->
 
 def test_the_end_of_a_file_of_whose_beginning_was_spoken(tmp_path: Path) -> None:
     begun = whole(TIME, 0, 60, "S", path="/var/log/app.log")
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, begun, until=TIME + 30_000)]])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", begun, until=TIME + 30_000)]])
     (finding,) = verdict.findings
     assert (finding.kind, finding.seq, finding.events) == (Kind.UNKNOWN, 60, 40)
     assert finding.words.startswith("web-1: /var/log/app.log, events 60 to 99 are in hdfs://logs")
@@ -74,7 +73,7 @@ def test_those_of_others_who_number_their_events(tmp_path: Path) -> None:
 
 
 def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
-    both = [*shipped_again(until=LOADED - 1), agent("A", 0, until=FIRST)]
+    both = [*shipped_again(until=LOADED - 1), agent("A", until=FIRST)]
     verdict = judged(tmp_path, [both])
     assert (verdict.state, verdict.findings) == (State.PENDING, [])
     assert states(verdict) == [State.PENDING, State.COMPLETE]
@@ -85,13 +84,13 @@ def test_those_of_an_agent_that_may_still_speak(tmp_path: Path) -> None:
 
 def test_once_it_has_spoken_nothing_is_wrong(tmp_path: Path) -> None:
     first = whole(TIME, 0, 100, "S")
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, first, until=LOADED)]])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", first, until=LOADED)]])
     assert (verdict.state, verdict.findings) == (State.COMPLETE, [])
 
 
 def test_before_files_are_looked_at_it_is_nobodys_fault(tmp_path: Path) -> None:
     """A loader asks of agents and brokers alone."""
-    picture = pictured(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST)]])
+    picture = pictured(tmp_path, [[*shipped_again(), agent("A", until=FIRST)]])
     before = replace(picture, tiers=picture.tiers[:2])
     assert reconcile(before).findings == []
 
@@ -106,6 +105,6 @@ def test_they_are_accepted_by_their_numbers(tmp_path: Path) -> None:
         "reason": "deleted with the machine's disk",
     }
     operator = entry("operator", "another operator", 0, NOW, accepted=[known])
-    verdict = judged(tmp_path, [[*shipped_again(), agent("A", 0, until=FIRST), operator]])
+    verdict = judged(tmp_path, [[*shipped_again(), agent("A", until=FIRST), operator]])
     assert verdict.state is State.COMPLETE
     assert [each.accepted for each in verdict.findings] == ["deleted with the machine's disk"]
