@@ -22,12 +22,14 @@ from broker.counting.counter import LedgerCounter
 from broker.counting.found import Found
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
+from broker.descriptors import Descriptors
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
 from broker.http import HttpServer
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
+from broker.open_logs import OpenLogs
 from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
@@ -86,7 +88,18 @@ class Broker:
                 "each partition"
             )
         self._found = Found()
-        self.metrics = BrokerMetrics(self._gauges, self._lost, self._checked)
+        self.descriptors = Descriptors.claim(config.limits.connections)
+        self.open_logs = OpenLogs(self.descriptors.log_files)
+        self.metrics = BrokerMetrics(
+            self._gauges,
+            self._lost,
+            self._checked,
+            allowed={
+                "connections": self.descriptors.connections,
+                "log_files": self.descriptors.log_files,
+                "partitions": config.limits.partitions,
+            },
+        )
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
@@ -98,7 +111,12 @@ class Broker:
         config, ends = self.config, self._ends
         data = DataDirectory(Path(config.data_dir))
         ends.callback(data.release)
-        self.server = Server(config, Dispatcher(self), self.metrics)
+        self.server = Server(
+            config,
+            Dispatcher(self),
+            self.metrics,
+            most_connections=self.descriptors.connections,
+        )
         ends.callback(self.server.close)
         http = HttpServer(
             config.http_host,
@@ -145,6 +163,7 @@ class Broker:
             opening=opening,
             flusher=flusher,
             metrics=self.metrics,
+            open_logs=self.open_logs,
         )
         ends.push_async_callback(self._close_logs, data, acknowledged)
         self._has_partitions = True
@@ -171,6 +190,7 @@ class Broker:
             self.cluster,
             self.partitions,
             self.defaults,
+            most_partitions=config.limits.partitions,
             controller_epoch=lambda: candidate.epoch,
         )
         candidate.start()

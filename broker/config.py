@@ -23,6 +23,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     connections: int = 20_000
     """Open at a time; more are closed at once."""
+    partitions: int = 10_000
+    """On this broker; topics and partitions that would be more are refused."""
     request_bytes: Bytes = 32 * 1024 * 1024
     """The largest request."""
     requests_in_memory_bytes: Bytes = 128 * 1024 * 1024

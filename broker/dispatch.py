@@ -69,6 +69,7 @@ class Dispatcher:
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         began = time.perf_counter()
+        self._broker.open_logs.serve(connection)
         header = read_header(frame)
         key, version, correlation_id = header
         api = APIS.get(key)

@@ -1,5 +1,5 @@
-"""What a broker does for its logs now and then: checkpoints, retention, compaction; and a look
-whether they are still there.
+"""What a broker does for its logs now and then: checkpoints, retention, compaction; a look whether
+they are still there; and rest for those that nobody uses.
 
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
 are served in between. What goes wrong with one is logged and tried again at the next turn. A crash
@@ -22,6 +22,8 @@ from broker.storage.retention_clock import RetentionClock
 
 log = logging.getLogger(__name__)
 
+_REST_SECONDS = 60.0  # without being used, and files are closed
+
 
 class Housekeeping:
     """Runs from when it is made until `stop`."""
@@ -40,6 +42,7 @@ class Housekeeping:
         self._data = data
         self._acknowledged = acknowledged
         self._on_lost = on_lost
+        self._resting_again = 0.0
         self._loop = asyncio.get_running_loop()
         # Not the threads in which others wait for ZooKeeper.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -51,6 +54,7 @@ class Housekeeping:
                 (intervals.checkpoint, self._checkpoint),
                 (intervals.retention, self._retain),
                 (intervals.compaction, self._compact),
+                (_REST_SECONDS, self._rest),
             )
         ]
 
@@ -113,6 +117,9 @@ class Housekeeping:
                 )
                 partition.flush()  # unlinks them
             await asyncio.sleep(0)
+
+    async def _rest(self) -> None:
+        self._partitions.rest_unused()
 
     async def _compact(self) -> None:
         if not self._clock.hold(_wall_ms(), _monotonic_ms()):  # tombstones go by their age

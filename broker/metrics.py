@@ -9,6 +9,7 @@ zero, as Prometheus expects of counters.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -20,6 +21,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from broker.storage.files import OPEN
 from serving.histogram import Histogram
 from wire.errors import ErrorCode
 
@@ -75,11 +77,15 @@ class BrokerMetrics:
         partitions: Callable[[], Iterable[PartitionGauge]],
         losses: Callable[[], Iterable[LossGauge]] = tuple,
         checked: Callable[[], CheckedGauge] = lambda: CheckedGauge({}, 0, -1),
+        *,
+        allowed: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
+        """`allowed`: how many there may be, by what it is."""
         self.connections = 0
         self._partitions = partitions
         self._losses = losses
         self._checked = checked
+        self._allowed = allowed
         self._topics: dict[str, TopicTraffic] = {}
         self._requests: dict[str, Histogram] = {}
         self._flushes = Histogram()
@@ -141,6 +147,15 @@ class BrokerMetrics:
         yield GaugeMetricFamily(
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )
+        yield GaugeMetricFamily(
+            _PREFIX + "log_files", "Files that logs have open.", value=len(OPEN)
+        )
+        allowed = GaugeMetricFamily(
+            _PREFIX + "allowed", "How many there may be, of each.", labels=["of"]
+        )
+        for name, most in self._allowed.items():
+            allowed.add_metric([name], most)
+        yield allowed
 
     def _topic_families(self) -> Iterator[Metric]:
         topics = tuple(self._topics.items())

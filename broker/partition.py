@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, TopicTraffic
+from broker.open_logs import OpenLogs
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Appended, Log
+from broker.storage.timestamps import TimestampedOffset
 from broker.topic_config import TopicConfig
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
@@ -41,10 +43,11 @@ class Partition:
 
     __slots__ = (
         "_awaiting_exposure", "_awaiting_flush", "_flush_messages", "_flush_seconds",
-        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics", "_unflushed",
-        "compacts", "config", "index", "leader_epoch", "log", "max_message_bytes",
-        "min_insync_replicas", "read_only", "stamps_append_time", "timestamp_after_max_ms",
-        "timestamp_before_max_ms", "topic", "traffic", "unavailable",
+        "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics",
+        "_open_logs", "_rests", "_unflushed", "compacts", "config", "index", "leader_epoch",
+        "log", "max_message_bytes", "min_insync_replicas", "read_only", "stamps_append_time",
+        "timestamp_after_max_ms", "timestamp_before_max_ms", "topic", "traffic", "unavailable",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +61,7 @@ class Partition:
         loop: asyncio.AbstractEventLoop,
         flusher: Flusher,
         metrics: BrokerMetrics,
+        open_logs: OpenLogs,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -70,6 +74,9 @@ class Partition:
         self._loop = loop
         self._flusher = flusher
         self._metrics = metrics
+        self._open_logs = open_logs
+        self._rests = True  # the log has no file open
+        self.used = False  # read or appended to, since `open_logs` has last looked
         self._flushing = False
         self._flush_soon = False
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -142,6 +149,7 @@ class Partition:
 
     def _end(self, code: ErrorCode, reason: str) -> None:
         self.unavailable = code, reason
+        self._open_logs.forget(self)
         self._cancel_timer()
         waiting, self._awaiting_flush = self._awaiting_flush, deque()
         for _, callback in waiting:
@@ -152,6 +160,9 @@ class Partition:
 
     def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         """Write one checked batch. It is on disk only when `when_flushed` says so."""
+        self.used = True
+        if self._rests:
+            self._wake()
         try:
             appended = self.log.append(batch, header, self.leader_epoch, now_ms)
         except DiskFull:
@@ -233,11 +244,38 @@ class Partition:
             self._flush_timer.cancel()
             self._flush_timer = None
 
+    # Files
+
+    def _wake(self) -> None:
+        """Before the log opens files that it has not open."""
+        self._open_logs.admit(self)
+        self._rests = False
+
+    def rest(self) -> bool:
+        """Close all files until they are needed; whether that could be done."""
+        self._rests = not self._flushing and self.log.rest()
+        return self._rests
+
     # Reading
 
     def read(self, offset: int, max_bytes: int) -> FileSlice | None:
         """Exposed batches from `offset` on, as `Log.read` gives them."""
+        self.used = True
+        if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
+            self._wake()
         return self.log.read(offset, max_bytes)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """As `Log.offset_for_timestamp` finds it."""
+        self.used = True
+        self._wake()
+        return self.log.offset_for_timestamp(timestamp)
+
+    def latest_timestamp(self) -> TimestampedOffset | None:
+        """As `Log.latest_timestamp` finds it."""
+        self.used = True
+        self._wake()
+        return self.log.latest_timestamp()
 
     def watch(self, callback: Exposed) -> None:
         """Call back whenever more is exposed, or the partition is served no more."""

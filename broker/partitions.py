@@ -15,7 +15,7 @@ after the other, with files opened and deleted in worker threads.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,13 @@ from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, PartitionGauge
+from broker.open_logs import OpenLogs
 from broker.opening import Opening
 from broker.partition import Partition
 from broker.storage import directories
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
+from broker.storage.files import is_out_of_files
 from broker.topic_config import TopicConfig, TopicDefaults
 from cluster.errors import ClusterError
 from cluster.values import ClusterSnapshot, TopicInfo
@@ -72,6 +74,7 @@ class Partitions:
         opening: Opening,
         flusher: Flusher,
         metrics: BrokerMetrics,
+        open_logs: OpenLogs,
     ) -> None:
         self._broker_id = broker_id
         self._data = data
@@ -80,6 +83,7 @@ class Partitions:
         self._loop = asyncio.get_running_loop()
         self._flusher = flusher
         self._metrics = metrics
+        self._open_logs = open_logs
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
         self._removed: set[Key] = set()  # somebody has removed their files, as we saw
@@ -214,9 +218,20 @@ class Partitions:
                 # The map's news of an epoch that was raised here may be behind.
                 partition.leader_epoch = max(partition.leader_epoch, want.leader_epoch)
             elif key not in self._offline:
-                opening.append(self._open(key, want))
-        # Where the map did not answer, all of it is followed once more.
-        for failed in await asyncio.gather(*opening, return_exceptions=True):
+                opening.append((key, want))
+        await self._open_all(opening)
+
+    async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
+        """Some at a time: clients are served meanwhile, also where there are thousands."""
+        left = iter(wanted)
+
+        async def open_some() -> None:
+            for key, want in left:
+                await self._open(key, want)
+
+        openers = (open_some() for _ in range(2 * _OPENING_THREADS))
+        # Where the map did not answer, or no file could be had, all is followed once more.
+        for failed in await asyncio.gather(*openers, return_exceptions=True):
             if failed is not None:
                 raise failed
 
@@ -231,6 +246,10 @@ class Partitions:
                 self._removed.add(key)
         if self._removed:
             self.follow(self._pending or self.applied)
+
+    def rest_unused(self) -> None:
+        """Close the files of logs that nobody has used since this was last asked."""
+        self._open_logs.rest_unused()
 
     async def _drop_removed(self) -> None:
         while self._removed:
@@ -277,9 +296,10 @@ class Partitions:
         for key, partition in tuple(self._partitions.items()):
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
                 await self._let_go(key, partition, snapshot)
+                await asyncio.sleep(0)  # clients are served in between
         if snapshot.deleting or snapshot.topics.keys() != self._looked_for:
             self._looked_for = snapshot.topics.keys()
-            self._look_for_strays(snapshot)
+            await self._look_for_strays(snapshot)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> None:
         topic, index = key
@@ -300,9 +320,10 @@ class Partitions:
         if not any(each == topic for each, _ in self._partitions):
             self._metrics.forget_topic(topic)
 
-    def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
+    async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
         """Delete directories of topics that are marked; name those that the map does not know."""
-        for found in directories.scan(self._data.path):
+        scan = directories.scan
+        for found in await self._loop.run_in_executor(self._threads, scan, self._data.path):
             if found.topic in snapshot.deleting:
                 directories.mark_deleted(found.path)
             elif found.topic not in snapshot.topics and found.path not in self._warned:
@@ -325,6 +346,8 @@ class Partitions:
         except ClusterError:
             raise
         except Exception as error:  # whatever it is, the others are to be served
+            if is_out_of_files(error):
+                raise
             self._offline[key] = (want.topic_id, str(error))
             log.error(
                 "partition offline topic=%s partition=%d reason=%r",
@@ -343,6 +366,7 @@ class Partitions:
             loop=self._loop,
             flusher=self._flusher,
             metrics=self._metrics,
+            open_logs=self._open_logs,
         )
 
     # The end

@@ -7,7 +7,6 @@ else is done for a connection that says nothing.
 
 import asyncio
 import logging
-import resource
 import socket
 
 from broker.caller import Caller
@@ -24,14 +23,18 @@ _BACKLOG = 1024
 _RECEIVE_BYTES = 64 * 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
-_FILES_FOR_LOGS = 512
 
 
 class Server:
     """Accepts and keeps connections until it is closed."""
 
     def __init__(
-        self, config: BrokerConfig, dispatcher: Dispatcher, metrics: BrokerMetrics
+        self,
+        config: BrokerConfig,
+        dispatcher: Dispatcher,
+        metrics: BrokerMetrics,
+        *,
+        most_connections: int,
     ) -> None:
         self._config = config
         self._dispatcher = dispatcher
@@ -40,7 +43,7 @@ class Server:
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
-        self._limit = _connections_allowed(config.limits.connections)
+        self._limit = most_connections
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._check_timer: asyncio.TimerHandle | None = None
@@ -133,18 +136,3 @@ class Server:
             )
             self._refused = 0
         self._check_timer = self._loop.call_later(1.0, self._check)
-
-
-def _connections_allowed(wanted: int) -> int:
-    """As many as were asked for, if the logs are left a quarter of the files we may have open."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    allowed = max(min(wanted, most - max(most // 4, _FILES_FOR_LOGS)), 1)
-    if allowed < wanted:
-        log.warning(
-            "connections limited to=%d wanted=%d, this process may have %d files open",
-            allowed,
-            wanted,
-            most,
-        )
-    return allowed

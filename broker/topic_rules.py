@@ -5,8 +5,10 @@ with the code and the sentence that Kafka's tools expect. Counts are held agains
 anything is made of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from broker.assignment import Assignment, assign, start_of
 from broker.errors import ApiError, ErrorCode
@@ -93,6 +95,30 @@ def extension(
     _check_factor(len(first), len(snapshot.brokers))
     racks = _racks(snapshot)
     return assign(racks, more, len(first), start=start_of(racks, first[0]), first_partition=present)
+
+
+def check_room(
+    assignment: Assignment,
+    snapshot: ClusterSnapshot,
+    being_made: Iterable[Assignment],
+    most: int,
+) -> None:
+    """Raise if a broker would have more than `most` partitions."""
+    asked = _held(assignment)
+    held = _held(
+        each.replicas for info in snapshot.topics.values() for each in info.partitions
+    ) + _held(chain.from_iterable(being_made))
+    for broker, more in asked.items():
+        if held[broker] + more > most:
+            raise ApiError(
+                ErrorCode.invalid_partitions,
+                f"broker {broker} has {held[broker]} partitions, and {most} are allowed "
+                f"(`limits.partitions`): there is no room for {more} more",
+            )
+
+
+def _held(assignment: Iterable[Sequence[int]]) -> Counter[int]:
+    return Counter(chain.from_iterable(assignment))
 
 
 def _check_count(partitions: int) -> None:

@@ -15,8 +15,8 @@ when it starts.
 import asyncio
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
@@ -26,7 +26,7 @@ from broker.errors import ApiError, ErrorCode
 from broker.partitions import Partitions
 from broker.topic_config import NOTHING, ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
-from broker.topic_rules import NewTopic, check_new_name, extension, placement
+from broker.topic_rules import NewTopic, check_new_name, check_room, extension, placement
 from cluster import configs, topics
 from cluster.errors import (
     ClusterError,
@@ -71,9 +71,13 @@ class TopicAdmin:
         partitions: Partitions,
         defaults: TopicDefaults,
         *,
+        most_partitions: int,
         controller_epoch: Callable[[], ControllerEpoch | None],
     ) -> None:
+        """`most_partitions` of a broker."""
         self.defaults = defaults
+        self._most_partitions = most_partitions
+        self._being_made: dict[str, tuple[int, Assignment]] = {}  # up to how many, and where
         self._broker_id = broker_id
         self._session = session
         self._view = view
@@ -92,6 +96,7 @@ class TopicAdmin:
         assignment = placement(topic, self.defaults, snapshot, chance)
         _check_single(assignment)
         config = TopicConfig.parse(topic.configs, self.defaults.configs)
+        self._check_room(topic.name, assignment)
         if validate_only:
             return CreatedTopic(None, len(assignment), len(assignment[0]), config)
         info = TopicInfo(
@@ -99,7 +104,8 @@ class TopicAdmin:
             topic_id=uuid.uuid4(),
             partitions=_beginnings(assignment, snapshot, epoch),
         )
-        await _in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
+        with self._making(info.name, 0, assignment):
+            await _in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
         indexes = range(len(assignment))
         settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
         await _within(timeout_ms, settled)
@@ -154,12 +160,32 @@ class TopicAdmin:
         first = len(info.partitions)
         assignment = extension(info, count, assignments, snapshot)
         _check_single(assignment)
+        self._check_room(name, assignment)
         if validate_only:
             return
         added = _beginnings(assignment, snapshot, epoch)
-        await _in_thread(topics.add_partitions, self._session, epoch, name, first, added)
+        with self._making(name, first, assignment):
+            await _in_thread(topics.add_partitions, self._session, epoch, name, first, added)
         indexes = range(first, count)
         await _within(timeout_ms, self._partitions.wait_settled(name, info.topic_id, indexes))
+
+    @contextmanager
+    def _making(self, name: str, first: int, assignment: Assignment) -> Iterator[None]:
+        """Until the map shows these partitions they are counted here: others may be made now."""
+        self._being_made[name] = first + len(assignment), assignment
+        try:
+            yield
+        except BaseException:
+            self._being_made.pop(name, None)
+            raise
+
+    def _check_room(self, name: str, assignment: Assignment) -> None:
+        known, making = self._view.snapshot.topics, self._being_made
+        for each, (count, _) in tuple(making.items()):
+            if each in known and len(known[each].partitions) >= count:
+                del making[each]
+        being_made = [where for each, (_, where) in making.items() if each != name]
+        check_room(assignment, self._view.snapshot, being_made, self._most_partitions)
 
     # Configs
 

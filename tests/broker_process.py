@@ -29,7 +29,9 @@ class BrokerProcess(RunningServer):
         topic_defaults: Mapping[str, object] | None = None,
         settings: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
+        open_files: int | None = None,
     ) -> None:
+        """`open_files`: how many it may have, at most."""
         directory.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
@@ -48,8 +50,9 @@ class BrokerProcess(RunningServer):
             **(settings or {}),
         }
         self.config.write_text(yaml.safe_dump(wanted))
+        limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
         self.process = ServerProcess(
-            [sys.executable, "-m", "penstock", "broker", "--config", str(self.config)],
+            [*limited, sys.executable, "-m", "penstock", "broker", "--config", str(self.config)],
             output=directory / "broker.log",
             environment=environment,
             directory=REPOSITORY,

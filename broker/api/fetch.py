@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.open_logs import NoRoom
 from broker.partition import Partition
 from broker.storage.errors import StorageError
 from wire.messages.fetch import (
@@ -111,9 +112,12 @@ class _Fetch:
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
         limit = max(0, min(self._room, wanted.partition_max_bytes))
-        if self.read and not limit:
+        if self.read and (not limit or len(self.read) >= self._broker.open_logs.a_response):
             return None
-        piece = partition.read(wanted.fetch_offset, limit)
+        try:
+            piece = partition.read(wanted.fetch_offset, limit)
+        except NoRoom:  # for its files: the client will ask again
+            return None
         if piece is None or (piece.length > limit and self.read):
             return None  # only the first of a response may be larger than asked for
         self._room -= piece.length

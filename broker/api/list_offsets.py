@@ -72,9 +72,9 @@ def _find(partition: Partition, asked: ListOffsetsPartition) -> ListOffsetsParti
             leader_epoch=log.epochs.epoch_for(log.start_offset),
         )
     if timestamp == MAX_TIMESTAMP:
-        found = log.latest_timestamp()
+        found = partition.latest_timestamp()
     elif timestamp >= 0:
-        found = log.offset_for_timestamp(timestamp)
+        found = partition.offset_for_timestamp(timestamp)
     else:
         raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
     if found is None:

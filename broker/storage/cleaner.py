@@ -32,7 +32,7 @@ from typing import Final
 from broker.storage import layout
 from broker.storage.batches import read_bytes, verify, walk
 from broker.storage.errors import CorruptLog, InvalidBatch, StorageError
-from broker.storage.files import OpenFile
+from broker.storage.files import OpenFile, sync_file
 from broker.storage.offset_map import OffsetMap, capacity_of
 from broker.storage.segment import MAX_POSITION, Segment
 from wire.batch import BatchHeader, read_header
@@ -207,8 +207,8 @@ def _clean_group(
     files.finish()
     os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
     os.fsync(files.file.fd)
-    for index in files.unsynced_indexes():
-        os.fsync(index.fd)
+    for path in files.unsynced_indexes():
+        sync_file(path)
     return CleanedSegment(tuple(group), files.size)
 
 

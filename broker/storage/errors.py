@@ -5,6 +5,7 @@
     ├── SequenceError           an idempotent producer's batch does not follow its last one
     ├── NotWritten              nothing was changed, the next append simply tries again
     │   └── DiskFull            there is no room
+    ├── Altered                 a file that was closed is not as it was: its log must fail
     ├── LogOffline              the log failed for good and does nothing until a restart
     ├── Unreadable              the disk did not give the bytes back: this read failed, no more
     ├── CorruptLog              where a batch should be there is none, and more follows
@@ -59,6 +60,10 @@ class NotWritten(StorageError):
 
 class DiskFull(NotWritten):
     """The batch did not fit; the log is as it was, and the next append tries again."""
+
+
+class Altered(StorageError):
+    """A segment was let go of, and its file is another one now, or has grown or shrunk."""
 
 
 class LogOffline(StorageError):

@@ -14,6 +14,7 @@ A log has one ticket under way at a time: an error of `fdatasync` is reported on
 missed by a second one that finds all well.
 """
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.storage.acknowledged import Slot
-from broker.storage.files import OpenFile, check_there, sync_directory
+from broker.storage.files import OpenFile, check_there, sync_directory, sync_file
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
@@ -40,7 +41,7 @@ class FlushTicket:
     end_position: int
     recovery_point: int  # below it, the indexes are on disk too when this has run
     logs: Sequence[OpenFile]
-    indexes: Sequence[OpenFile]
+    indexes: Sequence[Path]
     sealed: Sequence[Segment]  # whose files are covered
     sync_names: bool
     snapshots: Sequence[tuple[int, ProducerStates]]
@@ -58,8 +59,9 @@ class FlushTicket:
             for file in self.logs:
                 os.fdatasync(file.fd)
                 check_there(file)
-            for file in self.indexes:
-                os.fdatasync(file.fd)
+            for path in self.indexes:
+                with contextlib.suppress(FileNotFoundError):  # it is a hint, and can be missed
+                    sync_file(path)
             if self.sync_names:
                 sync_directory(self.directory)
             for offset, producers in self.snapshots:
@@ -162,6 +164,11 @@ class Pending:
         self._sealed = [segment for segment in self._sealed if segment not in segments]
         self._doomed += (path for segment in segments for path in segment.paths())
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether sealed segments are still to be flushed."""
+        return bool(self._sealed)
+
     def covers(self, segment: Segment) -> bool:
         """Whether a sealed segment is still to be flushed."""
         return segment in self._sealed
@@ -194,7 +201,7 @@ class Pending:
             end_position=active.size,
             recovery_point=end_offset if whole else active.base_offset,
             logs=logs,
-            indexes=[file for segment in covered for file in segment.unsynced_indexes()],
+            indexes=[path for segment in covered for path in segment.unsynced_indexes()],
             sealed=tuple(self._sealed),
             sync_names=self._names,
             snapshots=written,

@@ -10,9 +10,10 @@ has grown since, and once more when the segment is finished. So the first batch 
 behind the last offset entry below the first time entry that has reached `t`.
 
 Entries are appended to a short tail in memory and written in one go (`write_through`); they are
-read with `pread`, so that an index at rest costs no memory, and one that was cut short under our
-hands is a `BadIndex`, not a dead process. An index is a hint: its reader checks what it says
-against the batch there, and rebuilds it from the log where they differ. A crash may cost the tail.
+read with `pread`, so that an index at rest costs no memory and no open file, and one that was cut
+short under our hands is a `BadIndex`, not a dead process. An index is a hint: its reader checks
+what it says against the batch there, and rebuilds it from the log where they differ. A crash may
+cost the tail.
 """
 
 import os
@@ -53,8 +54,8 @@ class _Index:
         """The index in the file at `path`; created if there is none. Raises `BadIndex`."""
         self.path = path
         self.base_offset = base_offset
-        self._file = OpenFile(path, os.O_RDWR | os.O_CREAT)
-        size = os.fstat(self._file.fd).st_size
+        self._file: OpenFile | None = None
+        size = os.fstat(self.file.fd).st_size
         self._stored, odd = divmod(size, self.ENTRY.size)
         if odd:
             raise BadIndex(f"{path} has {size} bytes: no multiple of {self.ENTRY.size}")
@@ -66,7 +67,13 @@ class _Index:
 
     @property
     def file(self) -> OpenFile:
+        if self._file is None:
+            self._file = OpenFile(self.path, os.O_RDWR | os.O_CREAT)
         return self._file
+
+    def rest(self) -> None:
+        """Let go of the file, until it is asked for."""
+        self._file = None
 
     @property
     def tail(self) -> bytes:
@@ -80,7 +87,7 @@ class _Index:
     def write_through(self) -> None:
         """Bring the tail into the file. Where that fails the tail stays, and is written again."""
         while self._tail:
-            written = os.pwrite(self._file.fd, self._tail, self._stored * self.ENTRY.size)
+            written = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
             whole = written // self.ENTRY.size
             self._stored += whole
             del self._tail[: whole * self.ENTRY.size]
@@ -95,13 +102,13 @@ class _Index:
         self._tail.clear()
         self._stored = entries
         self.unsynced = True
-        os.ftruncate(self._file.fd, entries * self.ENTRY.size)
+        os.ftruncate(self.file.fd, entries * self.ENTRY.size)
 
     def _fields(self, number: int) -> tuple[int, int]:
         size = self.ENTRY.size
         if number >= self._stored:
             return self._unpacked(self._tail, (number - self._stored) * size)
-        return self._unpacked(os.pread(self._file.fd, size, number * size), 0)
+        return self._unpacked(os.pread(self.file.fd, size, number * size), 0)
 
     def _unpacked(self, buffer: bytes | bytearray, position: int) -> tuple[int, int]:
         if position + self.ENTRY.size > len(buffer):
@@ -122,7 +129,7 @@ class _Index:
                 low = middle + 1
             else:
                 high = middle
-        window = os.pread(self._file.fd, (high - low) * size, low * size)
+        window = os.pread(self.file.fd, (high - low) * size, low * size)
         if len(window) < (high - low) * size:
             raise BadIndex(f"{self.path} is shorter than it was")
         return low + self._count_within(window, value, field)

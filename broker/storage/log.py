@@ -29,6 +29,7 @@ from broker.storage.config import LogConfig
 from broker.storage.directories import mark_deleted
 from broker.storage.errors import (
     NO_SPACE,
+    Altered,
     LogOffline,
     NotWritten,
     OffsetOutOfRange,
@@ -101,6 +102,7 @@ class Log:
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new)
         log._pending.name()
+        log.rest()
         return log
 
     @classmethod
@@ -158,6 +160,23 @@ class Log:
         """Bytes of all batches."""
         return self._segments.size
 
+    # Files
+
+    def is_in_active(self, offset: int) -> bool:
+        """Whether to read from there on is to read the segment that is appended to."""
+        return offset >= self._segments.active.base_offset
+
+    def rest(self) -> bool:
+        """Let go of all files until they are needed; False while something is owed to the disk.
+
+        An error of writing back is reported to who has the file open: what is not flushed stays
+        open. Slices that were handed out keep their files.
+        """
+        owed = (
+            self._pending.ticket or self._pending.is_owed or self.flushed_offset < self.end_offset
+        )
+        return not (owed or self.offline) and self._segments.rest()
+
     # Appending
 
     def append(
@@ -178,6 +197,9 @@ class Log:
             self._writer.append(batch, header, base_offset, leader_epoch, now_ms)
         except OSError as error:
             raise self._failed("append", error) from error
+        except Altered as error:
+            self.fail(str(error))
+            raise LogOffline(self.offline) from error
         last_offset = base_offset + header.last_offset_delta
         self.end_offset = last_offset + 1
         if idempotent:

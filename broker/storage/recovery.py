@@ -35,7 +35,7 @@ from broker.storage.errors import (
     EndMissing,
     InvalidBatch,
 )
-from broker.storage.files import sync_directory
+from broker.storage.files import sync_directory, sync_file
 from broker.storage.producers import ProducerStates
 from broker.storage.recovered import Recovered
 from broker.storage.segment import Segment
@@ -192,8 +192,8 @@ class _Recovery:
     def _save_indexes(self, segment: Segment) -> None:
         with self._room_or_not():
             segment.finish()
-        for file in segment.unsynced_indexes():
-            os.fdatasync(file.fd)
+        for path in segment.unsynced_indexes():
+            sync_file(path)
             self._changed = True
 
     @contextmanager

@@ -1,7 +1,8 @@
 """One segment of a partition's log: `.log`, `.index` and `.timeindex` of one base offset.
 
-A segment that is not written to is *sealed*. It keeps no file open until it is read, and `cool`
-lets go of what was opened: slices that are still being sent keep theirs. `size` bytes of the log
+A segment that is not written to is *sealed*. Files are opened when they are needed; `cool` lets go
+of those of a sealed segment, `rest` of those of the active one, which goes on where it was. Slices
+that are still being sent keep theirs. `size` bytes of the log
 file are whole batches; a crash may leave more, or fewer, and then recovery says what is true.
 
 The indexes are hints: what they say is checked against the batch that stands there, and if they
@@ -18,7 +19,7 @@ from typing import Final, Self
 
 from broker.storage import layout
 from broker.storage.batches import Located, header_at, walk
-from broker.storage.errors import BadIndex, InvalidBatch
+from broker.storage.errors import Altered, BadIndex, InvalidBatch
 from broker.storage.files import OpenFile
 from broker.storage.index import OffsetIndex, TimeEntry, TimeIndex
 from wire.batch import NO_TIMESTAMP, BatchHeader
@@ -35,9 +36,9 @@ class Segment:
     """Belongs to the event loop's thread, once its log is open."""
 
     __slots__ = (
-        "_file", "_offset_index", "_time_index", "base_offset", "directory", "index_due",
-        "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms", "roll_size",
-        "size",
+        "_file", "_identity", "_offset_index", "_time_index", "base_offset", "directory",
+        "index_due", "last_append_ms", "max_timestamp", "max_timestamp_offset", "roll_at_ms",
+        "roll_size", "size",
     )  # fmt: skip
 
     def __init__(self, directory: Path, base_offset: int, size: int, last_append_ms: int) -> None:
@@ -51,6 +52,7 @@ class Segment:
         self.roll_size = 0  # these two are set when the segment is first appended to
         self.roll_at_ms: float = UNPREPARED
         self._file: OpenFile | None = None
+        self._identity: tuple[int, int] | None = None  # of the file that was let go of
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
 
@@ -82,6 +84,14 @@ class Segment:
             self._file = OpenFile(self.path(layout.LOG), os.O_RDWR | os.O_APPEND)
         return self._file
 
+    def appendable(self) -> OpenFile:
+        """The file, if it is as it was left. Raises `Altered`."""
+        stat = os.fstat(self.file.fd)
+        identity = stat.st_dev, stat.st_ino
+        if stat.st_size != self.size or self._identity not in {None, identity}:
+            raise Altered(f"{self.file.path} was replaced, or written to, by somebody else")
+        return self.file
+
     @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
@@ -98,6 +108,23 @@ class Segment:
         """Let go of the files, unless there is no room on disk for what the indexes hold."""
         if all(index is None or not index.tail for index in (self._offset_index, self._time_index)):
             self.let_go()
+
+    def rest(self) -> bool:
+        """Let go of the files until they are needed; False if the indexes have no room on disk."""
+        if self._file is None:
+            return True
+        try:
+            self.write_indexes()
+            stat = os.fstat(self._file.fd)
+        except OSError:
+            return False
+        self._identity = stat.st_dev, stat.st_ino
+        self._file = None
+        for index in (self._offset_index, self._time_index):
+            if index is not None:
+                index.rest()
+        self.roll_at_ms = UNPREPARED
+        return True
 
     def let_go(self) -> None:
         """Let go of the files."""
@@ -134,14 +161,14 @@ class Segment:
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.write_indexes()
 
-    def unsynced_indexes(self) -> list[OpenFile]:
+    def unsynced_indexes(self) -> list[Path]:
         """The index files that were written since this was last asked."""
-        files = []
+        paths = []
         for index in (self._offset_index, self._time_index):
             if index is not None and index.unsynced:
                 index.unsynced = False
-                files.append(index.file)
-        return files
+                paths.append(index.path)
+        return paths
 
     # The indexes, read and rebuilt
 

@@ -83,6 +83,12 @@ class Segments:
         if len(self._warm) > _WARM:
             self._warm.pop(0).cool()
 
+    def rest(self) -> bool:
+        """Let go of every file until it is needed; whether that could be done."""
+        while self._warm:
+            self._warm.pop().cool()
+        return self.active.rest()
+
     def let_go(self) -> None:
         """Let go of every file."""
         self._warm.clear()

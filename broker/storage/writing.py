@@ -3,7 +3,8 @@
 A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
 no room that is `DiskFull`, and what else keeps a segment from being opened or begun is
 `NotWritten`: everything is as it was. An `OSError` that comes through is one of writing a batch, or
-of cutting it off again, and the log must fail. A segment is finished before the next begins; a
+of cutting it off again, and the log must fail; as it must where somebody else has written to the
+segment, or replaced it (`Altered`). A segment is finished before the next begins; a
 crash between the two leaves one that is full, or one that is empty.
 """
 
@@ -117,7 +118,7 @@ class Writer:
         """Open the segment for appending, and set when the next one is to begin."""
         if segment.size == 0:
             self._since_ms = now_ms
-        self._fd = segment.file.fd
+        self._fd = segment.appendable().fd
         segment.roll_at_ms = min(self._since_ms, now_ms) + self._config.segment_ms
         full = segment.index_entries >= self._config.max_index_entries
         segment.roll_size = 0 if full else min(self._config.segment_bytes, MAX_POSITION)

@@ -12,6 +12,7 @@ from broker.topic_rules import (
     MOST_PARTITIONS,
     NewTopic,
     check_new_name,
+    check_room,
     extension,
     placement,
 )
@@ -183,3 +184,13 @@ def test_an_extension_needs_as_many_brokers_as_replicas() -> None:
     with pytest.raises(ApiError) as error:
         extension(topic("t", (1, 2)), 2, None, cluster(1))
     assert error.value.code is ErrorCode.invalid_replication_factor
+
+
+def test_a_broker_holds_so_many_partitions_and_no_more() -> None:
+    snapshot = cluster(1, 2, topics=[topic("old", (1, 2), (1, 2))])
+    being_made = [((1,), (2,))]
+    check_room(((1,), (2,)), snapshot, being_made, 4)
+    with pytest.raises(ApiError, match=r"broker 2 has 3 partitions, and 4 are allowed") as error:
+        check_room(((1,), (2,), (2,)), snapshot, being_made, 4)
+    assert error.value.code is ErrorCode.invalid_partitions
+    assert "`limits.partitions`" in error.value.message

@@ -171,6 +171,11 @@ class LogMachine(RuleBasedStateMachine):
             self.flushed = end
 
     @rule()
+    def rest(self) -> None:
+        """All files are closed, unless something is owed to the disk."""
+        assert self.log.rest() == (self.flushed == self.end)
+
+    @rule()
     def checkpoint(self) -> None:
         recovery_point, start = checkpoint(self.log)
         self.flushed = self.end

@@ -1,0 +1,92 @@
+"""More partitions than a broker may have files open: all are served, and nobody else is shut out.
+
+With HYPOTHESIS_PROFILE=fuzz it is 10,000 partitions and 4,096 files.
+"""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.broker_process import BrokerProcess
+from tests.system.bystander import Bystander
+from tests.system.topics import create
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
+PARTITIONS, FILES = (10_000, 4_096) if LONG else (500, 260)
+WITHIN = 240.0
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(600)
+def test_more_partitions_than_files(chroot: str, tmp_path: Path) -> None:
+    settings = {"limits": {"partitions": PARTITIONS + 1}}
+    with BrokerProcess(tmp_path, zookeeper=chroot, settings=settings, open_files=FILES) as broker:
+        create(broker.bootstrap, "bystander")
+        bystander = Bystander(broker.bootstrap, "bystander")
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        made = admin.create_topics([NewTopic("many", PARTITIONS - 1, 1)], request_timeout=WITHIN)
+        made["many"].result(WITHIN)
+        admin.create_partitions([NewPartitions("many", PARTITIONS)])["many"].result(WITHIN)
+        one_more = admin.create_partitions([NewPartitions("many", PARTITIONS + 1)])["many"]
+        with pytest.raises(KafkaException, match=r"`limits.partitions`") as refused:
+            one_more.result(WITHIN)
+        assert refused.value.args[0].code() == KafkaError.INVALID_PARTITIONS
+        open_files = [broker.process.open_files()]
+        write_to_all(broker.bootstrap)
+        open_files.append(broker.process.open_files())
+        read_from_all(broker.bootstrap)
+        open_files.append(broker.process.open_files())
+        assert max(open_files) < FILES
+        assert broker.http("/readyz") == (200, "ready\n")
+        allowed = float(metric(broker, 'penstock_broker_allowed{of="log_files"}'))
+        assert float(metric(broker, "penstock_broker_log_files")) <= allowed < FILES
+        assert "few files" in broker.log()
+        bystander.finish()
+        broker.restart()
+        read_from_all(broker.bootstrap)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.delete_topics(["many"], request_timeout=WITHIN)["many"].result(WITHIN)
+        assert " ERROR " not in broker.log()
+
+
+def metric(broker: BrokerProcess, name: str) -> str:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", broker.http("/metrics")[1], re.MULTILINE)
+    assert found is not None, name
+    return found[1]
+
+
+def write_to_all(bootstrap: str) -> None:
+    refused: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(error.str())
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for partition in range(PARTITIONS):
+        producer.produce("many", b"%d" % partition, partition=partition, on_delivery=delivered)
+    assert producer.flush(WITHIN) == 0
+    assert not refused, refused[0]
+
+
+def read_from_all(bootstrap: str) -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition("many", each, 0) for each in range(PARTITIONS)])
+    missing = set(range(PARTITIONS))
+    deadline = time.monotonic() + WITHIN
+    try:
+        while missing and time.monotonic() < deadline:
+            for message in consumer.consume(1_000, 1.0):
+                assert message.error() is None, message.error()
+                assert message.value() == b"%d" % message.partition()
+                missing.discard(message.partition())
+    finally:
+        consumer.close()
+    assert not missing, f"{len(missing)} partitions were not read"
