@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from registry.contents import Contents
 from registry.data_contracts import without_version
 from registry.errors import Answered
-from registry.parsed_schemas import SentSchema, pinned, stored_schema
+from registry.parsed_schemas import SentSchema, stored_schema
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Content, Version
 
 
 def content_of(
-    contents: Contents, request: SchemaRequest, text: str, previous: Version | None = None
+    request: SchemaRequest, sent: SentSchema, text: str, previous: Version | None = None
 ) -> Content:
     """What would be stored. Data contracts that the request leaves out are `previous`'s."""
     metadata = request.metadata.text if request.metadata is not None else ""
     rule_set = request.rule_set.text if request.rule_set is not None else ""
     if previous is not None:
         metadata, rule_set = metadata or previous.metadata, rule_set or previous.rule_set
-    return Content(text, AVRO, pinned(contents, request.references or ()), metadata, rule_set)
+    return Content(text, AVRO, sent.references, metadata, rule_set)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from schemas.errors import InvalidSchema
 from schemas.parsing import MAX_STORED_LENGTH, AvroSchema
 
 _MOST_REFERENCES: Final = 1000  # of one schema, with those that its references have
+_MOST_SENT: Final = 10_000  # of one schema, if the same ones are sent again and again
 _DEEPEST_REFERENCE: Final = 50
+_TOO_MANY: Final = "it refers to too many schemas, or to too large ones"
 LATEST: Final = -1
 
 _remembered = RememberedSchemas()
@@ -28,10 +30,11 @@ _remembered = RememberedSchemas()
 class SentSchema:
     """A schema that a client sent, or one that stands here: parsed in whichever thread asks for it.
 
-    Answered says what is wrong with it, each time.
+    Answered says what is wrong with it, each time. `references` are as they would be stored.
     """
 
     sent: Sent
+    references: tuple[Reference, ...]
 
     @property
     def stored_text(self) -> str:
@@ -65,10 +68,13 @@ def sent_schema(
     if len(request.text) > MAX_LENGTH:
         raise schema_too_large()
     try:
-        references = _texts(contents, request.references or (), deleted=not strict)
+        references = _pinned(contents, request.references or ())
+        if normalize:
+            references = _in_order(references)
+        texts = _texts(contents, references, deleted=not strict)
     except InvalidSchema as error:
         raise _invalid(error) from None
-    return SentSchema(Sent(request.text, references, strict, normalize))
+    return SentSchema(Sent(request.text, texts, strict, normalize), references)
 
 
 def _invalid(error: InvalidSchema) -> Answered:
@@ -80,20 +86,35 @@ def stored_schema(contents: Contents, version: Version) -> SentSchema | None:
     if version.type != AVRO:
         return None
     try:
-        references = _texts(contents, version.references, deleted=True)
+        texts = _texts(contents, version.references, deleted=True)
     except InvalidSchema:
         return None
-    return SentSchema(Sent(version.text, references, strict=False))
+    return SentSchema(Sent(version.text, texts, strict=False), version.references)
 
 
-def pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:
+def _pinned(contents: Contents, references: Sequence[Reference]) -> tuple[Reference, ...]:
     """The same, where those that name the latest version name its number."""
+    if len(references) > _MOST_SENT:
+        raise InvalidSchema(_TOO_MANY)
     return tuple(
         Reference(each.name, each.subject, _find(contents, each, deleted=False).version)
         if each.version == LATEST
         else each
         for each in references
     )
+
+
+def _in_order(references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """The same in a normal form, as Confluent's registry has it: each once, by subject and version.
+
+    Java compares names by their UTF-16. Names of types are not compared: two of one version stay
+    in the order in which they came.
+    """
+
+    def place(reference: Reference) -> tuple[bytes, int]:
+        return reference.subject.encode("utf-16-be", "surrogatepass"), reference.version
+
+    return tuple(dict.fromkeys(sorted(references, key=place)))
 
 
 def _texts(
@@ -106,7 +127,7 @@ def _texts(
     def collect(references: Sequence[Reference], path: tuple[str, ...]) -> None:
         nonlocal room
         if len(path) > _DEEPEST_REFERENCE or len(texts) > _MOST_REFERENCES or room < 0:
-            raise InvalidSchema("it refers to too many schemas, or to too large ones")
+            raise InvalidSchema(_TOO_MANY)
         for reference in references:
             if reference.name in texts or reference.name in path:
                 continue

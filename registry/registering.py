@@ -21,6 +21,9 @@ from registry.values import Content, Decision, LogRecord, Mode, Version
 
 
 def normalizes(contents: Contents, subject: str, *, asked: bool) -> bool:
+    """Whether what is sent is taken in its normal form. What is imported never is."""
+    if contents.mode_in_scope(subject) is Mode.IMPORT:
+        return False
     return asked or bool(config_in_scope(contents, subject).normalize)
 
 
@@ -45,7 +48,7 @@ def register(
         contents, request, strict=not importing, normalize=normalize and not importing
     )
     text = sent.stored_text if importing else sent.parsed().text
-    content = content_of(contents, request, text, live[-1] if live and not importing else None)
+    content = content_of(request, sent, text, live[-1] if live and not importing else None)
     following = versions[-1].version + 1 if versions else 1
     if not importing and (request.version or VERSION in properties(content.metadata)):
         content = content._replace(metadata=with_version(content.metadata, following))

@@ -72,5 +72,5 @@ async def _question(
         raise invalid_schema("Empty schema")
     sent = sent_schema(call.contents, request, strict=True, normalize=normalize)
     await parsed(sent)  # whatever the level: what is no schema may not follow
-    content = content_of(call.contents, request, request.text)
+    content = content_of(request, sent, request.text)
     return question(call.contents, call.subject, content, sent, previous)

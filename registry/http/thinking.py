@@ -42,7 +42,7 @@ async def looked_up(
         return None
     sent = sent_schema(contents, request, strict=False, normalize=normalize)
     text = await thought(sent.sent.size, lambda: sent.stored_text)
-    found = look_up(contents, subject, content_of(contents, request, text), sent, deleted=deleted)
+    found = look_up(contents, subject, content_of(request, sent, text), sent, deleted=deleted)
     if isinstance(found, Search):
         return await thought(found.size, found.found)
     return found

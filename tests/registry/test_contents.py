@@ -243,6 +243,6 @@ def test_a_version_of_another_type_is_never_what_was_sent() -> None:
     contents.take(SchemaRecord("a", 1, other))
     request = SchemaRequest(schema=text)
     sent = sent_schema(contents, request, strict=True, normalize=False)
-    found = look_up(contents, "a", content_of(contents, request, sent.stored_text), sent)
+    found = look_up(contents, "a", content_of(request, sent, sent.stored_text), sent)
     assert isinstance(found, Search)
     assert found.found() is None
