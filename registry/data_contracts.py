@@ -44,6 +44,7 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     migration_rules: list[Rule] | None = None
     domain_rules: list[Rule] | None = None
     encoding_rules: list[Rule] | None = None
+    enable_at: str | None = None
 
     @property
     def text(self) -> str:

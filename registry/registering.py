@@ -27,6 +27,11 @@ def normalizes(contents: Contents, subject: str, *, asked: bool) -> bool:
     return asked or bool(config_in_scope(contents, subject).normalize)
 
 
+def validates(contents: Contents, subject: str) -> bool:
+    """Whether new schemas must keep to all of Avro's rules: about namespaces and defaults, too."""
+    return config_in_scope(contents, subject).validate_new_schemas is not False
+
+
 def is_registered(contents: Contents, subject: str, request: SchemaRequest, found: Version) -> bool:
     """Whether registering would only find this version again: no writer is needed for it."""
     if request.wanted_id not in {None, found.id}:
@@ -45,7 +50,10 @@ def register(
     importing = contents.mode_in_scope(subject) is Mode.IMPORT
     request = _with_text(request, live)
     sent = sent_schema(
-        contents, request, strict=not importing, normalize=normalize and not importing
+        contents,
+        request,
+        strict=not importing and validates(contents, subject),
+        normalize=normalize and not importing,
     )
     text = sent.stored_text if importing else sent.parsed().text
     content = content_of(request, sent, text, live[-1] if live and not importing else None)

@@ -1,14 +1,14 @@
 """What clients send in bodies: read into types, or refused with a line that says what is wrong."""
 
 import codecs
-from typing import Annotated, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from registry.data_contracts import Metadata, RuleSet
 from registry.errors import Answered, empty_body, invalid_level, invalid_mode, malformed_body
-from registry.values import AVRO, NOTHING, Level, Mode, Reference
+from registry.values import AVRO, NOTHING, Config, Level, Mode, Reference
 
 Request = TypeVar("Request")
 
@@ -25,6 +25,10 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
     rule_set: RuleSet | None = None
     id: Number | None = None
     version: Number | None = None
+    # Confluent's registry writes these tags into the schema; here they are refused.
+    schema_tags_to_add: list[msgspec.Raw] | None = None
+    schema_tags_to_remove: list[msgspec.Raw] | None = None
+    propagate_schema_tags: bool | None = None
 
     @property
     def type(self) -> str:
@@ -49,12 +53,19 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """`compatibility` going in is `compatibilityLevel` coming out. Null unsets; nothing leaves."""
+    """All keys of Confluent's. `compatibility` going in is `compatibilityLevel` coming out.
 
-    alias: str | None = None
+    Null unsets; nothing leaves.
+    """
+
+    alias: str | UnsetType | None = UNSET
+    alias_for_deks: str | UnsetType | None = UNSET
     normalize: bool | UnsetType | None = UNSET
-    validate_fields: bool | None = None
-    compatibility: str | UnsetType | None = UNSET
+    validate_fields: bool | UnsetType | None = UNSET
+    validate_new_schemas: bool | UnsetType | None = UNSET
+    validate_rules: bool | UnsetType | None = UNSET
+    compatibility_level: str | UnsetType | None = msgspec.field(default=UNSET, name="compatibility")
+    compatibility_policy: str | UnsetType | None = UNSET
     compatibility_group: str | UnsetType | None = UNSET
     default_metadata: msgspec.Raw = NOTHING
     override_metadata: msgspec.Raw = NOTHING
@@ -66,13 +77,10 @@ class _ModeRequest(msgspec.Struct, frozen=True):
     mode: str | None = None
 
 
-class ConfigChange(TypedDict, total=False):
-    """Fields of a Config, and what they are set to; None unsets one."""
+# Fields of a Config, and what they are set to; None unsets one, and for JSON what was not there.
+ConfigChange = dict[str, object]
 
-    normalize: bool | None
-    compatibility_level: Level | None
-    compatibility_group: str | None
-
+_POLICIES: Final = frozenset({"STRICT", "LENIENT"})  # for Avro they are the same
 
 # Not strict: a number may stand in a string, as it may for Jackson.
 _schema_decoder = msgspec.json.Decoder(SchemaRequest, strict=False)
@@ -81,34 +89,46 @@ _mode_decoder = msgspec.json.Decoder(_ModeRequest)
 
 
 def schema_request(body: bytes) -> SchemaRequest:
-    return _decode(_schema_decoder, body)
+    request = _decode(_schema_decoder, body)
+    for name in ("schema_tags_to_add", "schema_tags_to_remove", "propagate_schema_tags"):
+        if getattr(request, name):
+            raise _not_acted_upon(name)
+    return request
 
 
 def config_request(body: bytes) -> ConfigChange:
     """The settings that are to change; refused are those that nothing here would act upon."""
     request = _decode(_config_decoder, body)
-    for name in ("alias", "validate_fields"):
-        if getattr(request, name):
-            raise _not_acted_upon(name)
-    for name in ("default_metadata", "override_metadata", "default_rule_set", "override_rule_set"):
-        if bytes(getattr(request, name)) not in {b"", b"null"}:
-            raise _not_acted_upon(name)
     change: ConfigChange = {}
-    if request.normalize is not UNSET:
-        change["normalize"] = request.normalize
-    if request.compatibility is not UNSET:
-        change["compatibility_level"] = _level(request.compatibility)
-    if request.compatibility_group is not UNSET:
-        change["compatibility_group"] = request.compatibility_group
+    for name in Config.__struct_fields__:
+        wanted = getattr(request, name)
+        if isinstance(wanted, msgspec.Raw):
+            if bytes(wanted) not in {b"", b"null"}:
+                raise _not_acted_upon(name)
+            if wanted:
+                change[name] = NOTHING
+        elif wanted is not UNSET:
+            change[name] = wanted
+    for name in ("alias", "alias_for_deks", "validate_fields", "validate_rules"):
+        if change.get(name):
+            raise _not_acted_upon(name)
+    if isinstance(request.compatibility_level, str):
+        change["compatibility_level"] = _level(request.compatibility_level)
+    if isinstance(request.compatibility_policy, str):
+        change["compatibility_policy"] = _policy(request.compatibility_policy)
     return change
 
 
-def _level(name: str | None) -> Level | None:
-    if name is None:
-        return None
+def _level(name: str) -> Level:
     if name.upper() not in Level.__members__:
         raise invalid_level()
     return Level[name.upper()]
+
+
+def _policy(name: str) -> str:
+    if name.upper() not in _POLICIES:
+        raise Answered(422, 42203, "`compatibilityPolicy` is STRICT or LENIENT in this registry")
+    return name.upper()
 
 
 class WantedMode(NamedTuple):

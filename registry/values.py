@@ -82,14 +82,19 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What is set for one subject, or for all, in the order and by the names of the interface.
 
-    The level, `normalize` and `compatibility_group` are acted upon. The others come from a topic
-    that Confluent's registry has written: they are kept and shown.
+    The level, `normalize`, `validate_new_schemas` and `compatibility_group` are acted upon. The
+    others say what is so here anyway, or come from a topic that Confluent's registry has written:
+    they are kept and shown.
     """
 
     alias: str | None = None
+    alias_for_deks: str | None = None
     normalize: bool | None = None
     validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
     compatibility_level: Level | None = None
+    compatibility_policy: str | None = None
     compatibility_group: str | None = None
     default_metadata: msgspec.Raw = NOTHING
     override_metadata: msgspec.Raw = NOTHING

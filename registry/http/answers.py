@@ -40,11 +40,21 @@ class ModeAnswer(msgspec.Struct):
 
 
 class ConfigChange(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A config as it was sent: there its level has another name."""
+    """A config as it is sent: there its level has another name."""
 
+    alias: str | None = None
+    alias_for_deks: str | None = None
     normalize: bool | None = None
-    compatibility: str | None = None
+    validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
+    compatibility_level: Level | None = msgspec.field(default=None, name="compatibility")
+    compatibility_policy: str | None = None
     compatibility_group: str | None = None
+    default_metadata: msgspec.Raw = NOTHING
+    override_metadata: msgspec.Raw = NOTHING
+    default_rule_set: msgspec.Raw = NOTHING
+    override_rule_set: msgspec.Raw = NOTHING
 
 
 def whole(version: Version, text: str) -> SchemaAnswer:
@@ -89,10 +99,7 @@ def registered(version: Version) -> SchemaAnswer:
 
 
 def config_change(config: Config) -> ConfigChange:
-    level = config.compatibility_level
-    return ConfigChange(
-        config.normalize, None if level is None else level.value, config.compatibility_group
-    )
+    return ConfigChange(**msgspec.structs.asdict(config))
 
 
 def config_answer(config: Config, default_level: Level) -> Config:

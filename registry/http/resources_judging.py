@@ -15,7 +15,7 @@ from registry.http.thinking import looked_up, parsed, thought
 from registry.judging import Question, question
 from registry.looking_up import content_of
 from registry.parsed_schemas import sent_schema
-from registry.registering import normalizes
+from registry.registering import normalizes, validates
 from registry.requests import SchemaRequest, schema_request
 from registry.values import Version
 
@@ -70,7 +70,8 @@ async def _question(
 ) -> Question:
     if not request.text:
         raise invalid_schema("Empty schema")
-    sent = sent_schema(call.contents, request, strict=True, normalize=normalize)
+    strict = validates(call.contents, call.subject)
+    sent = sent_schema(call.contents, request, strict=strict, normalize=normalize)
     await parsed(sent)  # whatever the level: what is no schema may not follow
     content = content_of(request, sent, request.text)
     return question(call.contents, call.subject, content, sent, previous)
