@@ -54,6 +54,10 @@ def unsupported_media_type() -> Answered:
     return Answered(415, 415, "HTTP 415 Unsupported Media Type")
 
 
+def unsupported_charset(name: str) -> Answered:
+    return Answered(415, 415, f"The charset {name:.40} is not read here: send JSON in UTF-8")
+
+
 def too_large() -> Answered:
     return Answered(413, 413, "The request's body is too large")
 

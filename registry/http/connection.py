@@ -19,7 +19,8 @@ from http import HTTPStatus
 from typing import Final, cast
 
 from registry.errors import Answered
-from registry.http.messages import V1, HttpRequest, HttpResponse, error_answer
+from registry.http.media_types import V1
+from registry.http.messages import HttpRequest, HttpResponse, error_answer
 from registry.http.reading import Bodies, RequestReader
 
 log = logging.getLogger(__name__)

@@ -1,9 +1,9 @@
-"""A request and an answer, as values; which of the interface's content types an answer has."""
+"""A request and an answer, as values."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
@@ -11,10 +11,8 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from registry.errors import malformed_path, malformed_query
+from registry.http import media_types
 
-V1: Final = "application/vnd.schemaregistry.v1+json"
-_ANSWERED: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
-_TAKEN: Final = frozenset({*_ANSWERED, "application/octet-stream"})
 _MOST_PARAMETERS: Final = 100
 _PIECE: Final = 64 * 1024
 _SUSPICIOUS: Final = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -106,13 +104,25 @@ class HttpRequest:
     @property
     def answer_type(self) -> str | None:
         """The content type of the answer; None if the client takes none that we have."""
-        return negotiated(self.headers.get("accept", "*/*"))
+        return media_types.negotiated(self.headers.get("accept", ""))
 
     @property
     def has_known_body(self) -> bool:
-        """Whether the body is declared as something that is read here."""
+        """Whether the body is declared as something that is read here, or not at all.
+
+        A browser asks first whether a page of another site may send JSON, but not if the page does
+        not say what it sends. Browsers name the page's origin; other clients name none.
+        """
         declared = self.headers.get("content-type")
-        return declared is None or declared.partition(";")[0].strip().lower() in _TAKEN
+        if declared is None:
+            return "origin" not in self.headers
+        return media_types.is_known(declared)
+
+    @property
+    def json(self) -> bytes:
+        """The body in UTF-8. Answered if it is in a charset that is not read here."""
+        declared = self.headers.get("content-type", "")
+        return media_types.in_utf8(self.body, media_types.charset(declared))
 
 
 def _segment(written: str) -> str:
@@ -124,28 +134,3 @@ def _segment(written: str) -> str:
     if _SUSPICIOUS.search(segment) or _WRONG_PERCENT.search(name) or segment in {"", ".."}:
         raise malformed_path()
     return segment
-
-
-@lru_cache(256)
-def negotiated(accept: str) -> str | None:
-    """Ours that the header wants most; of equals, the first of ours."""
-    wanted = [0.0] * len(_ANSWERED)
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        quality = _quality(parameters)
-        for position, ours in enumerate(_ANSWERED):
-            if kind in {ours, "*/*", "application/*", ""}:
-                wanted[position] = max(wanted[position], quality)
-    best = max(wanted)
-    return _ANSWERED[wanted.index(best)] if best > 0 else None
-
-
-def _quality(parameters: Iterable[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return min(max(float(value), 0.0), 1.0)
-            except ValueError:
-                return 0.0
-    return 1.0

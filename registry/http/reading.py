@@ -99,7 +99,10 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head(len(name) + len(value))
-        self._headers.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+        key, said = name.decode("latin-1").lower(), value.decode("latin-1")
+        if key == "accept" and key in self._headers:  # a list, in several headers
+            said = f"{self._headers.pop(key)}, {said}"
+        self._headers.setdefault(key, said)
 
     def on_headers_complete(self) -> None:
         self.wants_continue = self._headers.get("expect", "").lower() == "100-continue"

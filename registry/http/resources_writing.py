@@ -32,7 +32,7 @@ _PASSED_ON = ("content-type", "accept")
 
 async def register_schema(call: Call) -> HttpResponse:
     subject = call.new_subject
-    request = schema_request(call.request.body)
+    request = schema_request(call.request.json)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
     found = await looked_up(call.contents, subject, request, normalize=normalize)
     if found is not None and is_registered(call.contents, subject, request, found):
@@ -70,7 +70,7 @@ def config(call: Call) -> HttpResponse:
 
 
 async def change_config(call: Call) -> HttpResponse:
-    change = config_request(call.request.body)
+    change = config_request(call.request.json)
     subject = call.new_subject_or_all
     return await _write(
         call,
@@ -102,7 +102,7 @@ def mode(call: Call) -> HttpResponse:
 
 async def change_mode(call: Call) -> HttpResponse:
     subject = call.new_subject_or_all
-    wanted = mode_request(call.request.body)
+    wanted = mode_request(call.request.json)
     force = flag(call.request.query, "force")
     decide = partial(set_mode, subject=subject, mode=wanted.mode, force=force)
     return await _write(call, wording.CHANGING_MODE, decide, lambda _: ModeAnswer(wanted.written))

@@ -3,7 +3,7 @@
 import pytest
 
 from registry.errors import Answered
-from registry.http.messages import HttpRequest, negotiated
+from registry.http.messages import HttpRequest
 from registry.http.parameters import (
     flag,
     integer,
@@ -99,18 +99,3 @@ def test_names_that_subjects_get(name: str) -> None:
 
 def test_the_default_context_may_be_said() -> None:
     assert subject_name(":.:orders") == "orders"
-
-
-@pytest.mark.parametrize(
-    ("accept", "answered"),
-    [
-        ("*/*", "application/vnd.schemaregistry.v1+json"),
-        ("application/json", "application/json"),
-        ("application/json;q=0.5, application/vnd.schemaregistry+json;q=0.4", "application/json"),
-        ("text/html, */*;q=0.1", "application/vnd.schemaregistry.v1+json"),
-        ("text/html", None),
-        ("application/json;q=nonsense", None),
-    ],
-)
-def test_content_types(accept: str, answered: str | None) -> None:
-    assert negotiated(accept) == answered

@@ -1,0 +1,135 @@
+"""Requests as other clients write them, sent to a running registry: from socket to topic."""
+
+import http.client
+import json
+from typing import Any
+
+import pytest
+
+from tests.registry_process import CONTENT_TYPE, Answer, RegistryProcess
+
+A_LETTER = '{"type":"record","name":"R","doc":"🧀","fields":[]}'
+WRONG_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'
+
+
+def ask(
+    registry: RegistryProcess, method: str, path: str, body: bytes = b"", **headers: str
+) -> Answer:
+    """One request, with these headers and none besides that say what it is."""
+    connection = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=40)
+    try:
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        connection.putheader("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            connection.putheader(name.replace("_", "-"), value)
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return Answer(answer.status, json.loads(answer.read()))
+    finally:
+        connection.close()
+
+
+def a_schema(registry: RegistryProcess, subject: str, name: str) -> dict[str, Any]:
+    """A reference to it, once it is registered."""
+    registry.register(subject, {"type": "record", "name": name, "fields": []})
+    return {"name": name, "subject": subject, "version": 1}
+
+
+@pytest.fixture
+def referring(running_registry: RegistryProcess, new_topic: str) -> list[dict[str, Any]]:
+    """A schema with its references in one order, and in another, one of them twice."""
+    first = a_schema(running_registry, f"{new_topic}-1", "One")
+    second = a_schema(running_registry, f"{new_topic}-2", "Two")
+    fields = [{"name": "a", "type": "One"}, {"name": "b", "type": "Two"}]
+    text = json.dumps({"type": "record", "name": f"R{new_topic[-12:]}", "fields": fields})
+    return [
+        {"schema": text, "references": [first, second]},
+        {"schema": text, "references": [second, first, second]},
+    ]
+
+
+def test_one_version_in_whatever_order_references_come(
+    running_registry: RegistryProcess, new_topic: str, referring: list[dict[str, Any]]
+) -> None:
+    path = f"/subjects/{new_topic}/versions?normalize=true"
+    ids = [running_registry.ask("POST", path, each).body["id"] for each in referring]
+    assert ids[0] == ids[1]
+    assert running_registry.ask("GET", f"/subjects/{new_topic}/versions").body == [1]
+    for each in referring:
+        path = f"/subjects/{new_topic}?normalize=true"
+        assert running_registry.ask("POST", path, each).body["version"] == 1
+        path = f"/compatibility/subjects/{new_topic}/versions/latest?normalize=true"
+        assert running_registry.ask("POST", path, each).body == {"is_compatible": True}
+    unasked = running_registry.ask("POST", f"/subjects/{new_topic}", referring[1])
+    assert unasked.body["error_code"] == 40403
+
+
+def test_the_same_by_the_subjects_setting(
+    running_registry: RegistryProcess, new_topic: str, referring: list[dict[str, Any]]
+) -> None:
+    setting = {"normalize": True}
+    assert running_registry.ask("PUT", f"/config/{new_topic}", setting).body == setting
+    path = f"/subjects/{new_topic}/versions"
+    answers = [running_registry.ask("POST", path, each) for each in reversed(referring)]
+    assert answers[0] == answers[1]
+    stored = running_registry.ask("GET", f"{path}/1").body
+    assert stored["references"] == referring[0]["references"]
+    for each in referring:
+        assert running_registry.ask("POST", f"/subjects/{new_topic}", each).body == stored
+
+
+def test_a_subject_may_take_what_is_not_valid_as_new(
+    running_registry: RegistryProcess, new_topic: str
+) -> None:
+    body = {"schema": WRONG_DEFAULT}
+    versions = f"/subjects/{new_topic}/versions"
+    check = f"/compatibility{versions}/latest"
+    for path in (versions, check):
+        assert running_registry.ask("POST", path, body).body["error_code"] == 42201
+    setting = {"compatibility": "BACKWARD", "validateNewSchemas": False}
+    assert running_registry.ask("PUT", f"/config/{new_topic}", setting).body == setting
+    assert running_registry.ask("GET", f"/config/{new_topic}").body == {
+        "validateNewSchemas": False,
+        "compatibilityLevel": "BACKWARD",
+    }
+    assert running_registry.ask("POST", check, body).body == {"is_compatible": True}
+    assert running_registry.ask("POST", versions, body).status == 200
+    assert running_registry.ask("POST", check, body).body == {"is_compatible": True}
+
+
+def test_a_setting_that_nothing_acts_upon_changes_nothing(
+    running_registry: RegistryProcess, new_topic: str
+) -> None:
+    setting = {"compatibility": "NONE", "validateRules": True}
+    answer = running_registry.ask("PUT", f"/config/{new_topic}", setting)
+    assert (answer.status, answer.body["error_code"]) == (422, 42203)
+    assert running_registry.ask("GET", f"/config/{new_topic}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("utf-16", "; charset=utf-16"), ("utf-32-be", ""), ("utf-8", "")]
+)
+def test_a_schema_in_another_unicode_is_the_same(
+    running_registry: RegistryProcess, new_topic: str, encoding: str, said: str
+) -> None:
+    body = json.dumps({"schema": A_LETTER}, ensure_ascii=False).encode(encoding)
+    path = f"/subjects/{new_topic}/versions"
+    answer = ask(running_registry, "POST", path, body, Content_Type=CONTENT_TYPE + said)
+    assert answer.status == 200
+    assert running_registry.ask("GET", f"{path}/latest").body["schema"] == A_LETTER
+
+
+def test_what_is_not_read_is_said(running_registry: RegistryProcess, new_topic: str) -> None:
+    path = f"/subjects/{new_topic}/versions"
+    answer = ask(running_registry, "POST", path, b"{}", Content_Type=f"{CONTENT_TYPE}; charset=x-y")
+    assert (answer.status, answer.body["error_code"]) == (415, 415)
+    assert "x-y" in answer.body["message"]
+    body = json.dumps({"schema": '"int"'}).encode()
+    answer = ask(running_registry, "POST", path, body, Origin="https://example.org")
+    assert answer.status == 415
+    assert running_registry.ask("GET", path).status == 404
+
+
+@pytest.mark.parametrize("accept", ["*", "*;q=0.5", "*/x", "text/html, *; q=.2"])
+def test_whoever_takes_anything_is_answered(running_registry: RegistryProcess, accept: str) -> None:
+    assert ask(running_registry, "GET", "/schemas/types", Accept=accept) == Answer(200, ["AVRO"])
