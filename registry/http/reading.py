@@ -1,7 +1,8 @@
 """A connection's bytes become requests. No I/O; parsed by httptools (llhttp).
 
-A head has a bound, a body has one, and the bodies of all connections together have one. A body
-beyond them is read and dropped, up to a last bound, so that its client comes to read the answer.
+A head has a bound, also while one of its headers is not whole yet; a body has one, and the bodies
+of all connections together have one. A body beyond them is read and dropped, up to a last bound, so
+that its client comes to read the answer.
 """
 
 from dataclasses import dataclass
@@ -40,11 +41,13 @@ class RequestReader:
         self.wants_continue = False  # the client waits to be told that it may send the body
         self._body = bytearray()
         self._offers = 0
+        self._untold_bytes = 0  # since the parser has told something
         self._begin()
 
     def feed(self, data: bytes) -> list[HttpRequest]:
         """The requests that are complete now. Their bodies stay counted: see `let_go`."""
         if self.broken is None:
+            self._untold_bytes += len(data)
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as offered:
@@ -55,6 +58,10 @@ class RequestReader:
                 self.broken = error.__context__
             except httptools.HttpParserError:
                 self.broken = Answered(400, 400, "This is not HTTP/1.1")
+            else:
+                # httptools keeps a header until it is whole, however long it is.
+                if self._untold_bytes > _HEAD_BYTES + _TARGET_BYTES:
+                    self.broken = _head_too_large()
         return self._taken()
 
     def _without_offer(self, rest: bytes) -> list[HttpRequest]:
@@ -89,15 +96,18 @@ class RequestReader:
     # What httptools calls.
 
     def on_message_begin(self) -> None:
+        self._untold_bytes = 0
         self._begin()
         self.under_way = True
 
     def on_url(self, url: bytes) -> None:
+        self._untold_bytes = 0
         self._target += url
         if len(self._target) > _TARGET_BYTES:
             raise Answered(414, 414, f"A path and query have at most {_TARGET_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._untold_bytes = 0
         self._count_head(len(name) + len(value))
         key, said = name.decode("latin-1").lower(), value.decode("latin-1")
         if key == "accept" and key in self._headers:  # a list, in several headers
@@ -108,6 +118,7 @@ class RequestReader:
         self.wants_continue = self._headers.get("expect", "").lower() == "100-continue"
 
     def on_body(self, body: bytes) -> None:
+        self._untold_bytes = 0
         bodies = self._bodies
         if self._dropped is None:
             if self._body_bytes + len(body) > bodies.most_of_one:
@@ -147,7 +158,7 @@ class RequestReader:
     def _count_head(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > _HEAD_BYTES:
-            raise Answered(431, 431, f"A request's head has at most {_HEAD_BYTES} bytes")
+            raise _head_too_large()
 
     def _drop(self, why: HTTPStatus) -> None:
         self._dropped = why
@@ -156,6 +167,10 @@ class RequestReader:
     def _forget_body(self) -> None:
         self._bodies.held -= len(self._body)
         self._body = bytearray()
+
+
+def _head_too_large() -> Answered:
+    return Answered(431, 431, f"A request's head has at most {_HEAD_BYTES} bytes")
 
 
 def _path(target: str) -> str:

@@ -152,6 +152,39 @@ def test_a_body_without_end_is_cut_off() -> None:
     assert reader.broken.status == 413
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nX-",
+        b"GET / HTTP/1.1\r\nX: ",
+        b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\nX: ",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+    ],
+)
+def test_what_has_no_end_takes_no_memory_and_little_time(begun: bytes) -> None:
+    """A header, or what stands beside a chunk: of neither anything is told before it is whole."""
+    reader = a_reader()
+    reader.feed(begun)
+    piece = b"\r\n" * 512 if not begun else b"x" * 1024
+    fed = 0
+    while reader.broken is None and fed < 1024 * 1024:
+        reader.feed(piece)
+        fed += len(piece)
+    assert reader.broken is not None
+    assert reader.broken.status == 431
+    assert fed < 100_000
+
+
+def test_a_long_header_may_come_in_pieces() -> None:
+    reader = a_reader()
+    sent = b"GET / HTTP/1.1\r\nX: " + b"x" * 32_000 + b"\r\n\r\n"
+    taken = [request for at in range(len(sent)) for request in reader.feed(sent[at : at + 1])]
+    assert len(taken) == 1
+    assert reader.broken is None
+
+
 @given(st.binary(max_size=300))
 def test_no_bytes_do_worse_than_that(sent: bytes) -> None:
     reader = a_reader()
