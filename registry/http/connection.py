@@ -1,10 +1,11 @@
 """One client's connection: requests are served one at a time, and answered in their order.
 
-While one is served, or while the client does not read its answers, nothing more is read. A long
-answer is made piece by piece, as the client reads it; what all clients together have not read has a
-bound, beyond which the next one that does not read is cut off. So is what takes too long, by the
-server, which asks `overdue` now and then. An exception of `serve` is a bug: it is logged, answered
-with 500, and hurts nobody else.
+While one is served, or while the client does not read its answers, nothing more is read. Of many
+that came at once, some are served at a time, and then other clients. A long answer is made piece by
+piece, as the client reads it; what all clients together have not read has a bound, beyond which the
+next one that does not read is cut off. So is what takes too long, by the server, which asks
+`overdue` now and then. An exception of `serve` is a bug: it is logged, answered with 500, and hurts
+nobody else.
 
 Written by hand: uvicorn answers a third as many requests
 (docs/decisions/0010-http-by-hand.md).
@@ -12,6 +13,7 @@ Written by hand: uvicorn answers a third as many requests
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ from registry.http.reading import Bodies, RequestReader
 log = logging.getLogger(__name__)
 
 _SEND_BUFFER: Final = 256 * 1024
+_TURN_S: Final = 0.005  # then others are served
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 _FAILED: Final = error_answer(500, 500, "Internal Server Error")
 
@@ -145,7 +148,11 @@ class HttpConnection(asyncio.Protocol):
 
     def _serve_waiting(self) -> None:
         self._send_pieces()
+        until = time.monotonic() + _TURN_S
         while self._waiting and not self._occupied and not self._transport.is_closing():
+            if time.monotonic() > until:
+                asyncio.get_running_loop().call_soon(self._serve_waiting)
+                break
             request = self._waiting.popleft()
             try:
                 served = self._serve(request)
@@ -157,7 +164,7 @@ class HttpConnection(asyncio.Protocol):
                 self._serving = asyncio.ensure_future(self._finish(request, served))
         if self._transport.is_closing():
             return
-        if self._broken is not None and not self._occupied:
+        if self._broken is not None and not self._occupied and not self._waiting:
             self._refuse(self._broken)
         elif self.busy or self._unread:
             self._transport.pause_reading()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -25,6 +26,10 @@ def serve(request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         return slowly(request)
     if request.target == "/long":
         return long_answer(LONG)
+    if request.target == "/busy":
+        until = time.monotonic() + 0.001
+        while time.monotonic() < until:
+            pass
     if request.target == "/bug":
         raise ZeroDivisionError("a bug")
     return answer({"path": request.target, "body": request.body.decode()})
@@ -106,6 +111,24 @@ def test_what_came_before_nonsense_is_answered_first() -> None:
             assert json.loads(first)["path"] == "/1"
             assert json.loads(second) == {"slow": "/slow"}
             assert json.loads(last)["error_code"] == 400
+
+    asyncio.run(scenario())
+
+
+def test_nobody_waits_for_all_that_one_client_has_asked() -> None:
+    async def scenario() -> None:
+        async with listening() as served:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**24)
+            writer.write(get("/1"))
+            await reader.readuntil(b"}")
+            head = get("/busy").replace(b"GET", b"HEAD")
+            writer.write(head * 300 + get("/last", "Connection: close") + b"nonsense")
+            assert b"/other" in await ask(served.port, get("/other"))
+            assert any(each.busy for each in served.connections)
+            come = await asyncio.wait_for(reader.read(), 60)
+            assert come.count(b"HTTP/1.1 200") == 301
+            assert b"/last" in come
+            writer.close()
 
     asyncio.run(scenario())
 
