@@ -22,6 +22,7 @@ from broker.counting.counter import LedgerCounter
 from broker.counting.found import Found
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
+from broker.described_partitions import DescribedPartitions
 from broker.descriptors import Descriptors
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
@@ -71,6 +72,7 @@ class Broker:
     session: Session
     cluster: ClusterView
     partitions: Partitions
+    described: DescribedPartitions
     topics: TopicAdmin
     producer_ids: ProducerIds
     withdrawals: Withdrawals
@@ -165,6 +167,7 @@ class Broker:
             metrics=self.metrics,
             open_logs=self.open_logs,
         )
+        self.described = DescribedPartitions(config.id, self.partitions)
         ends.push_async_callback(self._close_logs, data, acknowledged)
         self._has_partitions = True
         self.cluster = ClusterView(self.session)

@@ -42,7 +42,7 @@ class Partition:
     """
 
     __slots__ = (
-        "_awaiting_exposure", "_awaiting_flush", "_flush_messages", "_flush_seconds",
+        "_awaiting_exposure", "_awaiting_flush", "_ended", "_flush_messages", "_flush_seconds",
         "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics",
         "_open_logs", "_rests", "_unflushed", "compacts", "config", "index", "leader_epoch",
         "log", "max_message_bytes", "min_insync_replicas", "read_only", "stamps_append_time",
@@ -62,7 +62,9 @@ class Partition:
         flusher: Flusher,
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
+        ended: Callable[[], None],
     ) -> None:
+        """`ended` is called once, when it is served no more."""
         self.topic = topic
         self.index = index
         self.log = partition_log
@@ -75,6 +77,7 @@ class Partition:
         self._flusher = flusher
         self._metrics = metrics
         self._open_logs = open_logs
+        self._ended = ended
         self._rests = True  # the log has no file open
         self.used = False  # read or appended to, since `open_logs` has last looked
         self._flushing = False
@@ -150,6 +153,7 @@ class Partition:
     def _end(self, code: ErrorCode, reason: str) -> None:
         self.unavailable = code, reason
         self._open_logs.forget(self)
+        self._ended()
         self._cancel_timer()
         waiting, self._awaiting_flush = self._awaiting_flush, deque()
         for _, callback in waiting:

@@ -89,6 +89,7 @@ class Partitions:
         self._removed: set[Key] = set()  # somebody has removed their files, as we saw
         self._elsewhere: set[Key] = set()  # led by other brokers
         self._followed: dict[str, _Followed] = {}
+        self.changes = 0  # counts how often a partition began to be served, or was it no more
         self.applied = ClusterSnapshot()  # the last snapshot that was followed to its end
         directories.remove_unfinished(data.path)
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
@@ -367,7 +368,12 @@ class Partitions:
             flusher=self._flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,
+            ended=self._note_change,
         )
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.changes += 1
 
     # The end
 

@@ -9,8 +9,8 @@ Times are milliseconds, error codes `ErrorCode`, the zero UUID is None.
 """
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 from uuid import UUID
 
 from wire.errors import ErrorCode, ProtocolError
@@ -207,6 +207,25 @@ def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     return read, write
 
 
+class Repeated(tuple[Any, ...]):
+    """Elements that are sent again and again: what they are encoded to is kept with them."""
+
+    _kept: dict[Writer, bytes]
+
+    def __new__(cls, elements: Iterable[Any]) -> Self:
+        new = super().__new__(cls, elements)
+        new._kept = {}
+        return new
+
+    def encoded(self, write_element: Writer) -> bytes:
+        if write_element not in self._kept:
+            out = Outgoing()
+            for value in self:
+                write_element(out, value)
+            self._kept[write_element] = bytes(out)
+        return self._kept[write_element]
+
+
 def array(
     element: tuple[Reader, Writer], *, flexible: bool, nullable: bool
 ) -> tuple[Reader, Writer]:
@@ -235,6 +254,9 @@ def array(
             write_length(out, -1)
             return
         write_length(out, len(values))
+        if isinstance(values, Repeated):
+            out += values.encoded(write_element)
+            return
         for value in values:
             write_element(out, value)
 

@@ -17,17 +17,17 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from broker.caller import Caller
+from broker.described_partitions import NOBODY
 from broker.errors import ApiError
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
-from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
+from cluster.values import ClusterSnapshot, TopicInfo
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 _MOST_NEW_TOPICS = 100
-_NOBODY = -1
 
 
 def handle(
@@ -88,7 +87,7 @@ def _describe(
             for each in snapshot.brokers.values()
         ),
         cluster_id=snapshot.cluster_id,
-        controller_id=_NOBODY if snapshot.controller_id is None else snapshot.controller_id,
+        controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
         topics=tuple(topics),
     )
 
@@ -119,37 +118,5 @@ def _absence(name: str) -> ErrorCode:
 
 def _topic(broker: "Broker", snapshot: ClusterSnapshot, info: TopicInfo) -> MetadataResponseTopic:
     return MetadataResponseTopic(
-        name=info.name,
-        topic_id=info.topic_id,
-        partitions=tuple(
-            _partition(broker, snapshot, info.name, index, partition)
-            for index, partition in enumerate(info.partitions)
-        ),
+        name=info.name, topic_id=info.topic_id, partitions=broker.described.of(snapshot, info)
     )
-
-
-def _partition(
-    broker: "Broker", snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
-) -> MetadataResponsePartition:
-    offline = tuple(each for each in info.replicas if each not in snapshot.brokers)
-    leader = info.leader
-    if leader == broker.config.id and not _is_served(broker, topic, index):
-        offline = (*offline, leader)
-    if leader in offline or leader not in snapshot.brokers:
-        leader = _NOBODY
-    return MetadataResponsePartition(
-        error_code=ErrorCode.leader_not_available if leader == _NOBODY else ErrorCode.none,
-        partition_index=index,
-        leader_id=leader,
-        leader_epoch=info.leader_epoch,
-        replica_nodes=info.replicas,
-        isr_nodes=info.isr,
-        offline_replicas=offline,
-    )
-
-
-def _is_served(broker: "Broker", topic: str, index: int) -> bool:
-    try:
-        return not broker.partitions.find(topic, index).offline_reason
-    except ApiError:
-        return False

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.broker.api.running_broker import RawClient, RunningBroker
+from tests.server_process import wait_until
 from wire.errors import ErrorCode
 from wire.messages import metadata
 from wire.messages.metadata import (
@@ -129,3 +130,17 @@ def test_a_flood_of_new_names_creates_a_bounded_number(client: RawClient) -> Non
     codes = [topic.error_code for topic in topics]
     assert codes.count(ErrorCode.none) == 100
     assert codes.count(ErrorCode.unknown_topic_or_partition) == 3
+
+
+def test_what_was_described_before_is_described_anew_when_it_changes(
+    client: RawClient, running: RunningBroker, new_topic: NewTopic
+) -> None:
+    name = new_topic(partitions=2)
+    before = ask_one(client, name)
+    assert ask_one(client, name) == before
+    partition = running.broker.partitions.find(name, 1)
+    running.broker.loop.call_soon_threadsafe(partition.take_offline, "its disk is gone")
+    wait_until(lambda: partition.offline_reason != "", within=10, what="it is offline")
+    served, offline = ask_one(client, name).partitions
+    assert served == before.partitions[0]
+    assert (offline.error_code, offline.leader_id) == (ErrorCode.leader_not_available, -1)
