@@ -6,6 +6,7 @@ may catch a histogram between its count and its sum, which no one can tell. A re
 zero, as Prometheus expects of counters.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,18 @@ from serving.histogram import Histogram
 from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
+_OF_LOGS: Final = {
+    "log_start_offset": "First offset that is still there.",
+    "log_end_offset": "Offset of the next message to be appended.",
+    "exposed_offset": "First offset that consumers do not get yet.",
+    "log_bytes": "Size of the log's segments.",
+}
+_OF_PARTITIONS: Final = {
+    "partition_online": "1 while a partition serves, 0 offline.",
+    **_OF_LOGS,
+}
+_ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_AT_ONCE: Final = 200  # partitions, before others get their turn
 
 
 class TopicTraffic:
@@ -122,7 +135,11 @@ class BrokerMetrics:
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
-        return generate_latest(self._registry)
+        text = generate_latest(self._registry)
+        for name, samples in self._partition_samples().items():
+            head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
+            text = text.replace(head, head + samples, 1)
+        return text
 
     def families(self) -> Iterator[Metric]:
         yield from self._topic_families()
@@ -170,27 +187,26 @@ class BrokerMetrics:
             yield family
 
     def _partition_families(self) -> Iterator[Metric]:
-        labels = ["topic", "partition"]
-        online = GaugeMetricFamily(
-            _PREFIX + "partition_online", "1 while a partition serves, 0 offline.", labels=labels
-        )
-        families = {
-            name: GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
-            for name, documentation in (
-                ("log_start_offset", "First offset that is still there."),
-                ("log_end_offset", "Offset of the next message to be appended."),
-                ("exposed_offset", "First offset that consumers do not get yet."),
-                ("log_bytes", "Size of the log's segments."),
+        """Without samples: those are written by `_partition_samples`."""
+        for name, documentation in _OF_PARTITIONS.items():
+            yield GaugeMetricFamily(_PREFIX + name, documentation, labels=["topic", "partition"])
+
+    def _partition_samples(self) -> Mapping[str, bytes]:
+        """Of each family, its lines. There may be tens of thousands, and each would be an object
+        that is looked at a dozen times; the event loop waits while this thread computes."""
+        lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
+        for number, gauge in enumerate(self._partitions()):
+            if number % _AT_ONCE == 0:
+                time.sleep(0)
+            topic = gauge.topic.translate(_ESCAPED)
+            labels = f'{{topic="{topic}",partition="{gauge.partition}"}}'
+            lines["partition_online"].append(
+                f"{_PREFIX}partition_online{labels} {gauge.online:d}\n"
             )
-        }
-        for gauge in self._partitions():
-            values = [gauge.topic, str(gauge.partition)]
-            online.add_metric(values, gauge.online)
             if gauge.online:
-                for name, family in families.items():
-                    family.add_metric(values, getattr(gauge, name))
-        yield online
-        yield from families.values()
+                for name in _OF_LOGS:
+                    lines[name].append(f"{_PREFIX}{name}{labels} {getattr(gauge, name)}\n")
+        return {name: "".join(found).encode() for name, found in lines.items()}
 
     def _loss_families(self) -> Iterator[Metric]:
         labels = ["topic", "partition"]

@@ -124,10 +124,16 @@ def test_connections_and_the_process_itself() -> None:
 
 
 def test_hostile_names_stay_inside_their_label() -> None:
-    metrics = BrokerMetrics(no_partitions)
+    def partitions() -> Iterable[PartitionGauge]:
+        yield PartitionGauge(topic='b\\"} 1\nevil{x="', partition=0, online=True)
+
+    metrics = BrokerMetrics(partitions)
     metrics.topic('a"} 1\nevil{x="').bytes_in += 1
 
     found = exposed(metrics)
+
+    labels = (("partition", "0"), ("topic", 'b\\"} 1\nevil{x="'))
+    assert found["penstock_broker_partition_online", labels] == 1
 
     name = "penstock_broker_topic_bytes_in_total"
     assert found[name, (("topic", 'a"} 1\nevil{x="'),)] == 1
