@@ -26,7 +26,16 @@ from schemas.definitions.types import Json
 from schemas.errors import BadMessage, InvalidSchema
 from schemas.parsing import AvroSchema
 
-__all__ = ["MOST_ID", "PREFIX_SIZE", "Decoder", "Encoder", "Message", "split"]
+__all__ = [
+    "MOST_ID",
+    "PREFIX_SIZE",
+    "Decoder",
+    "Encoder",
+    "Message",
+    "prefix",
+    "schema_id_of",
+    "split",
+]
 
 PREFIX_SIZE: Final = 5
 MOST_ID: Final = 2**31 - 1
@@ -40,10 +49,18 @@ Message = bytes | bytearray | memoryview
 
 def split(message: Message) -> tuple[int, memoryview]:
     """The schema's id, and the body."""
-    return _schema_id(message), memoryview(message)[PREFIX_SIZE:]
+    return schema_id_of(message), memoryview(message)[PREFIX_SIZE:]
 
 
-def _schema_id(message: Message) -> int:
+def prefix(schema_id: int) -> bytes:
+    """What stands before the body."""
+    if not 0 <= schema_id <= MOST_ID:
+        raise ValueError(f"{schema_id} is no id of a schema")
+    return _PREFIX.pack(0, schema_id)
+
+
+def schema_id_of(message: Message) -> int:
+    """BadMessage if it is no message of the envelope."""
     if len(message) < PREFIX_SIZE:
         raise BadMessage(f"a message has at least {PREFIX_SIZE} bytes, and this one {len(message)}")
     magic, schema_id = _PREFIX.unpack_from(message)
@@ -58,11 +75,9 @@ class Encoder:
     """Events of one schema as messages. Made once; not to be used by two threads at once."""
 
     def __init__(self, schema: AvroSchema, schema_id: int) -> None:
-        if not 0 <= schema_id <= MOST_ID:
-            raise ValueError(f"{schema_id} is no id of a schema")
         self._schema = schema
+        self._buffer = bytearray(prefix(schema_id))
         self._write = BodyWriter(schema.type).write
-        self._buffer = bytearray(_PREFIX.pack(0, schema_id))
 
     def encode(self, event: Any) -> bytes:
         buffer = self._buffer
@@ -105,7 +120,7 @@ class Decoder:
         self._writers: OrderedDict[int, _Writer] = OrderedDict()
 
     def decode(self, message: Message) -> Any:
-        schema_id = _schema_id(message)
+        schema_id = schema_id_of(message)
         writer = self._writers.get(schema_id) or self._new_writer(schema_id)
         if len(message) > MOST_BYTES:
             raise BadMessage(f"it has {len(message):,} bytes, and {MOST_BYTES:,} are allowed")

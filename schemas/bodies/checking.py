@@ -11,8 +11,9 @@ a union for the last one. So a body is walked first, without making anything of 
    byte at all, are at most `MOST_ITEMS` in one message.
 4. The value ends where the message ends.
 
-What passes, fastavro can read, but for strings that are not UTF-8, which it refuses itself. A
-`BodyCheck` counts while it walks, so two threads cannot use it at once.
+What passes, fastavro can read, but for strings that are not UTF-8, which it refuses itself: here
+they are looked at only where nobody reads the body afterwards (`text`). A `BodyCheck` counts while
+it walks, so two threads cannot use it at once.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,9 @@ Skip = Callable[[bytes, int], int]
 class BodyCheck:
     """Made once for a type."""
 
-    def __init__(self, type_: Type) -> None:
+    def __init__(self, type_: Type, *, text: bool = False) -> None:
+        """With `text`, strings are UTF-8 as well."""
+        self._skip_string = _skip_text if text else _skip_bytes
         self._weights: dict[int, int] = {}
         self._skips: dict[int, Skip] = {}
         self._items = self._levels = 0
@@ -49,21 +52,28 @@ class BodyCheck:
 
     def check(self, message: bytes, start: int) -> None:
         """Returns if the bytes from `start` on are one value, and raises BadMessage otherwise."""
+        end = self.end_of(message, start)
+        if end < len(message):
+            raise BadMessage(f"its value ends before byte {end}, but it has {len(message)} bytes")
+
+    def end_of(self, data: bytes, start: int) -> int:
+        """Where the value ends that begins at `start`: others may follow it."""
         self._items = self._levels = 0
-        size = len(message)
+        size = len(data)
         try:
-            end = self._skip(message, start)
+            end = self._skip(data, start)
         except IndexError:
             end = size + 1
         except RecursionError:
             raise BadMessage("its value is nested too deeply") from None
         if end > size:
             raise BadMessage(f"it is cut short: its value goes on after the last of {size} bytes")
-        if end < size:
-            raise BadMessage(f"its value ends before byte {end}, but it has {size} bytes")
+        return end
 
     def _compiled(self, type_: Type) -> Skip:
         match type_:
+            case Primitive(kind="string"):
+                return self._skip_string
             case Primitive():
                 return _PRIMITIVES[type_.kind]
             case Union():
@@ -115,17 +125,18 @@ class BodyCheck:
 
     def _blocks(self, of: Type, *, with_keys: bool = False) -> Skip:
         skip_item = self._compiled(of)
+        skip_key = self._skip_string
         weight = 0 if with_keys else self._weight_of(of)
 
         def skip(message: bytes, position: int) -> int:
             while True:
-                count, position = _long(message, position)
+                count, position = read_long(message, position)
                 if count == 0:
                     return position
                 end = None
                 if count < 0:
                     count = -count
-                    size, position = _long(message, position)
+                    size, position = read_long(message, position)
                     end = position + size
                 if weight:
                     self._count(count * weight)
@@ -135,7 +146,7 @@ class BodyCheck:
                     self._count(count)
                     for _ in range(count):
                         if with_keys:
-                            position = _skip_bytes(message, position)
+                            position = skip_key(message, position)
                         position = skip_item(message, position)
                 if end is not None and end != position:
                     raise BadMessage(f"byte {position}: the block should end at byte {end}")
@@ -163,7 +174,8 @@ class BodyCheck:
         return 0
 
 
-def _long(message: bytes, position: int) -> tuple[int, int]:
+def read_long(message: bytes, position: int) -> tuple[int, int]:
+    """A number, and where it ends."""
     byte = message[position]
     position += 1
     if byte < 0x80:
@@ -201,10 +213,24 @@ def _skip_bytes(message: bytes, position: int) -> int:
     byte = message[position]
     if byte < 0x80 and not byte & 1:
         return position + 1 + (byte >> 1)
-    length, after = _long(message, position)
+    length, after = read_long(message, position)
     if length < 0:
         raise BadMessage(f"byte {position}: {length} is no length")
     return after + length
+
+
+def _skip_text(message: bytes, position: int) -> int:
+    length, start = read_long(message, position)
+    if length < 0:
+        raise BadMessage(f"byte {position}: {length} is no length")
+    end = start + length
+    if end > len(message):
+        raise IndexError
+    try:
+        message[start:end].decode()
+    except UnicodeDecodeError as error:
+        raise BadMessage(f"byte {position}: a string is no UTF-8: {error}") from None
+    return end
 
 
 def _skip_boolean(message: bytes, position: int) -> int:
@@ -219,7 +245,7 @@ def _fixed(size: int) -> Skip:
 
 def _enum(symbols: int) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = _long(message, position)
+        index, after = read_long(message, position)
         if not 0 <= index < symbols:
             raise BadMessage(f"byte {position}: there is no symbol {index}")
         return after
@@ -229,7 +255,7 @@ def _enum(symbols: int) -> Skip:
 
 def _union(branches: list[Skip]) -> Skip:
     def skip(message: bytes, position: int) -> int:
-        index, after = _long(message, position)
+        index, after = read_long(message, position)
         if not 0 <= index < len(branches):
             raise BadMessage(f"byte {position}: there is no branch {index}")
         return branches[index](message, after)
@@ -245,5 +271,4 @@ _PRIMITIVES: Final[dict[str, Skip]] = {
     "float": _fixed(4),
     "double": _fixed(8),
     "bytes": _skip_bytes,
-    "string": _skip_bytes,
 }

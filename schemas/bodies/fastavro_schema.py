@@ -55,7 +55,7 @@ def fastavro_schema(schema: AvroSchema, *, for_reading: bool = False) -> Json:
         raise InvalidSchema("it is nested too deeply") from None
     if for_reading:
         for record in parts.records:
-            _set_defaults(record, named[_written(record.name)]["fields"])
+            _set_defaults(record, named[written_name(record.name)]["fields"])
     return parsed
 
 
@@ -65,7 +65,8 @@ def _set_defaults(record: Record, written: Sequence[Json]) -> None:
             each["default"] = default_value(field)
 
 
-def _written(name: Name) -> str:
+def written_name(name: Name) -> str:
+    """What fastavro is told that a type is called."""
     return f"{name.namespace or _NOWHERE}.{name.simple}"
 
 
@@ -88,14 +89,14 @@ class _Parts:
             case Union():
                 return [self.of(branch) for branch in type_.branches]
         if id(type_) in self._known:
-            return _written(type_.name)
+            return written_name(type_.name)
         self._known.add(id(type_))
         return self._definition(type_)
 
     def _definition(self, type_: Definition) -> Json:
-        made: Json = {"type": type_.kind, "name": _written(type_.name)}
+        made: Json = {"type": type_.kind, "name": written_name(type_.name)}
         if self._for_reading:
-            made["aliases"] = [_written(alias) for alias in type_.aliases]
+            made["aliases"] = [written_name(alias) for alias in type_.aliases]
         match type_:
             case Enum():
                 made["symbols"] = list(type_.symbols)

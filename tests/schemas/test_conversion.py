@@ -1,0 +1,182 @@
+"""Bodies of one schema made of what was written with another."""
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.bodies.checking import BodyCheck
+from schemas.conversion import Conversion, MessageConverter
+from schemas.envelope import PREFIX_SIZE, Encoder, prefix
+from schemas.errors import BadMessage
+from schemas.parsing import AvroSchema, parse
+from tests.schemas.avro_strategies import schemas, values
+from tests.schemas.events import EVENTS, SCHEMAS
+
+
+def avro(text: Any) -> AvroSchema:
+    return parse(json.dumps(text))
+
+
+def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)} | more
+
+
+def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": of} | more
+
+
+def body(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+A = record(field("x", "int"), name="A")
+B = record(field("x", "int"), name="B")
+
+
+def test_what_differs_in_words_only_is_taken_as_it_is() -> None:
+    old = avro(record(field("x", "long")))
+    new = avro(record(field("x", {"type": "long", "logicalType": "date-x"}, doc="!", default=1)))
+    conversion = Conversion(old, new)
+    assert conversion.is_copy
+    one = b"\x02"
+    assert conversion.converted(one) is one
+
+
+@pytest.mark.parametrize(
+    ("writer", "target", "value", "expected"),
+    [
+        ("int", "double", 3, 3.0),
+        ("string", "bytes", "ü", "ü".encode()),
+        (
+            record(field("a", "int"), field("b", "string")),
+            record(field("b", "string"), field("c", "long", default=7)),
+            {"a": 1, "b": "x"},
+            {"b": "x", "c": 7},
+        ),
+        (
+            record(field("a", "int")),
+            record(field("z", "long", aliases=["a"])),
+            {"a": 1},
+            {"z": 1},
+        ),
+        # Two records that look alike: the second stays the second.
+        (
+            record(field("u", [A, B]), field("gone", "int")),
+            record(field("u", ["null", A, B])),
+            {"u": ("B", {"x": 1}), "gone": 0},
+            {"u": ("B", {"x": 1})},
+        ),
+        # A union's branch becomes the whole, and has a union of its own inside.
+        (
+            record(field("a", ["null", record(field("u", ["null", A, B]), name="I")])),
+            record(field("a", record(field("u", [A, B, "null"]), name="I"))),
+            {"a": {"u": ("B", {"x": 5})}},
+            {"a": {"u": ("B", {"x": 5})}},
+        ),
+        (
+            record(field("a", ["null", {"type": "array", "items": ["null", A]}])),
+            record(field("a", [{"type": "array", "items": A}, "null"])),
+            {"a": [{"x": 1}, {"x": 2}]},
+            {"a": [{"x": 1}, {"x": 2}]},
+        ),
+        (
+            record(field("a", {"type": "map", "values": ["null", "int", A]})),
+            record(field("a", ["null", {"type": "map", "values": [A, "long"]}])),
+            {"a": {"k": {"x": 1}, "l": 2}},
+            {"a": {"k": {"x": 1}, "l": 2}},
+        ),
+        (
+            {"type": "enum", "name": "E", "symbols": ["P", "Q"]},
+            {"type": "enum", "name": "E", "symbols": ["P", "O"], "default": "O"},
+            "Q",
+            "O",
+        ),
+    ],
+)
+def test_what_is_different_is_resolved(writer: Any, target: Any, value: Any, expected: Any) -> None:
+    conversion = Conversion(avro(writer), avro(target))
+    assert not conversion.is_copy
+    assert conversion.converted(body(writer, value)) == body(target, expected)
+
+
+@pytest.mark.parametrize(
+    ("writer", "target", "value"),
+    [
+        ("string", "int", "x"),
+        (["null", "string"], "string", None),
+        (record(field("a", "int")), record(field("b", "int")), {"a": 1}),
+        (
+            {"type": "enum", "name": "E", "symbols": ["P", "Q"]},
+            {"type": "enum", "name": "E", "symbols": ["P"]},
+            "Q",
+        ),
+    ],
+)
+def test_what_cannot_be_resolved_is_a_bad_message(writer: Any, target: Any, value: Any) -> None:
+    conversion = Conversion(avro(writer), avro(target))
+    with pytest.raises(BadMessage, match="cannot be read as the schema that is wanted"):
+        conversion.converted(body(writer, value))
+
+
+@given(st.data())
+def test_a_body_says_the_same_afterwards(data: st.DataObject) -> None:
+    """A field is added at the end, so nothing is taken as it is."""
+    inner = data.draw(schemas())
+    value = data.draw(values(inner))
+    writer = parse(json.dumps(record(field("v", inner), name="Outermost.R")))
+    target = parse(
+        json.dumps(record(field("v", inner), field("n", "int", default=0), name="Outermost.R"))
+    )
+    before = Encoder(writer, 1).encode({"v": value})[PREFIX_SIZE:]
+    assert Conversion(writer, target).converted(before) == before + b"\0"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_messages_become_bodies(name: str) -> None:
+    schema = SCHEMAS[name]
+    message = Encoder(schema, 7).encode(EVENTS[name])
+    converter = MessageConverter({7: schema}.get, schema)
+    assert converter.body(message) == message[PREFIX_SIZE:]
+
+
+def test_what_is_no_message_says_so() -> None:
+    schema = avro("string")
+    converter = MessageConverter({7: schema}.get, schema)
+    for message, why in [
+        (None, "it has no value"),
+        (b"text", "a message has at least 5 bytes"),
+        (b"texts", "begins with byte 116"),
+        (prefix(8) + b"\0", "there is no schema 8"),
+        (prefix(7) + b"\4a", "with schema 7: it is cut short"),
+        (prefix(7) + b"\2ab", "with schema 7: its value ends before byte 7"),
+        (prefix(7) + b"\2\xff", "with schema 7: byte 5: a string is no UTF-8"),
+        (prefix(7) + bytes(17 * 1024 * 1024), "16,777,216 are allowed"),
+    ]:
+        with pytest.raises(BadMessage, match=why):
+            converter.body(message)
+
+
+def test_text_is_looked_at_where_nobody_reads_it() -> None:
+    of = avro({"type": "map", "values": "string"}).type
+    good, bad_key, bad_value = b"\2\2k\2v\0", b"\2\2\xff\2v\0", b"\2\2k\4v\xff\0"
+    for check in (BodyCheck(of), BodyCheck(of, text=True)):
+        check.check(good, 0)
+    for bad in (bad_key, bad_value):
+        BodyCheck(of).check(bad, 0)
+        with pytest.raises(BadMessage, match="a string is no UTF-8"):
+            BodyCheck(of, text=True).check(bad, 0)
+
+
+def test_values_follow_each_other() -> None:
+    check = BodyCheck(avro("string").type)
+    data = b"\2a\0\4bc"
+    assert [check.end_of(data, 0), check.end_of(data, 2), check.end_of(data, 3)] == [2, 3, 6]
+    with pytest.raises(BadMessage, match="it is cut short"):
+        check.end_of(data, 6)
