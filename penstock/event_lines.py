@@ -10,34 +10,23 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.registry_connection import schemas_by_id
 from schemas.envelope import Decoder
-from schemas.errors import BadMessage, InvalidSchema, RegistryRefused
-from schemas.parsing import AvroSchema
-from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
+from schemas.errors import BadMessage
+from schemas.registry_client import RegistryClient
 
 
 class Events:
     """Events of any topics."""
 
     def __init__(self, registry: RegistryClient) -> None:
-        self._registry = registry
-        self._decoder = Decoder(self._schema)
+        self._decoder = Decoder(schemas_by_id(registry))
 
     def event(self, value: bytes | None) -> Any:
         """As JSON can write it. Raises BadMessage for what is no event, and RegistryError."""
         if value is None:
             raise BadMessage("it has no value")
         return _plain(self._decoder.decode(value))
-
-    def _schema(self, schema_id: int) -> AvroSchema | None:
-        try:
-            return self._registry.schema(schema_id)
-        except RegistryRefused as refused:
-            if refused.code == SCHEMA_NOT_FOUND:
-                return None
-            raise
-        except InvalidSchema as error:
-            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
 
 
 def _plain(value: Any) -> Any:

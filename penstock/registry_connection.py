@@ -9,8 +9,9 @@ import click
 from penstock import address_variables
 from penstock.completion import said, words
 from penstock.failures import Failed
-from schemas.errors import RegistryRefused, SchemaError
-from schemas.registry_client import RegistryClient
+from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
+from schemas.parsing import AvroSchema
+from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
 PATIENCE_SECONDS = 20.0  # a new writer is elected within that
@@ -46,6 +47,22 @@ def registry_at(urls: str) -> Iterator[RegistryClient]:
         raise Failed(shortened(error.message)) from None
     except SchemaError as error:
         raise Failed(shortened(str(error))) from None
+
+
+def schemas_by_id(client: RegistryClient) -> Callable[[int], AvroSchema | None]:
+    """What a message's id means; None if there is no such schema, BadMessage if it is of no use."""
+
+    def schema(schema_id: int) -> AvroSchema | None:
+        try:
+            return client.schema(schema_id)
+        except RegistryRefused as refused:
+            if refused.code == SCHEMA_NOT_FOUND:
+                return None
+            raise
+        except InvalidSchema as error:
+            raise BadMessage(f"its schema {schema_id} cannot be used: {error}") from None
+
+    return schema
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

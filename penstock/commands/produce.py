@@ -1,4 +1,4 @@
-"""`penstock produce`: lines in, messages out.
+"""`penstock produce`: lines in, messages out; or the values of a container file of Avro's.
 
 What has been read is sent when a batch is full, or when no more input is waiting: a file goes out
 in large batches, and a line that somebody types goes out at once.
@@ -10,8 +10,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Final
 
 import click
 
@@ -20,9 +22,12 @@ from penstock.connecting import bootstrap_option, connected, existing_topics
 from penstock.failures import Failed
 from penstock.json_option import json_option
 from penstock.output import print_json
+from penstock.registry_connection import registry_at, registry_option
+from penstock.schema_arguments import VERSION, Which
 from wire.records import Codec
 
 ACKS = {"all": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
+_STDIN: Final = Path("-")
 _CHUNK = 256 * 1024
 _LINGER_SECONDS = 0.01
 
@@ -37,6 +42,19 @@ _LINGER_SECONDS = 0.01
     help="Read this instead of stdin.",
 )
 @click.option("--key-separator", metavar="TEXT", help="A line is key, this text, value.")
+@click.option(
+    "--avro-file",
+    "avro_file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Send the values of this container file of Avro's instead (- for stdin).",
+)
+@click.option(
+    "--schema-version",
+    type=VERSION,
+    metavar="N|latest",
+    help="Write them by this version of the topic's schema; without it, by the file's own.",
+)
 @click.option(
     "--partition", type=click.IntRange(0), metavar="N", help="Write to this partition only."
 )
@@ -64,51 +82,95 @@ _LINGER_SECONDS = 0.01
     help="How much to collect before it is sent.",
 )
 @bootstrap_option
+@registry_option
 @json_option
 def command(
     *,
     topic: str,
     path: Path | None,
     key_separator: str | None,
+    avro_file: Path | None,
+    schema_version: Which | None,
     partition: int | None,
     acks: str,
     codec: str,
     batch_bytes: int,
     bootstrap: str,
+    registry: str,
     as_json: bool,
 ) -> None:
     """Write lines into a topic, one message each, without the newline.
 
     Lines with equal keys go to the same partition, where their order is kept.
 
+    With --avro-file each value of a container file becomes an event. The file's schema is found in
+    the registry as a version of the topic's, or registered as the next one if the registry allows
+    it. Of a damaged file all is sent that comes before the damage, and the exit code is 1.
+
     \b
     Example:
         penstock produce page_views --file views.json --codec zstd
         tail -F app.log | penstock produce app_logs
+        penstock produce page_views --avro-file page_views.avro
     """
-    separator = key_separator.encode() if key_separator else None
+    if avro_file is not None and (path is not None or key_separator is not None):
+        raise click.UsageError("--avro-file goes with neither --file nor --key-separator")
+    if schema_version is not None and avro_file is None:
+        raise click.UsageError("--schema-version goes with --avro-file")
+    if sys.stdin.isatty() and avro_file == _STDIN:
+        raise click.UsageError("--avro-file - reads bytes: send them from a file or a program")
+    if path is None and avro_file is None and sys.stdin.isatty():
+        click.echo("Each line is sent as it is typed; Ctrl-D ends.", err=True)
     started = time.monotonic()
     counted = _Counted()
-    if path is None and sys.stdin.isatty():
-        click.echo("Each line is sent as it is typed; Ctrl-D ends.", err=True)
-    with _opened(path) as source, connected(bootstrap) as brokers:
-        producer = Producer(
-            brokers, topic, acks=ACKS[acks], codec=Codec[codec.upper()], batch_bytes=batch_bytes
+    told: dict[str, Any] = {}
+    wrong = ""
+    with _opened(path or avro_file) as source, connected(bootstrap) as brokers:
+        producer = partial(
+            Producer,
+            *(brokers, topic),
+            acks=ACKS[acks],
+            codec=Codec[codec.upper()],
+            batch_bytes=batch_bytes,
         )
-        for line in _lines(source):
-            if line is None:
-                counted.add(producer.flush())
-                continue
-            key, value = _split(line, separator)
-            if delivered := producer.send(value, key, partition=partition):
-                counted.add(delivered)
-        counted.add(producer.flush())
+        if avro_file is None:
+            _send_lines(source, producer(), key_separator, partition, counted)
+        else:
+            # Nobody else waits for Apache's avro to be imported.
+            from penstock.avro_files.sending import Sending  # noqa: PLC0415
+
+            sending = Sending(topic, avro_file, source)
+            with registry_at(registry) as client:
+                sending.find_schema(client, schema_version)
+            sending.run(producer(), partition, counted.add)
+            told = sending.document
+            wrong = sending.what_is_wrong(counted.messages)
     seconds = time.monotonic() - started
     if as_json:
-        print_json({"topic": topic, "messages": counted.messages, "partitions": counted.offsets})
+        said = {"topic": topic, "messages": counted.messages, "partitions": counted.offsets}
+        print_json(said | told)
     elif sys.stderr.isatty():
-        said = f"{counted.messages:,} messages to {topic} in {seconds:.1f} s"
-        click.echo(said, err=True)
+        click.echo(f"{counted.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
+    if wrong:
+        raise Failed(wrong)
+
+
+def _send_lines(
+    source: IO[bytes],
+    producer: Producer,
+    key_separator: str | None,
+    partition: int | None,
+    counted: "_Counted",
+) -> None:
+    separator = key_separator.encode() if key_separator else None
+    for line in _lines(source):
+        if line is None:
+            counted.add(producer.flush())
+            continue
+        key, value = _split(line, separator)
+        if delivered := producer.send(value, key, partition=partition):
+            counted.add(delivered)
+    counted.add(producer.flush())
 
 
 class _Counted:
@@ -127,9 +189,11 @@ class _Counted:
                 offsets["last"] = each.base_offset + each.messages - 1
 
 
-def _opened(path: Path | None) -> IO[bytes]:
+def _opened(path: Path | None) -> BufferedReader:
     try:
-        return open(sys.stdin.fileno(), "rb", closefd=False) if path is None else path.open("rb")
+        if path is None or path == _STDIN:
+            return open(sys.stdin.fileno(), "rb", closefd=False)
+        return path.open("rb")
     except OSError as error:
         raise Failed(f"{path}: {error.strerror}") from None
 

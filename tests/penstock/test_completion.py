@@ -58,6 +58,8 @@ def test_commands_options_and_choices(tab: Tab) -> None:
     assert tab.offers("penstock consume --to") == ["plain,--to-end"]
     assert tab.offers("penstock produce t --codec=z") == ["plain,zstd"]
     assert tab.offers("penstock broker --config bro") == ["file,bro"]
+    assert tab.offers("penstock consume t --avro-file vis") == ["file,vis"]
+    assert tab.offers("penstock consume t --codec=s") == ["plain,snappy"]
 
 
 def test_topics_are_those_of_the_cluster_that_the_line_names(

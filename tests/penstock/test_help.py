@@ -22,7 +22,7 @@ WITHOUT_JSON = {
 }
 # A topic's settings are Kafka's --config, a level is a registry's; an address is of a host, too.
 SEVERAL_MEANINGS = {"--config", "--set", "--count", "--default", "--version", "--from", "--host"}
-FILE = re.compile(r"[\w-]+\.(?:json|yaml|avsc|log)")
+FILE = re.compile(r"[\w-]+\.(?:json|yaml|avsc|avro|log)")
 FOLDER = re.compile(r"\./[\w-]+")
 
 assert isinstance(penstock, LazyGroup)

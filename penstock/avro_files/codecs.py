@@ -1,0 +1,63 @@
+"""The codecs of Avro's container files, as Apache's `avro` is to have them.
+
+`avro` itself has null, deflate and bzip2, and snappy and zstandard where two more packages are
+there. Penstock has both in cramjam already, so they are added to its table of codecs, in which it
+looks them up by name. What a block unpacks to is bounded, as `avro` bounds its own.
+"""
+
+from binascii import crc32
+from io import BytesIO
+from typing import Final
+
+import cramjam
+from avro.codecs import DEFAULT_MAX_DECOMPRESS_LENGTH, KNOWN_CODECS, Codec
+from avro.errors import AvroException
+from avro.io import BinaryDecoder
+
+from wire.compression import Codec as WireCodec
+from wire.compression import compress, decompress
+from wire.errors import BatchError
+
+MOST_BYTES: Final = DEFAULT_MAX_DECOMPRESS_LENGTH  # 200 MiB, of a block
+_CRC_SIZE: Final = 4
+
+
+class SnappyCodec(Codec):
+    """A raw block of snappy, and the CRC-32 of what is in it, big-endian."""
+
+    @staticmethod
+    def compress(data: bytes) -> tuple[bytes, int]:
+        packed = bytes(cramjam.snappy.compress_raw(data)) + crc32(data).to_bytes(_CRC_SIZE, "big")
+        return packed, len(packed)
+
+    @staticmethod
+    def decompress(readers_decoder: BinaryDecoder) -> BinaryDecoder:
+        packed = readers_decoder.read_bytes()
+        data = _unpacked(WireCodec.SNAPPY, packed[:-_CRC_SIZE])
+        if crc32(data).to_bytes(_CRC_SIZE, "big") != packed[-_CRC_SIZE:]:
+            raise AvroException("the checksum does not match")
+        return BinaryDecoder(BytesIO(data))
+
+
+class ZstandardCodec(Codec):
+    """Frames of Zstandard."""
+
+    @staticmethod
+    def compress(data: bytes) -> tuple[bytes, int]:
+        packed = compress(WireCodec.ZSTD, data)
+        return packed, len(packed)
+
+    @staticmethod
+    def decompress(readers_decoder: BinaryDecoder) -> BinaryDecoder:
+        return BinaryDecoder(BytesIO(_unpacked(WireCodec.ZSTD, readers_decoder.read_bytes())))
+
+
+def _unpacked(codec: WireCodec, packed: bytes) -> bytes:
+    try:
+        return bytes(decompress(codec, memoryview(packed), MOST_BYTES))
+    except BatchError as error:
+        raise AvroException(str(error)) from None
+
+
+KNOWN_CODECS.update(snappy=SnappyCodec, zstandard=ZstandardCodec)
+CODECS: Final = KNOWN_CODECS
