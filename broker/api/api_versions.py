@@ -4,6 +4,10 @@ The table of what is served. Produce is listed from version 0, although versions
 refused: librdkafka would not compress otherwise. A client's name and version (from version 3) must
 be printable as Kafka wants them; they are used for nothing else.
 
+OffsetFetch and JoinGroup are listed in versions whose answers have a place for an error, and are
+then refused. Where a coordinator is found and they are not listed, aiokafka waits for ever to join,
+and librdkafka 2, to fetch an offset, ends its process by a segmentation fault.
+
 Not here: requests of a version that is not served. The dispatch answers those in version 0, with
 this same table, before anything is decoded. Features: there are none.
 """
@@ -20,6 +24,11 @@ from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersio
 if TYPE_CHECKING:
     from broker.broker import Broker
 
+_OFFSET_FETCH, _JOIN_GROUP = 9, 11
+_REFUSED = (
+    ApiVersion(api_key=_OFFSET_FETCH, min_version=2, max_version=7),
+    ApiVersion(api_key=_JOIN_GROUP, min_version=0, max_version=5),
+)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
@@ -34,7 +43,8 @@ def advertised(error_code: ErrorCode = ErrorCode.none) -> ApiVersionsResponse:
                 max_version=api.versions[-1],
             )
             for key, api in sorted(APIS.items())
-        ),
+        )
+        + _REFUSED,
     )
 
 

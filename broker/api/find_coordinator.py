@@ -1,7 +1,16 @@
 """FindCoordinator (key 10), versions 0–4.
 
-Nobody coordinates groups or transactions here: COORDINATOR_NOT_AVAILABLE, for every key asked for.
-Consumers that are assigned their partitions never ask.
+Nobody coordinates groups or transactions here, and whoever asks must learn that once and for all:
+what may be tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word, Java's admin many
+thousand times a second.
+
+For groups the answer is this broker. What a client then wants of a coordinator (JoinGroup,
+OffsetCommit, DescribeGroups and so on) is not served, and it says so. An error here would reach the
+wrong ones as well: librdkafka looks for a coordinator on behalf of every consumer, and hands errors
+to those that are assigned their partitions, too.
+
+For transactions it is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducerId: librdkafka tries
+again after anything else.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +18,8 @@ from typing import TYPE_CHECKING
 from broker.caller import Caller
 from wire.errors import ErrorCode
 from wire.messages.find_coordinator import (
+    GROUP,
+    TRANSACTION,
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -17,19 +28,34 @@ from wire.messages.find_coordinator import (
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-_NONE = "this broker does not coordinate groups or transactions"
+_NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
 
 
 def handle(
-    _broker: "Broker", request: FindCoordinatorRequest, _caller: Caller
+    broker: "Broker", request: FindCoordinatorRequest, _caller: Caller
 ) -> FindCoordinatorResponse:
+    found = [_coordinator(broker, request.key_type, key) for key in request.coordinator_keys]
+    only = _coordinator(broker, request.key_type, request.key)
     return FindCoordinatorResponse(
-        error_code=ErrorCode.coordinator_not_available,
-        error_message=_NONE,
-        coordinators=tuple(
-            Coordinator(
-                key=key, error_code=ErrorCode.coordinator_not_available, error_message=_NONE
-            )
-            for key in request.coordinator_keys
-        ),
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+        coordinators=tuple(found),
     )
+
+
+def _coordinator(broker: "Broker", key_type: int, key: str) -> Coordinator:
+    if key_type == TRANSACTION:
+        return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
+    if key_type != GROUP:
+        return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+    this = broker.cluster.snapshot.brokers.get(broker.config.id)
+    if this is None:
+        return _none(key, ErrorCode.coordinator_not_available, "this broker is not registered")
+    return Coordinator(key=key, node_id=this.broker_id, host=this.host, port=this.port)
+
+
+def _none(key: str, code: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(key=key, error_code=code, error_message=message)

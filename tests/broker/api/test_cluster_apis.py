@@ -4,8 +4,16 @@ import pytest
 
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode
-from wire.messages import describe_cluster, init_producer_id, list_partition_reassignments
+from wire.messages import (
+    delete_groups,
+    describe_cluster,
+    find_coordinator,
+    init_producer_id,
+    list_partition_reassignments,
+)
+from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
+from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -36,6 +44,46 @@ def test_nothing_is_on_the_move(client: RawClient) -> None:
         request = ListPartitionReassignmentsRequest(topics=topics)
         answer = client.ask(list_partition_reassignments.API, 0, request)
         assert (answer.error_code, answer.topics) == (ErrorCode.none, ())
+
+
+@pytest.mark.parametrize("version", find_coordinator.API.versions)
+def test_whoever_looks_for_a_group_finds_this_broker(
+    client: RawClient, running: RunningBroker, version: int
+) -> None:
+    for each in coordinators(client, version, find_coordinator.GROUP):
+        assert each.error_code is ErrorCode.none
+        assert (each.node_id, each.host, each.port) == (1, "127.0.0.1", running.port)
+
+
+@pytest.mark.parametrize("version", find_coordinator.API.versions[1:])
+def test_nobody_coordinates_transactions_and_nobody_shall_ask_again(
+    client: RawClient, version: int
+) -> None:
+    for each in coordinators(client, version, find_coordinator.TRANSACTION):
+        assert each.error_code is ErrorCode.transactional_id_authorization_failed
+        assert "has no transactions" in (each.error_message or "")
+        assert each.node_id == -1
+    for each in coordinators(client, version, 2):
+        assert each.error_code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("version", delete_groups.API.versions)
+def test_there_are_no_groups_to_delete(client: RawClient, version: int) -> None:
+    asked = DeleteGroupsRequest(groups_names=("one", "other", "one"))
+    answer = client.ask(delete_groups.API, version, asked)
+    assert [each.group_id for each in answer.results] == ["one", "other"]
+    assert {each.error_code for each in answer.results} == {ErrorCode.group_id_not_found}
+
+
+def coordinators(
+    client: RawClient, version: int, key_type: int
+) -> tuple[find_coordinator.Coordinator | FindCoordinatorResponse, ...]:
+    asked = FindCoordinatorRequest(key="it", key_type=key_type, coordinator_keys=("it", "other"))
+    answer = client.ask(find_coordinator.API, version, asked)
+    if version < 4:
+        return (answer,)
+    assert [each.key for each in answer.coordinators] == ["it", "other"]
+    return answer.coordinators
 
 
 def producer_id(

@@ -1,11 +1,9 @@
 """Confluent's own Java classes, in jars that Maven Central has: Apache Pinot ships them shaded.
 
-They are driven from Python through py4j (which comes with PySpark), so that nothing has to be
-compiled: a JRE is enough. The older of the two fails on every field of an answer that it does not
-know, as many that are still in use do.
+The older of the two fails on every field of an answer that it does not know, as many that are
+still in use do.
 """
 
-import contextlib
 import functools
 import shutil
 import subprocess
@@ -13,20 +11,14 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from py4j import java_gateway, protocol
-from py4j.java_gateway import (
-    GatewayParameters,
-    JavaGateway,
-    launch_gateway,
-)
 from py4j.protocol import Py4JJavaError
+
+from tests.jvm import Jvm
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,61 +74,25 @@ class RefusedByRegistry(Exception):
         self.code = code
 
 
-class Java:
-    """A running JVM with these classes: `with Java(OLD) as java: java.new("java.util.HashMap")`.
-
-    What Java returns is of types that only it knows, hence Any.
-    """
+class Java(Jvm):
+    """A running JVM with these classes: `with Java(OLD) as java: java.new("java.util.HashMap")`."""
 
     def __init__(self, confluent: Confluent) -> None:
+        super().__init__(str(jar(confluent)))
         self.confluent = confluent
-        self._classpath = str(jar(confluent))
 
     def find(self, name: str) -> Any:
         """A class, by its full name; one of Apache Kafka's as `kafka:clients.…`."""
         prefix, _, rest = name.partition(":")
-        full = self.kafka(rest) if prefix == "kafka" else name
-        return functools.reduce(getattr, full.split("."), self._gateway.jvm)
+        return super().find(self.kafka(rest) if prefix == "kafka" else name)
 
     def kafka(self, name: str) -> str:
         """The full name that one of Apache Kafka's classes has here."""
         return f"{self.confluent.kafka}.{name}"
 
-    def new(self, name: str, *arguments: Any) -> Any:
-        return self.find(name)(*arguments)
-
     def configured(self, name: str, configuration: Mapping[str, str]) -> Any:
         """An object whose constructor takes a map of settings."""
         return self.new(name, dict(configuration))
-
-    def __enter__(self) -> Self:
-        port, token, self._process = launch_gateway(
-            classpath=self._classpath,
-            javaopts=list(_JVM),
-            die_on_exit=True,
-            enable_auth=True,
-            return_proc=True,
-        )
-        # A Spark session of this process has put its own in place, which asks Spark's JVM why.
-        self._others_answers = java_gateway.get_return_value
-        java_gateway.get_return_value = protocol.get_return_value
-        parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-        self._gateway = JavaGateway(gateway_parameters=parameters)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._gateway.shutdown()
-        java_gateway.get_return_value = self._others_answers
-        self._process.kill()
-        # py4j reads its output on a thread of its own, and may have closed it by now.
-        with contextlib.suppress(OSError, ValueError):
-            self._process.communicate()
-        self._process.wait()
 
 
 def refusal(error: Py4JJavaError) -> RefusedByRegistry | None:

@@ -1,0 +1,65 @@
+"""Classes of Java, driven from Python through py4j, which comes with PySpark.
+
+Nothing has to be compiled: a JRE is enough. What Java returns is of types that only it knows, hence
+`Any`; what it throws is a `Py4JJavaError`.
+"""
+
+import contextlib
+import functools
+from types import TracebackType
+from typing import Any, Self
+
+from py4j import java_gateway, protocol
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+
+
+class Jvm:
+    """A running JVM: `with Jvm(classpath) as java: java.new("java.util.HashMap")`."""
+
+    def __init__(self, classpath: str) -> None:
+        self._classpath = classpath
+
+    def find(self, name: str) -> Any:
+        """A class, by its full name."""
+        return functools.reduce(getattr, name.split("."), self._gateway.jvm)
+
+    def new(self, name: str, *arguments: Any) -> Any:
+        return self.find(name)(*arguments)
+
+    def array(self, name: str, *elements: Any) -> Any:
+        """An array, for a function that takes any number of arguments."""
+        made = self._gateway.new_array(self.find(name), len(elements))
+        for index, element in enumerate(elements):
+            made[index] = element
+        return made
+
+    def __enter__(self) -> Self:
+        port, token, self._process = launch_gateway(
+            classpath=self._classpath,
+            javaopts=list(_OPTIONS),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+        # A Spark session of this process has put its own in place, which asks Spark's JVM why.
+        self._others_answers = java_gateway.get_return_value
+        java_gateway.get_return_value = protocol.get_return_value
+        parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._gateway.shutdown()
+        java_gateway.get_return_value = self._others_answers
+        self._process.kill()
+        # py4j reads its output on a thread of its own, and may have closed it by now.
+        with contextlib.suppress(OSError, ValueError):
+            self._process.communicate()
+        self._process.wait()
