@@ -1,16 +1,19 @@
 """DescribeCluster (key 60), versions 0–1.
 
-The cluster's id, its controller and the brokers that are registered now.
+The cluster's id, its controller and the brokers that are registered now; for who asks, what it may
+do with the cluster: everything.
 
-Not here: authorized operations (left at "not asked for"), KRaft controllers as endpoints.
+Not here: KRaft controllers as endpoints.
 """
 
 from typing import TYPE_CHECKING
 
+from broker import authorized_operations
 from broker.caller import Caller
 from wire.errors import ErrorCode
 from wire.messages.describe_cluster import (
     BROKERS,
+    NOT_ASKED,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -41,4 +44,7 @@ def handle(
             )
             for each in snapshot.brokers.values()
         ),
+        cluster_authorized_operations=authorized_operations.ON_CLUSTER
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )

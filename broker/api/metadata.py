@@ -9,13 +9,16 @@ that is being deleted does not exist any more.
 A partition without a leader, or whose log this broker cannot serve, is listed with
 LEADER_NOT_AVAILABLE: clients then wait and ask again.
 
-Not here: authorized operations (left at "not asked for"). What versions 0 and 10–11 do otherwise is
-levelled in `wire.messages.metadata`.
+Who asks for authorized operations learns that it may do everything, also with topics that do not
+exist, as from Kafka. What versions 0 and 10–11 do otherwise is levelled in
+`wire.messages.metadata`.
 """
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker import authorized_operations
 from broker.caller import Caller
 from broker.described_partitions import NOBODY
 from broker.errors import ApiError
@@ -24,6 +27,7 @@ from cluster.names import check_topic_name
 from cluster.values import ClusterSnapshot, TopicInfo
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
+    NOT_ASKED,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -79,6 +83,9 @@ def _describe(
         topics = [
             _asked_for(broker, snapshot, topic, refused) for topic in dict.fromkeys(request.topics)
         ]
+    if request.include_topic_authorized_operations:
+        everything = authorized_operations.ON_TOPIC
+        topics = [replace(topic, topic_authorized_operations=everything) for topic in topics]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -89,6 +96,9 @@ def _describe(
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
         topics=tuple(topics),
+        cluster_authorized_operations=authorized_operations.ON_CLUSTER
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )
 
 

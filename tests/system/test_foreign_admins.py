@@ -1,11 +1,14 @@
 """The admin clients of others create, alter and delete topics, and describe what is there."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.apache_kafka import kafka_classpath, why_no_kafka
+from tests.jvm import Jvm
 from tests.server_process import wait_until
 from tests.system.clients import kcat
 from tests.system.clients.aiokafka_client import AiokafkaAdmin
@@ -145,6 +148,34 @@ def test_the_brokers_configs_are_described(server: Server, admin: Admin) -> None
     configs = admin.broker_configs(server.bootstrap, 1)
     # What graphical tools look for, to know what the cluster can do.
     assert re.fullmatch(r"\d+\.\d+.*", configs["inter.broker.protocol.version"] or "")
+
+
+@against_both
+def test_java_is_told_what_it_may_do(server: Server, topic: str) -> None:
+    classpath = kafka_classpath()
+    if classpath is None:
+        pytest.skip(f"Apache Kafka cannot be had: {why_no_kafka()}")
+    create(server.bootstrap, topic)
+    package = "org.apache.kafka.clients.admin"
+    with Jvm(classpath) as java:
+        client = java.find(f"{package}.Admin").create({"bootstrap.servers": server.bootstrap})
+        options = java.new(f"{package}.DescribeClusterOptions").includeAuthorizedOperations(True)
+        on_cluster = client.describeCluster(options).authorizedOperations().get()
+        assert names_of(on_cluster) == (
+            "ALTER ALTER_CONFIGS CLUSTER_ACTION CREATE DESCRIBE DESCRIBE_CONFIGS IDEMPOTENT_WRITE"
+        )
+        options = java.new(f"{package}.DescribeTopicsOptions").includeAuthorizedOperations(True)
+        described = client.describeTopics([topic], options).allTopicNames().get()
+        assert names_of(described[topic].authorizedOperations()) == (
+            "ALTER ALTER_CONFIGS CREATE DELETE DESCRIBE DESCRIBE_CONFIGS READ WRITE"
+        )
+        client.close()
+
+
+def names_of(operations: Iterable[Any] | None) -> str:
+    """Java's set of operations; None if there was none."""
+    assert operations is not None, "nothing was told"
+    return " ".join(sorted(each.name() for each in operations))
 
 
 @against_both

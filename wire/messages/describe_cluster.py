@@ -1,7 +1,6 @@
 """DescribeCluster (key 60): the cluster's id, controller and brokers.
 
-Left out: authorized operations, which stay at their "not asked for" value, and KRaft's controllers
-(`endpoint_type` 2).
+Left out: KRaft's controllers (`endpoint_type` 2).
 """
 
 from dataclasses import dataclass

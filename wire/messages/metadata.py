@@ -3,7 +3,7 @@
 Two differences between versions are levelled when a request is read, so that no handler meets
 them: "all topics" is null (in version 0 an empty list says it), and a topic is asked for by id only
 from version 12 on (versions 10 and 11 have the field, but no answer for it).
-Left out: authorized operations, which stay at their "not asked for" value.
+Left out: nothing.
 """
 
 import uuid

@@ -32,6 +32,19 @@ def test_the_cluster(client: RawClient, running: RunningBroker, version: int) ->
     assert broker.rack
 
 
+@pytest.mark.parametrize("version", describe_cluster.API.versions)
+def test_what_one_may_do_with_the_cluster_is_told_to_who_asks(
+    client: RawClient, version: int
+) -> None:
+    def told(include: bool) -> int:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=include)
+        answer = client.ask(describe_cluster.API, version, request)
+        return answer.cluster_authorized_operations
+
+    assert told(include=True) == 8096  # as Apache Kafka without an authorizer says
+    assert told(include=False) == -(2**31)
+
+
 def test_there_are_no_other_endpoints_than_brokers(client: RawClient) -> None:
     answer = client.ask(describe_cluster.API, 1, DescribeClusterRequest(endpoint_type=2))
     assert answer.error_code is ErrorCode.unsupported_endpoint_type

@@ -69,6 +69,29 @@ def test_all_topics_and_none(client: RawClient, new_topic: NewTopic, version: in
         assert ask(client, version).topics == ()
 
 
+@pytest.mark.parametrize("version", range(8, 13))
+def test_what_one_may_do_is_told_to_who_asks(
+    client: RawClient, new_topic: NewTopic, version: int
+) -> None:
+    names = (new_topic(), f"t{uuid.uuid4().hex[:10]}")
+
+    def told(include: bool) -> tuple[int, set[int]]:
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in names),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=include,
+            include_cluster_authorized_operations=include and version <= 10,
+        )
+        answer = client.ask(metadata.API, version, request)
+        topics = {topic.topic_authorized_operations for topic in answer.topics}
+        return answer.cluster_authorized_operations, topics
+
+    not_asked = -(2**31)
+    # What Apache Kafka without an authorizer says; of the cluster it says it up to version 10.
+    assert told(include=True) == (8096 if version <= 10 else not_asked, {3576})
+    assert told(include=False) == (not_asked, {not_asked})
+
+
 def test_a_topic_by_its_id(client: RawClient, new_topic: NewTopic) -> None:
     name = new_topic()
     topic_id = ask_one(client, name).topic_id

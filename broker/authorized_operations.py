@@ -1,0 +1,21 @@
+"""Which operations a client may carry out, for clients that ask: with nobody to authorize, all.
+
+One bit for each operation, at the place of its code in the protocol; for each kind of resource
+those that Kafka has for it.
+"""
+
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = range(3, 9)
+_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = range(9, 13)
+
+
+def _bits(*operations: int) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+ON_CLUSTER = _bits(
+    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS,
+    _IDEMPOTENT_WRITE,
+)  # fmt: skip
+ON_TOPIC = _bits(
+    _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS
+)
