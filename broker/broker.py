@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from uuid import UUID
 
+from broker.complaints import Complaints
 from broker.config import BrokerConfig
 from broker.counting.counter import LedgerCounter
 from broker.counting.found import Found
@@ -102,6 +103,7 @@ class Broker:
                 "partitions": config.limits.partitions,
             },
         )
+        self.complaints = Complaints(self.loop.time, self.metrics.complained)
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
@@ -117,6 +119,7 @@ class Broker:
             config,
             Dispatcher(self),
             self.metrics,
+            self.complaints,
             most_connections=self.descriptors.connections,
         )
         ends.callback(self.server.close)

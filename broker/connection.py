@@ -13,7 +13,6 @@ is where bytes and file slices are known apart. Only the event loop's thread tou
 """
 
 import asyncio
-import logging
 import socket
 import time
 from collections import deque
@@ -21,13 +20,12 @@ from collections.abc import Callable, Generator
 from typing import Protocol
 
 from broker.caller import Caller
+from broker.complaints import Complaints, Kind
 from broker.config import Limits
 from broker.sending import Sender, ShortFile
 from wire.errors import ProtocolError
 from wire.frames import FrameMemory, FrameReader, SizeLimit
 from wire.primitives import Part
-
-log = logging.getLogger(__name__)
 
 _SLOWEST_BYTES_PER_SECOND = 256 * 1024
 _LONGEST_TURN = 0.004  # seconds
@@ -65,9 +63,9 @@ class Connection:
     """The state of one client. `closed` runs once, when it is over."""
 
     __slots__ = (
-        "_closed", "_dispatch", "_exclusive", "_frames", "_limits", "_loop", "_memory", "_reading",
-        "_replies", "_request_began", "_sender", "_sending_soon", "_sock", "_stopping", "_waiting",
-        "_writing", "caller", "last_active", "open", "peer",
+        "_closed", "_complaints", "_dispatch", "_exclusive", "_frames", "_limits", "_loop",
+        "_memory", "_reading", "_replies", "_request_began", "_sender", "_sending_soon", "_sock",
+        "_stopping", "_waiting", "_writing", "caller", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +76,7 @@ class Connection:
         dispatch: Dispatch,
         closed: Callable[["Connection"], None],
         *,
+        complaints: Complaints,
         loop: asyncio.AbstractEventLoop,
         scratch: memoryview,
         memory: FrameMemory,
@@ -91,6 +90,7 @@ class Connection:
         self._sock = sock
         self._dispatch = dispatch
         self._closed = closed
+        self._complaints = complaints
         self._loop = loop
         self._limits = limits
         self._memory = memory
@@ -208,10 +208,10 @@ class Connection:
                         self._wait(requests)
                         return
         except ProtocolError as error:
-            self.close(f"error={str(error)!r}")
+            self.close(f"error={str(error)!r}", like="not Kafka's protocol")
             return
-        except Exception:
-            log.exception("request failed client=%s", self.peer)
+        except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
+            self._complaints.request_failed(self.caller.host, f"client={self.peer}", bug)
             self.close("error='internal error'")
             return
         if self._sender:
@@ -310,13 +310,15 @@ class Connection:
             elif self.idle and not self._frames.starved:
                 self.close("reason=idle")
 
-    def close(self, why: str = "") -> None:
-        """Let go of everything; `why` is logged unless the client just left."""
+    def close(self, why: str = "", *, like: str = "") -> None:
+        """Let go of everything; `why` is logged unless the client just left. `like` is the sort
+        of complaint, where `why` is not the same each time."""
         if not self.open:
             return
         self.open = False
         if why:
-            log.warning("connection closed client=%s %s", self.peer, why)
+            text = f"client={self.peer} {why}"
+            self._complaints.say(Kind.CONNECTION_CLOSED, self.caller.host, text, like=like or why)
         self._read_no_more()
         if self._writing:
             self._loop.remove_writer(self._sock.fileno())

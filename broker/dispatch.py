@@ -11,7 +11,6 @@ log says so.
 
 import asyncio
 import inspect
-import logging
 import pkgutil
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import broker.api
 from broker.api import api_versions, fetch, produce
 from broker.caller import Caller
+from broker.complaints import Kind
 from broker.connection import Connection, Reply
 from wire.apis import APIS, refusal
 from wire.codec import Api
@@ -39,8 +39,6 @@ from wire.requests import (
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-
-log = logging.getLogger(__name__)
 
 PRODUCE_KEY = 0
 FETCH_KEY = 1
@@ -116,10 +114,13 @@ class Dispatcher:
     ) -> None:
         try:
             parts = encode(await response)
-        except Exception:
+        except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             # A bug in one handler must not leave its client waiting, nor take others down.
-            log.exception("handler failed api=%s", api.name)
-            reply.connection.close("error='internal error'")
+            connection = reply.connection
+            self._broker.complaints.request_failed(
+                connection.caller.host, f"client={connection.peer} api={api.name}", bug
+            )
+            connection.close("error='internal error'")
             return
         reply.send(parts)
 
@@ -134,8 +135,12 @@ class Dispatcher:
         refused = refusal(key, version)
         if refused is None:
             raise ProtocolError(f"API {key} version {version} is not served")
-        log.info(
-            "request refused client=%s api=%d version=%d", connection.caller.host, key, version
+        api_and_version = f"api={key} version={version}"
+        self._broker.complaints.say(
+            Kind.REQUEST_REFUSED,
+            connection.caller.host,
+            f"client={connection.peer} {api_and_version}",
+            like=api_and_version,
         )
         body, tagged_header = refused
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))

@@ -103,6 +103,7 @@ class BrokerMetrics:
         self._requests: dict[str, Histogram] = {}
         self._flushes = Histogram()
         self._rejected: dict[ErrorCode, int] = {}
+        self._complaints: dict[str, int] = {}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_BrokerCollector(self))
         ProcessCollector(registry=self._registry)
@@ -133,6 +134,10 @@ class BrokerMetrics:
         """A batch was refused."""
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
+    def complained(self, kind: str) -> None:
+        """Something was wrong with a client, whether or not there is a line about it in the log."""
+        self._complaints[kind] = self._complaints.get(kind, 0) + 1
+
     def exposition(self) -> bytes:
         """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
         text = generate_latest(self._registry)
@@ -161,6 +166,12 @@ class BrokerMetrics:
         for error, count in tuple(self._rejected.items()):
             rejected.add_metric([error.name.upper()], count)
         yield rejected
+        complaints = CounterMetricFamily(
+            _PREFIX + "complaints", "What was wrong with clients, as the log says.", labels=["kind"]
+        )
+        for kind, count in tuple(self._complaints.items()):
+            complaints.add_metric([kind], count)
+        yield complaints
         yield GaugeMetricFamily(
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )

@@ -6,18 +6,16 @@ else is done for a connection that says nothing.
 """
 
 import asyncio
-import logging
 import socket
 
 from broker.caller import Caller
+from broker.complaints import Complaints, Kind
 from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.metrics import BrokerMetrics
 from serving.listening import listen
 from wire.frames import FrameMemory
-
-log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 _RECEIVE_BYTES = 64 * 1024
@@ -33,12 +31,14 @@ class Server:
         config: BrokerConfig,
         dispatcher: Dispatcher,
         metrics: BrokerMetrics,
+        complaints: Complaints,
         *,
         most_connections: int,
     ) -> None:
         self._config = config
         self._dispatcher = dispatcher
         self._metrics = metrics
+        self._complaints = complaints
         self._loop = asyncio.get_running_loop()
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
@@ -47,7 +47,6 @@ class Server:
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._check_timer: asyncio.TimerHandle | None = None
-        self._refused = 0
 
     def start(self) -> None:
         """Accept connections from now on; until then they wait."""
@@ -73,6 +72,7 @@ class Server:
         for connection in tuple(self._connections):
             connection.close()
         self._listener.close()
+        self._complaints.close()
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_A_TURN):
@@ -81,12 +81,14 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.error("cannot accept error=%r", error.strerror)
+                why = f"error={error.strerror!r}"
+                self._complaints.say(Kind.CANNOT_ACCEPT, "", why, like=why)
                 self._pause()
                 return
             if len(self._connections) >= self._limit:
                 sock.close()
-                self._refused += 1
+                text = f"client={address[0]}:{address[1]} limit={self._limit}"
+                self._complaints.say(Kind.CONNECTION_REFUSED, str(address[0]), text)
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -101,6 +103,7 @@ class Server:
                     Caller(str(address[0])),
                     self._dispatcher,
                     self._closed,
+                    complaints=self._complaints,
                     loop=self._loop,
                     scratch=self._scratch,
                     memory=self._memory,
@@ -128,11 +131,5 @@ class Server:
         now = self._loop.time()
         for connection in tuple(self._connections):
             connection.check_progress(now)
-        if self._refused:
-            log.warning(
-                "connections refused count=%d limit=%d",
-                self._refused,
-                self._limit,
-            )
-            self._refused = 0
+        self._complaints.tick()
         self._check_timer = self._loop.call_later(1.0, self._check)

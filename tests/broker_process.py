@@ -5,6 +5,7 @@ counts as started when `/readyz` says so.
 """
 
 import http.client
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,6 +73,13 @@ class BrokerProcess(RunningServer):
             return 0, ""
         finally:
             connection.close()
+
+    def complaints(self, kind: str) -> int:
+        """How many it has counted by now."""
+        _, exposed = self.http("/metrics")
+        name = re.escape(f'penstock_broker_complaints_total{{kind="{kind}"}}')
+        found = re.search(rf"^{name} (\S+)$", exposed, re.MULTILINE)
+        return int(float(found[1])) if found else 0
 
     def rss(self) -> int:
         return self.process.rss()

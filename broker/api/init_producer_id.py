@@ -8,10 +8,10 @@ which both librdkafka and the Java client take for final; anything milder librdk
 ever.
 """
 
-import logging
 from typing import TYPE_CHECKING
 
 from broker.caller import Caller
+from broker.complaints import Kind
 from cluster.errors import ClusterError
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -19,11 +19,9 @@ from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerId
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-log = logging.getLogger(__name__)
-
 
 async def handle(
-    broker: "Broker", request: InitProducerIdRequest, _caller: Caller
+    broker: "Broker", request: InitProducerIdRequest, caller: Caller
 ) -> InitProducerIdResponse:
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=ErrorCode.transactional_id_authorization_failed)
@@ -32,6 +30,6 @@ async def handle(
     try:
         producer_id = await broker.producer_ids.next()
     except ClusterError as error:
-        log.warning("no producer id could be had error=%r", str(error))
+        broker.complaints.say(Kind.NO_PRODUCER_ID, caller.host, f"error={str(error)!r}")
         return InitProducerIdResponse(error_code=ErrorCode.coordinator_load_in_progress)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

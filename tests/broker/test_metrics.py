@@ -46,6 +46,18 @@ def test_a_topic_has_one_set_of_counters_until_it_is_forgotten() -> None:
     assert metrics.topic("views").bytes_in == 0
 
 
+def test_complaints_are_counted_by_kind() -> None:
+    metrics = BrokerMetrics(no_partitions)
+    for kind in ("request refused", "connection closed", "request refused"):
+        metrics.complained(kind)
+
+    found = exposed(metrics)
+
+    name = "penstock_broker_complaints_total"
+    assert found[name, (("kind", "request refused"),)] == 2
+    assert found[name, (("kind", "connection closed"),)] == 1
+
+
 def test_durations_fall_into_the_bucket_that_their_bound_names() -> None:
     metrics = BrokerMetrics(no_partitions)
     for seconds in (0.001, 0.0011, 0.3, 99.0):

@@ -52,6 +52,7 @@ def test_of_a_broker() -> None:
     metrics.topic("views").bytes_in += 1
     metrics.request("Produce", 0.1)
     metrics.rejected(ErrorCode.corrupt_message)
+    metrics.complained("request refused")
     families = text_string_to_metric_families(metrics.exposition().decode())
     assert explained("broker") == exposed(
         family for family in families if family.name.startswith("penstock_")

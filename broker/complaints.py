@@ -1,0 +1,161 @@
+"""Lines in the log about what clients did wrong, or what went wrong with them: bounded in number.
+
+A client that sends nonsense sends it again, thousands of times a second, and must not fill the disk
+with what the broker says about it.
+
+Rule 1: the first complaint of a kind about an address is said at once, in full. Further ones are
+        counted, and said in one line when the period is over, with the last of them.
+Rule 2: of each kind so many addresses are remembered, whoever comes after them is counted with all
+        others. So whatever clients do, a kind has at most `2 * MOST + 1` lines in a period.
+Rule 3: nothing goes uncounted: what is pending is said when its period ends or the broker stops,
+        and `/metrics` has the sum of each kind.
+
+Belongs to the event loop. Whoever has something to say about a client says it here:
+
+    complaints.say(Kind.REQUEST_REFUSED, host, f"client={host} api=11 version=0")
+    complaints.batch_refused(host, "page_views", 0, ErrorCode.invalid_record, "a record is cut off")
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import Enum
+
+from wire.errors import ErrorCode
+
+log = logging.getLogger(__name__)
+
+PERIOD = 60.0
+MOST = 100
+_LONGEST = 1000
+
+
+class Kind(Enum):
+    """What is complained about: how its lines begin, and its name in `/metrics`."""
+
+    CONNECTION_CLOSED = "connection closed"
+    CONNECTION_REFUSED = "connection refused"
+    CANNOT_ACCEPT = "cannot accept"
+    REQUEST_REFUSED = "request refused"
+    REQUEST_FAILED = "request failed"
+    BATCH_REFUSED = "batch refused"
+    NO_PRODUCER_ID = "no producer id could be had"
+
+
+_LEVELS = {
+    Kind.CANNOT_ACCEPT: logging.ERROR,
+    Kind.REQUEST_FAILED: logging.ERROR,
+    Kind.REQUEST_REFUSED: logging.INFO,
+}
+
+
+@dataclass(slots=True)
+class _Repeated:
+    """What has been said, and what has come since."""
+
+    said_at: float
+    count: int = 0
+    last: str = ""
+
+
+class Complaints:
+    """`clock` is the event loop's, `counted` is told of every complaint."""
+
+    def __init__(
+        self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None
+    ) -> None:
+        self._clock = clock
+        self._counted = counted
+        self._about: dict[Kind, dict[Hashable, _Repeated]] = {kind: {} for kind in Kind}
+        self._others: dict[Kind, _Repeated] = {}
+
+    def say(self, kind: Kind, address: str, text: str, *, like: Hashable = "") -> None:
+        """Complain about an address, without its port. What is not `like` what was said before is
+        another complaint; there are to be few such for each address."""
+        self._say(kind, (address, like), text)
+
+    def batch_refused(
+        self, address: str, topic: str, partition: int, code: ErrorCode, reason: str
+    ) -> None:
+        """A producer's batch was not taken: one line for each address, topic and error."""
+        text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
+        like = (topic, code)
+        self.say(Kind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
+
+    def request_failed(self, address: str, text: str, bug: Exception) -> None:
+        """A bug of ours: it is said with its traceback, once for each place that it comes from."""
+        like = (type(bug), _place(bug))
+        self._say(Kind.REQUEST_FAILED, (address, like), text, bug)
+
+    def _say(self, kind: Kind, about: Hashable, text: str, bug: Exception | None = None) -> None:
+        self._counted(kind.value)
+        text = _line(text)
+        known = self._about[kind]
+        repeated = known.get(about)
+        if repeated is None:
+            if len(known) < MOST:
+                known[about] = _Repeated(self._clock())
+                log.log(_level(kind), "%s %s", kind.value, text, exc_info=bug)
+                return
+            repeated = self._others.get(kind)
+            if repeated is None:
+                repeated = self._others[kind] = _Repeated(self._clock())
+        repeated.count += 1
+        repeated.last = text
+
+    def tick(self) -> None:
+        """Say what is due, now and then."""
+        now = self._clock()
+        for kind, known in self._about.items():
+            for about, repeated in tuple(known.items()):
+                if now - repeated.said_at >= PERIOD:
+                    if repeated.count:
+                        _say_again(kind, repeated, now)
+                    else:
+                        del known[about]
+        for kind, repeated in tuple(self._others.items()):
+            if now - repeated.said_at >= PERIOD:
+                _say_again(kind, self._others.pop(kind), now, " of others")
+
+    def close(self) -> None:
+        """Say what is pending: nobody will come again."""
+        now = self._clock()
+        for kind, known in self._about.items():
+            for repeated in known.values():
+                if repeated.count:
+                    _say_again(kind, repeated, now)
+            known.clear()
+        for kind, repeated in self._others.items():
+            _say_again(kind, repeated, now, " of others")
+        self._others.clear()
+
+
+def _say_again(kind: Kind, repeated: _Repeated, now: float, whose: str = "") -> None:
+    count, seconds, last = repeated.count, now - repeated.said_at, repeated.last
+    repeated.said_at, repeated.count, repeated.last = now, 0, ""
+    log.log(
+        _level(kind),
+        "%s%s again count=%d in the last %.0f s, the last: %s",
+        kind.value,
+        whose,
+        count,
+        seconds,
+        last,
+    )
+
+
+def _line(text: str) -> str:
+    """Names that clients send may be long, and may pretend to be lines of their own."""
+    text = text[:_LONGEST]
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _level(kind: Kind) -> int:
+    return _LEVELS.get(kind, logging.WARNING)
+
+
+def _place(bug: Exception) -> tuple[str, int]:
+    """Where it was raised."""
+    *_, (frame, line) = traceback.walk_tb(bug.__traceback__)
+    return frame.f_code.co_filename, line
