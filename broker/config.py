@@ -27,9 +27,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """On this broker; topics and partitions that would be more are refused."""
     request_bytes: Bytes = 32 * 1024 * 1024
     """The largest request."""
-    requests_in_memory_bytes: Bytes = 128 * 1024 * 1024
-    """Of all requests that have not arrived whole; while it is used up, clients are not read
-    from."""
+    requests_in_memory_bytes: Bytes = 64 * 1024 * 1024
+    """Of all requests that have not arrived whole, and one more; half of it for one address. While
+    it is used up, clients are not read from, and who does not send on is closed."""
     unsent_response_bytes: Bytes = 1024 * 1024
     """Of a connection; a client that does not read its responses is not read from either."""
     send_buffer_bytes: Bytes = 512 * 1024

@@ -24,10 +24,13 @@ from broker.complaints import Complaints, Kind
 from broker.config import Limits
 from broker.sending import Sender, ShortFile
 from wire.errors import ProtocolError
-from wire.frames import FrameMemory, FrameReader, SizeLimit
+from wire.frame_memory import FrameMemory
+from wire.frames import FrameReader, SizeLimit
 from wire.primitives import Part
 
 _SLOWEST_BYTES_PER_SECOND = 256 * 1024
+_LEAST_BYTES_PER_LOOK = 64 * 1024  # of a request whose memory others wait for
+_PATIENCE_OF_OTHERS = 2.0  # seconds
 _LONGEST_TURN = 0.004  # seconds
 _PARTS_PER_REQUEST = 4
 
@@ -63,9 +66,10 @@ class Connection:
     """The state of one client. `closed` runs once, when it is over."""
 
     __slots__ = (
-        "_closed", "_complaints", "_dispatch", "_exclusive", "_frames", "_limits", "_loop",
-        "_memory", "_reading", "_replies", "_request_began", "_sender", "_sending_soon", "_sock",
-        "_stopping", "_waiting", "_writing", "caller", "last_active", "open", "peer",
+        "_closed", "_complaints", "_dispatch", "_exclusive", "_frames", "_held_before",
+        "_limits", "_loop", "_memory", "_reading", "_replies", "_request_began", "_sender",
+        "_sending_soon", "_sock", "_starved_since", "_stopping", "_waiting",
+        "_writing", "caller", "last_active", "open", "peer",
     )  # fmt: skip
 
     def __init__(
@@ -94,13 +98,15 @@ class Connection:
         self._loop = loop
         self._limits = limits
         self._memory = memory
-        self._frames = FrameReader(scratch, memory, size_limit)
+        self._frames = FrameReader(scratch, memory, size_limit, caller.host)
         self._sender = Sender(sock)
         self._replies: deque[Reply] = deque()
         self._exclusive = False  # the last request must be answered before the next is looked at
         self._stopping = False  # no further request is served
         self._waiting: Requests | None = None  # requests that were received and not served yet
         self._request_began = 0.0  # since when the rest of a request is waited for, or 0
+        self._starved_since = 0.0  # since when a request waits for memory, or 0
+        self._held_before = 0  # of a request that is received, when this was looked at last
         self._sending_soon = False
         self._writing = False
         self._reading = False
@@ -222,7 +228,8 @@ class Connection:
             self._request_began = self.last_active
         if self.open and self._frames.starved:
             self._read_no_more()
-            self._memory.wait(self._granted)
+            self._starved_since = self._loop.time()
+            self._memory.wait(self._granted, self._frames)
 
     def _wait(self, requests: Requests) -> None:
         self._waiting = requests
@@ -259,6 +266,7 @@ class Connection:
         if self.open:
             if not self._frames.grant():
                 return False
+            self._starved_since = 0.0
             self._go_on()
         return True
 
@@ -298,17 +306,38 @@ class Connection:
         self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
-        """Close the connection if its client has stalled in the middle of something."""
+        """Close the connection if its client has stalled in the middle of something. Once a
+        second."""
         if self._request_began:
             allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
             if now - self._request_began > self._limits.stalled_request_seconds + allowed:
                 self.close("error='a request was begun and not finished'")
                 return
+            if self._keeps_others_waiting(now):
+                self.close(
+                    "error='a request was begun and not sent on, and others wait for its memory'"
+                )
+                return
+        elif self._starved_since:
+            if now - self._starved_since > self._limits.stalled_request_seconds:
+                self.close("error='no memory for a request in time (requests_in_memory_bytes)'")
+            return
         if now - self.last_active > self._limits.idle_connection_seconds:
             if self._sender:
                 self.close("error='responses are not read'")
             elif self.idle and not self._frames.starved:
                 self.close("reason=idle")
+
+    def _keeps_others_waiting(self, now: float) -> bool:
+        """Whether a request that was begun some seconds ago holds memory, which others wait for,
+        and next to nothing of it has come since the last look."""
+        held, before = self._frames.held, self._held_before
+        self._held_before = held
+        return (
+            self._memory.contended
+            and now - self._request_began > _PATIENCE_OF_OTHERS
+            and 0 <= held - before < _LEAST_BYTES_PER_LOOK
+        )
 
     def close(self, why: str = "", *, like: str = "") -> None:
         """Let go of everything; `why` is logged unless the client just left. `like` is the sort

@@ -15,7 +15,7 @@ from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.metrics import BrokerMetrics
 from serving.listening import listen
-from wire.frames import FrameMemory
+from wire.frame_memory import FrameMemory
 
 _BACKLOG = 1024
 _RECEIVE_BYTES = 64 * 1024

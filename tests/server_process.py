@@ -149,6 +149,11 @@ class ServerProcess:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def most_rss(self) -> int:
+        """The most resident memory it has had, in bytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def cpu_seconds(self) -> float:
         """User and system time used so far."""
         # The command's name is in parentheses and may hold spaces: count from its end.

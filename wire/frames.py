@@ -2,119 +2,53 @@
 
 The reader does no I/O. It says where the next bytes should go (`targets`), is told how many came
 (`received`), and yields the frames that are whole. Small frames are seen where they arrived, in a
-buffer that all connections share; a frame that did not fit gets memory of its own, and the rest of
-it is received right into that.
+buffer that all connections share; a frame that did not fit gets memory of its own
+(`wire.frame_memory`), and the rest of it is received right into that.
 
 Rule 1: a size is believed only up to the limit for the kind of request that follows it, and memory
         is granted for bytes that have come, not for bytes that were announced.
-Rule 2: when memory runs out, one frame at a time may go beyond the limit until it is whole, so
-        frames never wait for each other. While memory is scarce, little is received at a time,
-        and that little is kept in any case.
+Rule 2: a frame that finds no room is starved: nothing is received for it until there is. While
+        memory is scarce, little is received at a time, and that little is kept.
 Rule 3: a frame is valid until the next one is asked for. Who cannot take the next one yet calls
         `suspend`, and goes on with the same generator later.
 """
 
 import struct
-from collections import deque
 from collections.abc import Callable, Generator
 
 from wire.errors import ProtocolError
+from wire.frame_memory import LARGEST_WHOLE, SMALLEST_BUFFER, Buffer, FrameMemory, capacity
 
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _SMALLEST_FRAME = 8  # api key, version, correlation id
-_SMALLEST_BUFFER = 16 * 1024
 _GROWTH = 4
-_LARGEST_POOLED = 2 * 1024 * 1024
-_POOL_BYTES = 16 * 1024 * 1024
+_LARGE_STEP = 1024 * 1024
 
 # The largest frame of an API, or of any while the key is not known.
 SizeLimit = Callable[[int | None], int]
-
-
-class FrameMemory:
-    """Memory for unfinished frames: `limit` bytes and one frame, for all connections.
-
-    Beyond that go only the few kilobytes of a connection that were received while it was scarce.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.used = 0
-        self._favoured: object = None  # who may exceed the limit
-        self._waiting: deque[Callable[[], bool]] = deque()
-        self._pool: dict[int, list[bytearray]] = {}
-        self._pooled = 0
-
-    @property
-    def scarce(self) -> bool:
-        return self.used * 4 > self.limit * 3
-
-    def take(self, size: int, who: object) -> bytearray | None:
-        """A buffer of at least `size` bytes, or None while too much is taken by others."""
-        capacity = _capacity(size)
-        if self.used + capacity > self.limit:
-            if self._favoured not in (None, who):
-                return None
-            self._favoured = who
-        return self.take_anyway(size)
-
-    def take_anyway(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, for what has been received already."""
-        capacity = _capacity(size)
-        self.used += capacity
-        if pooled := self._pool.get(capacity):
-            self._pooled -= capacity
-            return pooled.pop()
-        return bytearray(capacity)
-
-    def give(self, buffer: bytearray) -> None:
-        """Take a buffer back."""
-        capacity = len(buffer)
-        self.used -= capacity
-        if capacity <= _LARGEST_POOLED and self._pooled + capacity <= _POOL_BYTES:
-            self._pooled += capacity
-            self._pool.setdefault(capacity, []).append(buffer)
-
-    def done(self, who: object) -> None:
-        """`who` holds nothing any more: let those who wait try again, in their order."""
-        if self._favoured is who:
-            self._favoured = None
-        while self._waiting and self._waiting[0]():
-            self._waiting.popleft()
-
-    def wait(self, retry: Callable[[], bool]) -> None:
-        """Call `retry` when memory was given back, until it returns True."""
-        self._waiting.append(retry)
-
-    def forget(self, retry: Callable[[], bool]) -> None:
-        if retry in self._waiting:
-            self._waiting.remove(retry)
-
-
-def _capacity(size: int) -> int:
-    """Sizes that are pooled are powers of two; larger ones are what they are."""
-    if size > _LARGEST_POOLED:
-        return size
-    return max(_SMALLEST_BUFFER, 1 << (size - 1).bit_length())
 
 
 class FrameReader:
     """The receiving half of one connection."""
 
     __slots__ = (
-        "_buffer", "_data", "_end", "_filled", "_limit", "_memory", "_rest", "_scratch", "_start",
-        "_view", "wanted",
+        "_buffer", "_data", "_end", "_filled", "_kept", "_limit", "_memory", "_rest", "_scratch",
+        "_start", "_view", "address", "wanted",
     )  # fmt: skip
 
-    def __init__(self, scratch: memoryview, memory: FrameMemory, limit: SizeLimit) -> None:
+    def __init__(
+        self, scratch: memoryview, memory: FrameMemory, limit: SizeLimit, address: str = ""
+    ) -> None:
+        self.address = address  # the bytes come from there
         self._scratch = scratch
         self._memory = memory
         self._limit = limit
         self._data, self._start, self._end = scratch, 0, 0  # received, and not cut yet
         self._rest = b""  # begun, and too short to be judged, or waiting for its first memory
-        self._buffer: bytearray | None = None  # what the frame on its way was granted
-        self._view = scratch[:0]  # of it, as far as the frame may reach
+        self._kept = 0  # how much of the rest has been counted
+        self._buffer: Buffer | None = None  # what the frame on its way is received into
+        self._view = scratch[:0]  # of it, as far as there is room
         self._filled = 0
         self.wanted = 0  # size of the frame on its way, with its prefix; 0 while not known
 
@@ -135,7 +69,8 @@ class FrameReader:
 
     def targets(self) -> list[memoryview]:
         """Where the next bytes go, in this order. Receive right away: the buffer is shared."""
-        scratch = self._scratch[:_SMALLEST_BUFFER] if self._memory.scarce else self._scratch
+        scratch = self._scratch
+        scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:
             rest = self._view[self._filled :]
             return [rest, scratch] if len(self._view) == self.wanted else [rest]
@@ -156,16 +91,17 @@ class FrameReader:
                     self.grant()
                 return
             self._end = count - missing
-            frame, buffer = self._view[4:], self._buffer
+            frame, buffer, room = self._view[4:], self._buffer, self._room
             self._buffer, self._view, self._filled, self.wanted = None, self._scratch[:0], 0, 0
             try:
                 yield frame
             finally:
-                self._memory.give(buffer)
+                self._memory.release(room, self)
+                self._memory.give_back(buffer)
                 self._memory.done(self)
         else:
             self._end = len(self._rest) + count
-            self._rest = b""
+            self._keep_no_rest()
         yield from self._cut()
 
     def suspend(self) -> None:
@@ -175,33 +111,67 @@ class FrameReader:
         """
         left = self._end - self._start
         if left and self._data is self._scratch:
-            buffer = self._memory.take_anyway(left)
-            buffer[:left] = self._scratch[self._start : self._end]
-            self._data, self._start, self._end = memoryview(buffer), 0, left
+            self._memory.keep(left, self.address)
+            self._data = memoryview(bytes(self._scratch[self._start : self._end]))
+            self._start, self._end = 0, left
 
     def grant(self) -> bool:
         """Give the frame on its way room for more bytes than it has, if there is memory."""
-        size = min(self.wanted, _GROWTH * max(self.held, _SMALLEST_BUFFER // _GROWTH))
-        buffer = self._memory.take(size, self)
-        if buffer is None:
+        held, memory = self.held, self._memory
+        if self._buffer is not None and len(self._buffer) >= self.wanted:
+            # A large one: there is room as it is received.
+            step = min(_LARGE_STEP, self.wanted - held)
+            if not memory.reserve(step, self):
+                return False
+            self._view = memoryview(self._buffer)[: held + step]
+            return True
+        size = capacity(min(self.wanted, _GROWTH * max(held, SMALLEST_BUFFER // _GROWTH)))
+        if size > LARGEST_WHOLE:
+            return self._grant_large(held)
+        if not memory.reserve(size, self):
             return False
-        view = memoryview(buffer)[: self.wanted]
+        self._move_to(memory.buffer(size), size, min(size, self.wanted))
+        return True
+
+    def _grant_large(self, held: int) -> bool:
+        room = min(self.wanted, held + _LARGE_STEP)
+        if not self._memory.reserve(room, self):
+            return False
+        self._move_to(self._memory.buffer(self.wanted), room, room)
+        return True
+
+    def _move_to(self, buffer: Buffer, counted: int, room: int) -> None:
+        """Receive into another buffer, of which `room` bytes may be used, from now on."""
+        view = memoryview(buffer)[:room]
         if self._buffer is None:
             self._filled = len(self._rest)
             view[: self._filled] = self._rest
-            self._rest = b""
+            self._keep_no_rest()
         else:
             view[: self._filled] = self._view
-            self._memory.give(self._buffer)
+            self._give_back()
         self._buffer, self._view = buffer, view
-        return True
+
+    @property
+    def _room(self) -> int:
+        """What has been reserved for the frame on its way."""
+        buffer = self._buffer
+        if buffer is None:
+            return 0
+        return len(buffer) if isinstance(buffer, bytearray) else len(self._view)
+
+    def _give_back(self) -> None:
+        room, buffer = self._room, self._buffer
+        if buffer is not None:
+            self._buffer, self._view = None, self._scratch[:0]
+            self._memory.release(room, self)
+            self._memory.give_back(buffer)
 
     def close(self) -> None:
         """Give back all memory; the reader is of no use any more."""
         self._release()
-        buffer, self._buffer, self._view = self._buffer, None, self._scratch[:0]
-        if buffer is not None:
-            self._memory.give(buffer)
+        self._keep_no_rest()
+        self._give_back()
         self._memory.done(self)
 
     def _cut(self) -> Generator[memoryview, None, None]:
@@ -209,7 +179,7 @@ class FrameReader:
             start = self._start
             size, key = _SIZE_AND_KEY.unpack_from(self._data, start)
             after = start + 4 + size
-            if not _SMALLEST_FRAME <= size <= _SMALLEST_BUFFER:
+            if not _SMALLEST_FRAME <= size <= SMALLEST_BUFFER:
                 self._check(size, key)
             if after > self._end:
                 self.wanted = 4 + size
@@ -218,20 +188,24 @@ class FrameReader:
             yield self._data[start + 4 : after]
         rest = self._rest = bytes(self._data[self._start : self._end])
         self._release()
-        if self.wanted:
-            self.grant()
-        elif len(rest) >= 4:
+        if len(rest) >= 4 and not self.wanted:
             (size,) = _SIZE.unpack_from(rest)
             self._check(size, None)
+        if rest and not (self.wanted and self.grant()):
+            self._memory.keep(len(rest), self.address)
+            self._kept = len(rest)
 
     def _release(self) -> None:
-        """Forget what was received, and give back what `suspend` took."""
+        """Forget what was received, and what `suspend` kept."""
         data, self._data, self._start, self._end = self._data, self._scratch, 0, 0
         if data is not self._scratch:
-            buffer = data.obj
-            assert isinstance(buffer, bytearray)
-            self._memory.give(buffer)
-            self._memory.done(self)
+            self._memory.keep_no_more(len(data), self.address)
+
+    def _keep_no_rest(self) -> None:
+        self._rest = b""
+        if self._kept:
+            self._memory.keep_no_more(self._kept, self.address)
+            self._kept = 0
 
     def _check(self, size: int, key: int | None) -> None:
         if size < _SMALLEST_FRAME:

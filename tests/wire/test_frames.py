@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.errors import ProtocolError
-from wire.frames import FrameMemory, FrameReader
+from wire.frame_memory import FrameMemory
+from wire.frames import FrameReader
 
 SCRATCH = 64 * 1024
 LIMIT = 1024 * 1024
@@ -145,7 +146,7 @@ def test_without_memory_one_frame_is_finished_after_the_other() -> None:
                 finished.append(number)
             elif frames.starved:
                 waiting.add(number)
-                memory.wait(partial(granted, number))
+                memory.wait(partial(granted, number), frames)
             highest = max(highest, memory.used)
     assert sorted(finished) == [0, 1, 2, 3]
     assert highest <= 2 * LIMIT + LIMIT
@@ -168,21 +169,3 @@ def deliver_what_fits(
 def test_an_impossible_size_is_refused_as_soon_as_it_is_there(prefix: bytes) -> None:
     with pytest.raises(ProtocolError, match="a frame of"):
         list(deliver(reader(), prefix))
-
-
-def test_little_is_received_while_memory_is_scarce() -> None:
-    memory = FrameMemory(LIMIT)
-    assert sum(map(len, reader(memory).targets())) == SCRATCH
-    taken = memory.take(LIMIT, "somebody")
-    assert taken is not None
-    assert sum(map(len, reader(memory).targets())) < SCRATCH
-    memory.give(taken)
-    assert sum(map(len, reader(memory).targets())) == SCRATCH
-
-
-def test_buffers_are_used_again() -> None:
-    memory = FrameMemory(4 * LIMIT)
-    first = memory.take(100_000, "somebody")
-    assert first is not None
-    memory.give(first)
-    assert memory.take(90_000, "somebody else") is first
