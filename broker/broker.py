@@ -123,11 +123,12 @@ class Broker:
             most_connections=self.descriptors.connections,
         )
         ends.callback(self.server.close)
+        self.open_logs.on_short = self.server.let_go_of_files
         http = HttpServer(
             config.http_host,
             config.http_port,
             self.metrics,
-            readiness=lambda: self._not_ready,
+            readiness=lambda: self._not_ready or self.server.trouble,
             health=self._health,
             remarks=self._remarks,
         )

@@ -299,6 +299,11 @@ class Connection:
         """Whether nothing is owed to the client."""
         return not self._replies and not self._sender
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether files are kept open for what the client has not read yet."""
+        return self._sender.holds_files
+
     def stop_serving(self) -> None:
         """Serve no further request; replies that are owed are still sent."""
         self._stopping = True

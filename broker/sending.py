@@ -35,6 +35,11 @@ class Sender:
         """Parts that are not sent yet."""
         return len(self._parts)
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether files are kept open for what is to be sent."""
+        return any(isinstance(part, FileSlice) for part in self._parts)
+
     def queue(self, parts: list[Part]) -> None:
         for part in parts:
             self._parts.append(part)

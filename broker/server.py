@@ -21,6 +21,8 @@ _BACKLOG = 1024
 _RECEIVE_BYTES = 64 * 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
+_TROUBLE_S = 10.0  # since somebody was turned away, and it counts as trouble
+_SLOW_S = 1.0
 
 
 class Server:
@@ -46,6 +48,7 @@ class Server:
         self._limit = most_connections
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
+        self._trouble, self._trouble_until = "", 0.0
         self._check_timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -74,6 +77,18 @@ class Server:
         self._listener.close()
         self._complaints.close()
 
+    def let_go_of_files(self) -> None:
+        """No log can open files any more: who has not read its answer for longest is closed."""
+        waiting = [each for each in self._connections if each.holds_files]
+        slowest = min(waiting, key=lambda each: each.last_active, default=None)
+        if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
+            slowest.close("error='responses are not read, and files are needed that wait for it'")
+
+    @property
+    def trouble(self) -> str:
+        """Why no connection is accepted at the moment; "" if all are."""
+        return self._trouble if self._loop.time() < self._trouble_until else ""
+
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_A_TURN):
             try:
@@ -83,12 +98,14 @@ class Server:
             except OSError as error:
                 why = f"error={error.strerror!r}"
                 self._complaints.say(Kind.CANNOT_ACCEPT, "", why, like=why)
+                self._be_in_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause()
                 return
             if len(self._connections) >= self._limit:
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(Kind.CONNECTION_REFUSED, str(address[0]), text)
+                self._be_in_trouble(f"all {self._limit} connections are taken")
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -112,6 +129,9 @@ class Server:
                 )
             )
             self._metrics.connections = len(self._connections)
+
+    def _be_in_trouble(self, why: str) -> None:
+        self._trouble, self._trouble_until = why, self._loop.time() + _TROUBLE_S
 
     def _pause(self) -> None:
         """Stop accepting for a moment: the queue of the kernel keeps who comes."""

@@ -112,7 +112,8 @@ class FrameReader:
         left = self._end - self._start
         if left and self._data is self._scratch:
             self._memory.keep(left, self.address)
-            self._data = memoryview(bytes(self._scratch[self._start : self._end]))
+            # Writable: whoever takes a batch stamps it in place.
+            self._data = memoryview(bytearray(self._scratch[self._start : self._end]))
             self._start, self._end = 0, left
 
     def grant(self) -> bool:

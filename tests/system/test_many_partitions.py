@@ -3,8 +3,10 @@
 With HYPOTHESIS_PROFILE=fuzz it is 10,000 partitions and 4,096 files.
 """
 
+import contextlib
 import os
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -13,7 +15,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.broker_process import BrokerProcess
+from tests.server_process import wait_until
 from tests.system.bystander import Bystander
+from tests.system.raw import (
+    API_VERSIONS,
+    FETCH,
+    PRODUCE,
+    Closed,
+    RawConnection,
+    fetch_body,
+    produce_body,
+    read_produced,
+    record_batch,
+    request,
+)
 from tests.system.topics import create
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
@@ -90,3 +105,46 @@ def read_from_all(bootstrap: str) -> None:
     finally:
         consumer.close()
     assert not missing, f"{len(missing)} partitions were not read"
+
+
+def test_who_does_not_read_does_not_keep_the_files_from_others(chroot: str, tmp_path: Path) -> None:
+    """Answers that nobody takes hold their segments open, more than there may be."""
+    settings = {"limits": {"send_buffer_bytes": 64 * 1024}}
+    readers = 60
+    with (
+        BrokerProcess(tmp_path, zookeeper=chroot, settings=settings, open_files=256) as broker,
+        contextlib.ExitStack() as stack,
+    ):
+        assert readers > float(metric(broker, 'penstock_broker_allowed{of="log_files"}'))
+        create(broker.bootstrap, "bystander")
+        create(broker.bootstrap, "large", partitions=readers)
+        writer = stack.enter_context(RawConnection(broker.bootstrap))
+        batch = record_batch([bytes(500_000)])
+        for partition in range(readers):
+            answer = writer.ask(PRODUCE, 7, produce_body("large", partition, batch))
+            assert read_produced(answer).error == 0
+        bystander = Bystander(broker.bootstrap, "bystander")
+        for partition in range(readers):
+            reader = stack.enter_context(RawConnection(broker.bootstrap))
+            reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            body = fetch_body("large", partition, 0, max_bytes=1_000_000, wait_ms=1_000)
+            reader.send(request(FETCH, 4, body))
+            time.sleep(0.05)
+        time.sleep(2)
+        bystander.finish()
+        assert "responses are not read, and files are needed" in broker.log()
+        assert broker.http("/readyz") == (200, "ready\n")
+
+
+def test_a_broker_that_turns_clients_away_is_not_ready(chroot: str, tmp_path: Path) -> None:
+    settings = {"limits": {"connections": 5}}
+    with BrokerProcess(tmp_path, zookeeper=chroot, settings=settings) as broker:
+        with contextlib.ExitStack() as stack:
+            taken = [stack.enter_context(RawConnection(broker.bootstrap)) for _ in range(5)]
+            assert taken[-1].ask(API_VERSIONS, 0, b"")
+            assert broker.http("/readyz") == (200, "ready\n")
+            one_more = stack.enter_context(RawConnection(broker.bootstrap))
+            with pytest.raises((Closed, OSError)):
+                one_more.ask(API_VERSIONS, 0, b"")
+            assert broker.http("/readyz") == (503, "not ready: all 5 connections are taken\n")
+        wait_until(broker.ready, within=30, what="it is ready again")

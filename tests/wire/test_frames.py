@@ -80,6 +80,7 @@ def test_a_suspended_reader_goes_on_where_it_was(stop_after: int, sent: list[byt
     cut = frames.received(len(stream))
     got = []
     for one in cut:
+        assert not one.readonly, "a batch is stamped in place"
         got.append(bytes(one))
         if len(got) == stop_after:
             frames.suspend()
