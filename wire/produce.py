@@ -23,6 +23,20 @@ _INT32 = struct.Struct(">i")
 _INDEX_AND_SIZE = struct.Struct(">ii")
 _SIZE_AND_ID = struct.Struct(">ii")
 _RESULT = struct.Struct(">ihqqq")
+# What most requests are, and their answers: one batch for one partition.
+_ONE_TOPIC = struct.Struct(">hhiih")  # no transactional id | acks | time-out | 1 | size of the name
+_ONE_PARTITION = struct.Struct(">iii")  # 1 | index | size of the batch
+_SHORTEST_WITH_BATCH = _ONE_TOPIC.size + _ONE_PARTITION.size
+_ANSWER_TO_ONE = struct.Struct(">iiih")  # size | id | 1 | size of the name
+_ONE_RESULT = struct.Struct(">iihqqqi")  # 1 | as _RESULT | throttle
+_FLEXIBLE_ANSWER = struct.Struct(">iiBBB")  # size | id | tags | 1 | size of the name
+_FLEXIBLE_RESULT = struct.Struct(
+    ">BihqqqBBBBiB"
+)  # 1 | as _RESULT | errors, message, tags, throttle
+_PLAIN_SIZE = _ANSWER_TO_ONE.size + _ONE_RESULT.size - 4
+_FLEXIBLE_SIZE = _FLEXIBLE_ANSWER.size + _FLEXIBLE_RESULT.size - 4
+_ONE_BYTE = 127  # a size that a byte can say, as it is said one greater
+_WITHOUT_SHORT_CUT = frozenset({3, 4, 8})  # of an older form, which no recent client asks for
 _LONGEST_MESSAGE = 1000
 _NO_RECORD_ERRORS = _NO_THROTTLE = b"\x00\x00\x00\x00"
 
@@ -66,6 +80,18 @@ def read_request(version: int, body: memoryview) -> ProduceRequest:
 
 
 def _read_plain(body: memoryview) -> ProduceRequest:
+    if len(body) >= _SHORTEST_WITH_BATCH:
+        size_of_id, acks, _, topics, size = _ONE_TOPIC.unpack_from(body)
+        if size_of_id == _NULL and topics == 1 and size >= 0:
+            position = _ONE_TOPIC.size + size
+            start = position + _ONE_PARTITION.size
+            partitions = 0
+            if start <= len(body):
+                partitions, index, length = _ONE_PARTITION.unpack_from(body, position)
+            if partitions == 1 and 0 <= length <= len(body) - start:
+                topic = str(body[_ONE_TOPIC.size : position], "utf-8")
+                batch = PartitionBatch(topic, index, body[start : start + length])
+                return ProduceRequest(None, acks, [batch])
     transactional_id, position = None, 2
     (size,) = _INT16.unpack_from(body)
     if size != _NULL:
@@ -132,6 +158,23 @@ def response_frame(
     version: int, correlation_id: int, results: Sequence[PartitionResult]
 ) -> bytearray:
     """The whole response; results of one topic stand together."""
+    if len(results) == 1 and version not in _WITHOUT_SHORT_CUT:
+        topic, partition, code, base_offset, append_time, start_offset, message = results[0]
+        name = topic.encode()
+        size = len(name)
+        if message is None and size < _ONE_BYTE:
+            result = partition, code, base_offset, append_time, start_offset
+            if version < FLEXIBLE:
+                frame = bytearray(_ANSWER_TO_ONE.pack(size + _PLAIN_SIZE, correlation_id, 1, size))
+                frame += name
+                frame += _ONE_RESULT.pack(1, *result, 0)
+            else:
+                frame = bytearray(
+                    _FLEXIBLE_ANSWER.pack(size + _FLEXIBLE_SIZE, correlation_id, 0, 2, size + 1)
+                )
+                frame += name
+                frame += _FLEXIBLE_RESULT.pack(2, *result, 1, 0, 0, 0, 0, 0)
+            return frame
     out = bytearray(8)
     if version >= FLEXIBLE:
         _write_flexible(out, results)
