@@ -30,6 +30,7 @@ from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
 from broker.http import HttpServer
+from broker.large_checks import LargeChecks
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_logs import OpenLogs
 from broker.opening import Opening
@@ -52,6 +53,7 @@ from cluster.leader_epochs import raise_leader_epoch
 from cluster.session import Session
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch, Endpoint
 from cluster.view import ClusterView
+from wire.record_check import RecordCheck
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +106,8 @@ class Broker:
             },
         )
         self.complaints = Complaints(self.loop.time, self.metrics.complained)
+        self.record_check = RecordCheck()
+        self.large_checks = LargeChecks(self.record_check)
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"

@@ -31,7 +31,7 @@ _MAGIC_AT = 16
 _CRC_AT = 17
 _MAX_TIMESTAMP_AT = 35
 _HIGHEST_CODEC = 4  # none, gzip, snappy, lz4, zstd
-_CODEC_MASK = 0x07
+CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
@@ -76,7 +76,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        return self.attributes & _CODEC_MASK
+        return self.attributes & CODEC_MASK
 
     @property
     def is_append_time(self) -> bool:
@@ -129,7 +129,7 @@ def check_batch(view: memoryview) -> BatchHeader:
             ErrorCode.invalid_record,
             f"{header.record_count} records with last offset delta {header.last_offset_delta}",
         )
-    if header.codec > _HIGHEST_CODEC:
+    if header.attributes & CODEC_MASK > _HIGHEST_CODEC:
         raise BatchError(
             ErrorCode.unsupported_compression_type, f"unknown compression codec {header.codec}"
         )

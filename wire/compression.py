@@ -21,18 +21,27 @@ _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, lowest version that can read it
 _XERIAL_BLOCK = 32 * 1024
 _GZIP = 31  # zlib's window bits, +16 for gzip's header
+_PIECE = 1024 * 1024
 
 _SKIPPABLE_MAGIC = 0x184D2A50  # to …5F: lz4 and zstd share these frames
 _LZ4_MAGIC = 0x184D2204
 _LZ4_RATIO = 255
+_LZ4_FORM_MASK = 0b1110_0011  # version, independent blocks, reserved, dictionary
+_LZ4_FORM = 0b0110_0000
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK = 128 * 1024
 _ZSTD_DICTIONARY_ID_SIZE = (0, 1, 2, 4)
 _ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
 
 
+class TooLarge(BatchError):
+    """More comes out, or might come out, than there is room for."""
+
+
 class _FrameLibrary(Protocol):
-    def decompress_into(self, data: memoryview, output: bytearray | mmap.mmap, /) -> int: ...
+    def decompress_into(
+        self, data: memoryview, output: bytearray | mmap.mmap | memoryview, /
+    ) -> int: ...
 
 
 class Codec(IntEnum):
@@ -79,6 +88,100 @@ def decompress(codec: Codec, data: memoryview, limit: int = MAX_UNPACKED) -> byt
                 return _from_frames(cramjam.zstd, _zstd_bound(data), data, limit)
     except (cramjam.DecompressionError, zlib.error, IndexError) as error:
         raise _corrupt(f"{codec.name.lower()}: {error}") from error
+
+
+def unpack_frame(
+    codec: Codec, data: memoryview, room: memoryview, *, certainly: bool = False
+) -> int:
+    """Unpack what `data` holds into `room`, and say how much it is; `TooLarge` if it does not fit.
+
+    `data` must be one frame, of a form that every client reads, and nothing behind it: of two
+    frames, some read only the first. `certainly` asks for `TooLarge`, before anything is unpacked
+    of lz4 or zstd, unless their blocks are so few that it must fit.
+    """
+    try:
+        match codec:
+            case Codec.NONE:
+                raise _corrupt("nothing is compressed here")
+            case Codec.GZIP:
+                return _gzip_into(data, room)
+            case Codec.SNAPPY:
+                return _snappy_into(data, room)
+            case Codec.LZ4:
+                frame = _lz4_frame(data, 0)
+                # Java reads no other frames: version 1, no dictionary, blocks that are independent.
+                if data[4] & _LZ4_FORM_MASK != _LZ4_FORM:
+                    raise _corrupt(f"lz4: a frame with flags {data[4]:#04x}")
+                return _frame_into(cramjam.lz4, frame, data, room, certainly=certainly)
+            case Codec.ZSTD:
+                frame = _zstd_frame(data, 0)
+                return _frame_into(cramjam.zstd, frame, data, room, certainly=certainly)
+    except (cramjam.DecompressionError, zlib.error, IndexError) as error:
+        raise _corrupt(f"{codec.name.lower()}: {error}") from error
+
+
+def _gzip_into(data: memoryview, room: memoryview) -> int:
+    stream = zlib.decompressobj(_GZIP)
+    at = 0
+    rest: bytes | memoryview = data
+    while not stream.eof:
+        piece = stream.decompress(rest, min(_PIECE, len(room) - at + 1))
+        if not piece and not stream.eof:
+            raise _corrupt("gzip: the data end too early")
+        if at + len(piece) > len(room):
+            raise _too_large(len(room))
+        room[at : at + len(piece)] = piece
+        at, rest = at + len(piece), stream.unconsumed_tail
+    if stream.unused_data:
+        raise _corrupt("gzip: something follows the data")
+    return at
+
+
+def _snappy_into(data: memoryview, room: memoryview) -> int:
+    if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        return _snappy_block_into(data, room)
+    if data[: len(_XERIAL_HEADER)] != _XERIAL_HEADER:
+        raise _corrupt("snappy: a version of the framing that is not 1")
+    out, at = 0, len(_XERIAL_HEADER)
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        at += 4
+        if not 0 < size <= len(data) - at:
+            raise _corrupt(f"snappy: a block of {size} bytes where {len(data) - at} are left")
+        out += _snappy_block_into(data[at : at + size], room[out:])
+        at += size
+    return out
+
+
+def _snappy_block_into(block: memoryview, room: memoryview) -> int:
+    if cramjam.snappy.decompress_raw_len(block) > len(room):
+        raise _too_large(len(room))
+    return cramjam.snappy.decompress_raw_into(block, room)
+
+
+def _frame_into(
+    library: _FrameLibrary,
+    frame: tuple[int, int],
+    data: memoryview,
+    room: memoryview,
+    *,
+    certainly: bool,
+) -> int:
+    bound, end = frame
+    if end != len(data):
+        raise _corrupt(f"a compressed frame of {end} bytes in {len(data)}")
+    fits = bound <= len(room)
+    if certainly and not fits:
+        raise _too_large(len(room))
+    try:
+        return library.decompress_into(data, room)
+    except cramjam.DecompressionError as error:
+        if fits:
+            raise
+        # Many small blocks have a generous bound, so unpacking decides.
+        raise TooLarge(
+            ErrorCode.corrupt_message, f"more than {len(room)} bytes unpacked, or broken: {error}"
+        ) from error
 
 
 def _from_gzip(data: memoryview, limit: int) -> bytes:
@@ -142,49 +245,60 @@ def _lz4_bound(data: memoryview) -> int:
     """At most so many bytes come out of these lz4 frames."""
     bound = at = 0
     while at < len(data):
-        magic = _little(data, at, 4)
-        if magic & ~0xF == _SKIPPABLE_MAGIC:
+        if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        if magic != _LZ4_MAGIC:
-            raise _corrupt(f"lz4: no frame at byte {at}")
-        flags = data[at + 4]
-        largest = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
-        at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
-        while block := _little(data, at, 4):
-            size = block & 0x7FFFFFFF
-            bound += size if block >> 31 else min(largest, size * _LZ4_RATIO)
-            at += 4 + size + (4 if flags & 0x10 else 0)
-        at += 4 + (4 if flags & 0x04 else 0)
+        of_frame, at = _lz4_frame(data, at)
+        bound += of_frame
     return bound
+
+
+def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
+    """At most so many bytes come out of the frame at this position, which ends there."""
+    if _little(data, at, 4) != _LZ4_MAGIC:
+        raise _corrupt(f"lz4: no frame at byte {at}")
+    bound = 0
+    flags = data[at + 4]
+    largest = 1 << (8 + 2 * (data[at + 5] >> 4 & 7))
+    at += 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    while block := _little(data, at, 4):
+        size = block & 0x7FFFFFFF
+        bound += size if block >> 31 else min(largest, size * _LZ4_RATIO)
+        at += 4 + size + (4 if flags & 0x10 else 0)
+    return bound, at + 4 + (4 if flags & 0x04 else 0)
 
 
 def _zstd_bound(data: memoryview) -> int:
     """At most so many bytes come out of these zstd frames."""
     bound = at = 0
     while at < len(data):
-        magic = _little(data, at, 4)
-        if magic & ~0xF == _SKIPPABLE_MAGIC:
+        if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
             at += 8 + _little(data, at + 4, 4)
             continue
-        if magic != _ZSTD_MAGIC:
-            raise _corrupt(f"zstd: no frame at byte {at}")
-        flags = data[at + 4]
-        single_segment = flags >> 5 & 1
-        at += 6 - single_segment  # the window's size is left out where one segment holds all
-        at += _ZSTD_DICTIONARY_ID_SIZE[flags & 3]
-        size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
-        said = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
-        at += size_of_size
-        last = of_blocks = 0
-        while not last:
-            block = _little(data, at, 3)
-            last, kind, size = block & 1, block >> 1 & 3, block >> 3
-            of_blocks += _ZSTD_BLOCK if kind == 2 else size
-            at += 3 + (1 if kind == 1 else size)
-        bound += min(said, of_blocks) if size_of_size else of_blocks
-        at += 4 if flags & 0x04 else 0
+        of_frame, at = _zstd_frame(data, at)
+        bound += of_frame
     return bound
+
+
+def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
+    """At most so many bytes come out of the frame at this position, which ends there."""
+    if _little(data, at, 4) != _ZSTD_MAGIC:
+        raise _corrupt(f"zstd: no frame at byte {at}")
+    flags = data[at + 4]
+    single_segment = flags >> 5 & 1
+    at += 6 - single_segment  # the window's size is left out where one segment holds all
+    at += _ZSTD_DICTIONARY_ID_SIZE[flags & 3]
+    size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
+    said = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
+    at += size_of_size
+    last = of_blocks = 0
+    while not last:
+        block = _little(data, at, 3)
+        last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        of_blocks += _ZSTD_BLOCK if kind == 2 else size
+        at += 3 + (1 if kind == 1 else size)
+    bound = min(said, of_blocks) if size_of_size else of_blocks
+    return bound, at + (4 if flags & 0x04 else 0)
 
 
 def _little(data: memoryview, at: int, size: int) -> int:
@@ -197,5 +311,5 @@ def _corrupt(message: str) -> BatchError:
     return BatchError(ErrorCode.corrupt_message, message)
 
 
-def _too_large(limit: int) -> BatchError:
-    return _corrupt(f"more than {limit} bytes when unpacked")
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(ErrorCode.corrupt_message, f"more than {limit} bytes when unpacked")

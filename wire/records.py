@@ -18,6 +18,7 @@ from aiokafka.record._crecords import DefaultRecordBatch
 from crc32c import crc32c
 
 from wire.batch import (
+    CODEC_MASK,
     CRC_START,
     HEADER,
     HEADER_SIZE,
@@ -37,7 +38,6 @@ __all__ = ["Codec", "Record", "build_batch", "records"]
 
 DELETE_HORIZON = 0x40  # attribute bit: the base timestamp is when tombstones may go
 
-_CODEC_MASK = 0x07
 # The C parser looks at up to two bytes behind the end before it notices that it is there.
 _SLACK = bytes(16)
 # A header of two bytes becomes an object of 64, all of one record's at once. Batches beyond this
@@ -77,7 +77,7 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED) -> Iterator[Record]:
     unpacked = decompress(codec, view[HEADER_SIZE:], limit)
     if len(unpacked) > _SUSPICIOUS_BATCH:
         _refuse_header_bombs(unpacked, header.record_count)
-    plain = header._replace(attributes=header.attributes & ~_CODEC_MASK)
+    plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
     buffer = b"".join((HEADER.pack(*plain), unpacked, _SLACK))
     return _parsed(memoryview(buffer)[: -len(_SLACK)], header)
 
@@ -143,7 +143,7 @@ def build_batch(
             leader_epoch,
             MAGIC,
             0,
-            attributes & ~_CODEC_MASK | codec,
+            attributes & ~CODEC_MASK | codec,
             last_offset_delta,
             base_timestamp,
             max_timestamp,

@@ -1,9 +1,10 @@
 """Produce (key 0), versions 3–9.
 
-A batch is checked (header, CRC, size, timestamps), appended, and never looked into, except in a
-compacted topic, where every record must have a key. acks=0 gets no answer, and an error closes its
-connection, as in Kafka. acks=1 is answered once the batch is written. acks=all is answered once it
-is flushed; meanwhile the client's next requests are served, and answered in their order.
+A batch is checked (header, CRC, size, timestamps, and that its records can be read), and appended
+as it came. acks=0 gets no answer, and an error closes its connection, as in Kafka. acks=1 is
+answered once the batch is written. acks=all is answered once it is flushed; meanwhile the client's
+next requests are served, and answered in their order. A batch that is too large to be looked
+through at once is left to `broker.large_checks`, and meanwhile its client's next requests wait.
 
 Not here: transactions (refused), batches older than format v2 (refused), throttling. The time-out
 of a request is not looked at: it is answered when its flush is over, or its client gives up.
@@ -11,24 +12,24 @@ of a request is not looked at: it is answered when its flush is over, or its cli
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.large_checks import kept
 from broker.metrics import BrokerMetrics
 from broker.partition import Partition
 from broker.storage.errors import StorageError
-from wire.batch import BatchHeader, check_batch, stamp_append_time
+from wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
-from wire.produce import PartitionResult, ProduceRequest, response_frame
-from wire.records import records
+from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
 from wire.requests import RequestHeader
 
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-_ALL = -1
-_UNPACKED_LIMIT = 64 * 1024 * 1024  # what compaction will unpack as well
+_ALL: Final = -1
+_NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
 
 
 def serve(
@@ -39,63 +40,160 @@ def serve(
     began: float,
 ) -> None:
     """Append what was sent, and answer as `acks` asks. `began` is when the request was there."""
-    results, unflushed = _append_all(broker, request)
-    if request.acks == 0:
-        if failed := next((result for result in results if result.code), None):
-            connection.close(f"error={'acks=0 and ' + str(failed.message):.200}")
-    elif unflushed:
-        _Answer(broker.metrics, connection.reply(), header, results, began).wait(unflushed)
-        return
-    else:
-        frame = response_frame(header.api_version, header.correlation_id, results)
-        connection.send([frame])
-    broker.metrics.request("Produce", time.perf_counter() - began)
-
-
-def _append_all(
-    broker: "Broker", request: ProduceRequest
-) -> tuple[list[PartitionResult], list[tuple[int, Partition, int]]]:
-    """What became of each batch, and which of them are to be flushed up to which offset."""
     if request.acks not in {_ALL, 0, 1}:
-        return _refuse_all(request, ErrorCode.invalid_required_acks, "acks is -1, 0 or 1"), []
-    if request.transactional_id is not None:
+        code, why = ErrorCode.invalid_required_acks, "acks is -1, 0 or 1"
+    elif request.transactional_id is not None:
         code = ErrorCode.transactional_id_authorization_failed
-        return _refuse_all(request, code, "transactions are not supported"), []
-    now_ms = time.time_ns() // 1_000_000
-    results: list[PartitionResult] = []
-    unflushed: list[tuple[int, Partition, int]] = []
-    for batch in request.batches:
+        why = "transactions are not supported"
+    else:
+        _Work(broker, connection, header, request, began=began).serve()
+        return
+    work = _Work(broker, connection, header, request, began=began)
+    work.results = [
+        PartitionResult(batch.topic, batch.partition, code, message=why)
+        for batch in request.batches
+    ]
+    work.answer(None)
+
+
+class _Work:
+    """One request, batch by batch. `results` says what became of each so far."""
+
+    __slots__ = (
+        "_acks", "_batches", "_began", "_broker", "_connection", "_header", "_now_ms",
+        "_unflushed", "results",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        broker: "Broker",
+        connection: Connection,
+        header: RequestHeader,
+        request: ProduceRequest,
+        *,
+        began: float,
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._header = header
+        _, self._acks, self._batches = request
+        self._began = began
+        self._now_ms = time.time_ns() // 1_000_000
+        self.results: list[PartitionResult] = []
+        # Which of them are to be flushed, up to which offset.
+        self._unflushed: list[tuple[int, Partition, int]] = []
+
+    def serve(self) -> None:
+        """Append all and answer, now or later."""
+        for batch in self._batches:
+            if not self._append(batch):
+                self._batches = kept(self._batches[len(self.results) :])
+                reply = self._connection.reply(exclusive=True)
+                self._broker.large_checks.begin(self._serve_later(reply))
+                return
+        self.answer(None)
+
+    async def _serve_later(self, reply: Reply) -> None:
+        """From the first batch on that is too large to be looked through at once."""
         try:
-            partition = broker.partitions.find(batch.topic, batch.partition)
-            view, header = _checked(partition, batch.records, request.acks, now_ms)
+            for batch in self._batches:
+                if self._append(batch):
+                    continue
+                error = await self._look_through(batch)
+                if not self._connection.open:
+                    return  # nobody waits for it, and its memory is somebody else's by now
+                self._broker.open_logs.serve(self._connection)
+                if error is None:
+                    self._append(batch, is_checked=True)
+                else:
+                    self._refuse(batch, error)
+                    del error  # its traceback holds what was unpacked
+        except Exception as bug:  # noqa: BLE001 -- it must not leave its client waiting
+            connection = self._connection
+            self._broker.complaints.request_failed(
+                connection.caller.host, f"client={connection.peer}", bug
+            )
+            connection.close("error='internal error'")
+            return
+        self.answer(reply)
+
+    async def _look_through(self, batch: PartitionBatch) -> ApiError | BatchError | None:
+        """Why the batch is to be refused, if it is."""
+        assert batch.records is not None
+        try:
+            partition = self._broker.partitions.find(batch.topic, batch.partition)
+            await self._broker.large_checks.check(batch.records, keyed=partition.compacts)
+        except (ApiError, BatchError) as error:
+            return error
+        return None
+
+    def _append(self, batch: PartitionBatch, *, is_checked: bool = False) -> bool:
+        """Append a batch or refuse it; False if it is too large to be looked through at once."""
+        broker, acks, now_ms = self._broker, self._acks, self._now_ms
+        topic, index, view = batch
+        try:
+            partition = broker.partitions.find(topic, index)
+            header = _checked(partition, view, acks, now_ms)
+            assert view is not None
+            if not is_checked and not broker.record_check.check(
+                view, header, partition.compacts, now_ms
+            ):
+                return False
+            if partition.stamps_append_time:
+                stamp_append_time(view, now_ms)
+                header = header._replace(max_timestamp=now_ms)
             appended = partition.append(view, header, now_ms)
         except (ApiError, BatchError, StorageError) as error:
-            broker.metrics.rejected(error.code)
-            results.append(
-                PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
-            )
-            continue
-        end_offset = appended.last_offset + 1
-        if request.acks == _ALL and end_offset > partition.log.flushed_offset:
-            unflushed.append((len(results), partition, end_offset))
-        results.append(
-            PartitionResult(
-                batch.topic,
-                batch.partition,
-                ErrorCode.none,
-                appended.base_offset,
-                now_ms if partition.stamps_append_time else -1,
-                partition.log.start_offset,
-            )
+            self._refuse(batch, error)
+            return True
+        base_offset, last_offset, _ = appended
+        if acks == _ALL and last_offset >= partition.log.flushed_offset:
+            self._unflushed.append((len(self.results), partition, last_offset + 1))
+        append_time = now_ms if partition.stamps_append_time else -1
+        start_offset = partition.log.start_offset
+        self.results.append(
+            PartitionResult(topic, index, ErrorCode.none, base_offset, append_time, start_offset)
         )
-    return results, unflushed
+        return True
+
+    def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
+        self._broker.metrics.rejected(error.code)
+        if error.code is ErrorCode.invalid_record:
+            # Who sends such a thing is broken, and may not say so itself.
+            self._broker.complaints.batch_refused(
+                self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
+            )
+        self.results.append(
+            PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
+        )
+
+    def answer(self, reply: Reply | None) -> None:
+        """All batches are appended or refused: say so, in `reply` or at once."""
+        broker, connection, results = self._broker, self._connection, self.results
+        if self._unflushed:
+            reply = reply or connection.reply()
+            _Answer(broker.metrics, reply, self._header, results, self._began).wait(self._unflushed)
+            return
+        if self._acks == 0:
+            if failed := next((result for result in results if result.code), None):
+                why = f"acks=0 and {failed.message}"
+                connection.close(f"error={why:.200}", like="acks=0")
+            elif reply is not None:
+                reply.send([])
+        else:
+            _, version, correlation_id = self._header
+            frame = response_frame(version, correlation_id, results)
+            if reply is None:
+                connection.send([frame])
+            else:
+                reply.send([frame])
+        broker.metrics.request("Produce", time.perf_counter() - self._began)
 
 
-def _checked(
-    partition: Partition, view: memoryview | None, acks: int, now_ms: int
-) -> tuple[memoryview, BatchHeader]:
-    """A batch that may be appended, with its header; else raise why it may not."""
-    partition.check_available()
+def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
+    """The header of a batch that may be appended if its records may; else raise why it may not."""
+    if partition.unavailable is not None:
+        partition.check_available()
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
@@ -104,7 +202,7 @@ def _checked(
             f"the batch has {len(view)} bytes, {partition.max_message_bytes} are allowed",
         )
     header = check_batch(view)
-    if header.is_control or header.is_transactional:
+    if header.attributes & _NOT_ACCEPTED:
         raise BatchError(
             ErrorCode.invalid_record, "control and transactional batches are not accepted"
         )
@@ -113,18 +211,13 @@ def _checked(
             ErrorCode.not_enough_replicas,
             f"1 replica is in sync, min.insync.replicas is {partition.min_insync_replicas}",
         )
-    if partition.compacts and any(record.key is None for record in records(view, _UNPACKED_LIMIT)):
-        raise BatchError(ErrorCode.invalid_record, "a compacted topic needs a key in every record")
-    if partition.stamps_append_time:
-        stamp_append_time(view, now_ms)
-        return view, header._replace(max_timestamp=now_ms)
-    _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
-    return view, header
+    # Where the producer gave no time, or the broker gives it, there is nothing to be compared.
+    if header.base_timestamp >= 0 and not partition.stamps_append_time:
+        _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
+    return header
 
 
 def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int) -> None:
-    if base < 0:  # the producer gave no time
-        return
     earliest_allowed = now_ms - partition.timestamp_before_max_ms
     latest_allowed = now_ms + partition.timestamp_after_max_ms
     if base < earliest_allowed or latest > latest_allowed:
@@ -133,13 +226,6 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
             f"timestamps {base} to {latest} are not between {earliest_allowed} "
             f"and {latest_allowed}",
         )
-
-
-def _refuse_all(request: ProduceRequest, code: ErrorCode, message: str) -> list[PartitionResult]:
-    return [
-        PartitionResult(batch.topic, batch.partition, code, message=message)
-        for batch in request.batches
-    ]
 
 
 class _Answer:

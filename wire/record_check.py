@@ -1,0 +1,189 @@
+"""Whether the records of a producer's batch are what its header says, looked at before it is kept.
+
+A batch with the right CRC and garbage behind it stops everyone who reads its partition, for ever:
+clients stay where it begins, and try again. So every batch is unpacked and parsed, by aiokafka's C
+parser, which costs some 100 ns a record. Refused is what is not: `record_count` records that end
+where the batch ends, with offsets that ascend from the base one by one, headers whose names are
+UTF-8, in one compressed frame with nothing behind it.
+
+The parser looks up to twenty bytes behind the end before it notices that it is there, and believes
+none of them: a record that went on there would not end where it must. So it is given a room of its
+own, with so many bytes to spare. A batch for which that room is too small is left to
+`wire.large_batches`.
+
+Three things it takes that some client does not (`check_forms`). Nobody writes them by accident, and
+to look for them costs five times as much, so that is done as far as an allowance goes: of every
+batch where no more comes than that, and of a sample where more does.
+"""
+
+from operator import attrgetter, ne
+from typing import Final
+
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record._crecords import DefaultRecordBatch
+
+from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, BatchHeader
+from wire.compression import Codec, TooLarge, unpack_frame
+from wire.errors import BatchError, ErrorCode
+
+SLACK: Final = 32
+# What is more than this is not looked at while everyone waits.
+_LARGEST: Final = 1024 * 1024 + 4096  # unpacked; the default of `max.message.bytes`, and a bit
+_LARGEST_PACKED: Final = 64 * 1024
+_MOST_RECORDS: Final = 16_384
+
+# Records whose forms are looked at: so many a millisecond, some 1 % of a core, and so many at once.
+_ALLOWED_PER_MS: Final = 20
+_MOST_ALLOWED: Final = 20_000
+
+_OFFSETS: Final = list(range(_MOST_RECORDS))
+_INT32_SIZE: Final = 5  # bytes that a varint of 32 bits may have
+_offset: Final = attrgetter("offset")
+_key: Final = attrgetter("key")
+
+
+class RecordCheck:
+    """Looks through batches, one at a time, in memory that it keeps."""
+
+    def __init__(self) -> None:
+        self._room = memoryview(bytearray(_LARGEST + SLACK))
+        self._body = self._room[HEADER_SIZE:-SLACK]
+        self._allowed = 0
+        self._allowed_at = 0
+
+    def check(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> bool:
+        """Raise `BatchError` if the records are not what they must be; False if the batch is too
+        large to be looked through at once. `keyed`: each must have a key."""
+        if header.base_offset:
+            raise invalid(f"the base offset is {header.base_offset}, a producer's is 0")
+        count = header.record_count
+        codec = header.attributes & CODEC_MASK
+        size = len(batch)
+        room = self._room
+        if codec:
+            if size > _LARGEST_PACKED or count > _MOST_RECORDS:
+                return False
+            try:
+                size = unpack_frame(Codec(codec), batch[HEADER_SIZE:], self._body, certainly=True)
+            except TooLarge:
+                return False
+            except BatchError as error:
+                raise invalid(str(error)) from None
+            HEADER.pack_into(room, 0, *header._replace(attributes=0))
+            size += HEADER_SIZE
+        else:
+            if size > _LARGEST or count > _MOST_RECORDS:
+                return False
+            room[:size] = batch
+        plain = room[:size]
+        parse(plain, _OFFSETS[:count], keyed)
+        if now_ms != self._allowed_at:
+            self.allow_more(now_ms)
+        if self._allowed >= count:
+            self._allowed -= count
+            check_forms(plain, count)
+        return True
+
+    def allow_more(self, now_ms: int) -> None:
+        """The time has gone on: look at the forms of some more."""
+        gained = max(0, now_ms - self._allowed_at) * _ALLOWED_PER_MS
+        self._allowed = min(_MOST_ALLOWED, self._allowed + gained)
+        self._allowed_at = now_ms
+
+    def allows(self, count: int) -> bool:
+        """Whether the forms of so many records may be looked at, which is then done."""
+        if self._allowed < count:
+            return False
+        self._allowed -= count
+        return True
+
+
+def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
+    """Raise `BatchError` unless the batch that `plain` holds has records with these offsets."""
+    try:
+        if keyed:
+            records = list(DefaultRecordBatch(plain))
+            found = list(map(_offset, records))
+            if None in map(_key, records):
+                raise invalid("a compacted topic needs a key in every record")
+        else:
+            found = list(map(_offset, DefaultRecordBatch(plain)))
+    except (CorruptRecordException, UnicodeDecodeError, OverflowError, MemoryError) as error:
+        # MemoryError: a length near 2⁶³ overflows in the parser's own check.
+        raise invalid(f"malformed records: {error or type(error).__name__}") from None
+    if found != offsets:
+        delta, expected = next(pair for pair in zip(found, offsets, strict=True) if ne(*pair))
+        raise invalid(f"offset delta {delta} where {expected} must be")
+
+
+def check_forms(plain: memoryview, count: int) -> None:
+    """Raise `BatchError` if some client cannot read records that `parse` has read.
+
+    The parser takes a record's attributes for a varint, where others see one byte. It reads numbers
+    of up to ten bytes where Java reads five. And all lengths below zero are null to it, where
+    librdkafka knows only -1, and stops at others.
+    """
+    at = HEADER_SIZE
+    try:
+        for _ in range(count):
+            byte = plain[at]
+            if byte < 0x80:
+                at += 1
+                end = at + (byte >> 1)
+            elif plain[at + 1] < 0x80:
+                end = at + 2 + ((plain[at + 1] << 7 | byte & 0x7F) >> 1)
+                at += 2
+            else:
+                size, at = length_at(plain, at)
+                end = at + size
+            if plain[at] > 0x7F:
+                raise invalid(f"a record's attributes are {plain[at]:#04x}, beyond 0x7f")
+            at += 1
+            while plain[at] > 0x7F:  # the time, which may be of ten bytes
+                at += 1
+            at += 1
+            if plain[at] > 0x7F:  # the offset
+                _, at = length_at(plain, at)
+            else:
+                at += 1
+            if plain[at] == 1:  # null, as most keys are
+                at += 1
+            else:
+                size, at = length_at(plain, at)
+                at += max(size, 0)
+            size, at = length_at(plain, at)
+            at += max(size, 0)
+            if plain[at]:
+                _check_headers(plain, at)
+            at = end
+    except IndexError:
+        raise invalid("malformed records: they end in the middle of one") from None
+
+
+def _check_headers(plain: memoryview, at: int) -> None:
+    count, at = length_at(plain, at)
+    for _ in range(2 * count):
+        size, at = length_at(plain, at)
+        at += max(size, 0)
+
+
+def length_at(data: memoryview, at: int) -> tuple[int, int]:
+    """A number of 32 bits that is not below -1, and the position behind it."""
+    byte = data[at]
+    number = byte & 0x7F
+    shift = 7
+    while byte > 0x7F:
+        at += 1
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    if shift > 7 * _INT32_SIZE:
+        raise invalid(f"a number of {shift // 7} bytes ends at byte {at}")
+    if number & 1 and number != 1:
+        raise invalid(f"a length of {-(number >> 1) - 1} at byte {at}")
+    return (number >> 1) ^ -(number & 1), at + 1
+
+
+def invalid(message: str) -> BatchError:
+    """What Kafka, too, answers where a batch has the right CRC and the wrong bytes."""
+    return BatchError(ErrorCode.invalid_record, message)
