@@ -15,6 +15,7 @@ after the other, with files opened and deleted in worker threads.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -294,15 +295,19 @@ class Partitions:
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key not in wanted or wanted[key].topic_id != topic_id:
                 del self._offline[key]
+        deleted: Counter[str] = Counter()
         for key, partition in tuple(self._partitions.items()):
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
-                await self._let_go(key, partition, snapshot)
+                deleted[key[0]] += await self._let_go(key, partition, snapshot)
                 await asyncio.sleep(0)  # clients are served in between
+        for topic, count in (+deleted).items():
+            log.info("partitions deleted topic=%s count=%d", topic, count)
         if snapshot.deleting or snapshot.topics.keys() != self._looked_for:
             self._looked_for = snapshot.topics.keys()
             await self._look_for_strays(snapshot)
 
-    async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> None:
+    async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
+        """Whether it was deleted."""
         topic, index = key
         current = snapshot.topics.get(topic)
         is_deleted = topic in snapshot.deleting or (
@@ -314,12 +319,12 @@ class Partitions:
         if is_deleted:
             self._opening.acknowledged.forget(partition.log.topic_id, index)
             partition.log.delete()
-            log.info("partition deleted topic=%s partition=%d", topic, index)
         else:
             await self._loop.run_in_executor(self._threads, partition.log.close)
             log.warning("partition closed, its data is kept topic=%s partition=%d", topic, index)
         if not any(each == topic for each, _ in self._partitions):
             self._metrics.forget_topic(topic)
+        return is_deleted
 
     async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
         """Delete directories of topics that are marked; name those that the map does not know."""
