@@ -52,13 +52,14 @@ newcomer: ## as root: what the README promises, tried in a minimal Debian made b
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)
 
 clean: ## remove everything that was made here
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache dist build wire/_record_walk.*.so
 
 $(PYTHON):
 	$(PYTHON3) -m venv $(VENV)
 
 # PySpark is the loader's, and carries the jars of ZooKeeper: the largest part of the download.
-$(VENV)/.installed-programs: pyproject.toml constraints.txt | $(PYTHON)
+# Where there is a C compiler, wire/_record_walk.c is compiled as well.
+$(VENV)/.installed-programs: pyproject.toml constraints.txt hatch_build.py wire/_record_walk.c | $(PYTHON)
 	@echo "Installing Penstock and PySpark (455 MB) into $(VENV): once, and some minutes long"
 	@$(PIP_INSTALL) --editable '.[all]'
 	@touch $@

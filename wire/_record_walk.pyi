@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def walk(records: Buffer, count: int, keyed: bool, /) -> None: ...
