@@ -1,9 +1,9 @@
 """Large batches, looked through beside everything else that a broker does.
 
-One at a time, so that at most one is in memory unpacked. Unpacking is done on a thread, which does
-not hold the interpreter; the records are then looked through piece by piece on the event loop, in
-turns with all who wait for it: a thread that parsed them would hold the interpreter, and so the
-loop, for longer.
+One at a time, so that at most one is in memory unpacked. It is unpacked and walked over on a
+thread, which does not hold the interpreter. Where there is only aiokafka's parser (`NATIVE` is
+false), the records are looked through piece by piece on the event loop, in turns with all who wait
+for it: a thread that parsed them would hold the interpreter, and so the loop, for longer.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from collections.abc import Coroutine
 from typing import Final
 
 from wire.batch import check_batch
-from wire.large_batches import LargeBatch, unpack_large
+from wire.large_batches import LargeBatch, unpack_large, walk_large
 from wire.produce import PartitionBatch
-from wire.record_check import RecordCheck
+from wire.record_check import NATIVE, RecordCheck
 
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
 # What is no larger may lie in the buffer that all connections receive into.
@@ -48,6 +48,9 @@ class LargeChecks:
         """Raise `BatchError` if the batch's records are not what they must be."""
         header = check_batch(batch)
         async with self._one:
+            if NATIVE:
+                await asyncio.to_thread(walk_large, batch, header, UNPACKED_LIMIT, keyed=keyed)
+                return
             plain = await asyncio.to_thread(unpack_large, batch, header, UNPACKED_LIMIT)
             large = LargeBatch(plain, header, keyed=keyed, allows=self._at_once.allows)
             for _ in large.check():

@@ -1,5 +1,6 @@
 """The wheel: one package, and programs that run beside somebody else's `broker`."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.server_process import ServerProcess, free_ports
+from wire.record_check import NATIVE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
@@ -21,10 +23,15 @@ PROGRAMS = (
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the sources, with the build back end that is installed here."""
-    directory = tmp_path_factory.mktemp("wheel")
+    return built_in(tmp_path_factory.mktemp("wheel"))
+
+
+def built_in(directory: Path, **environment: str) -> Path:
     build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={directory}"]
     subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", *build, str(ROOT)], check=True
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *build, str(ROOT)],
+        check=True,
+        env={**os.environ, **environment},
     )
     (built,) = directory.glob("*.whl")
     return built
@@ -55,6 +62,19 @@ def test_it_holds_one_package_and_what_spark_looks_for(wheel: Path) -> None:
     page = {path.relative_to(ROOT) for path in (ROOT / "audit/page").rglob("*") if path.is_file()}
     assert {f"penstock/programs/{path}" for path in page} <= set(files)
     assert "penstock/programs/audit/page/vendor/uplot/LICENSE" in files
+
+
+@pytest.mark.slow
+def test_it_is_of_one_platform_if_there_was_a_compiler(wheel: Path, tmp_path: Path) -> None:
+    without = built_in(tmp_path, CC="false")
+    if NATIVE:
+        assert not wheel.name.endswith("-py3-none-any.whl")
+    assert without.name.endswith("-py3-none-any.whl")
+    module = f"penstock/programs/wire/_record_walk{sysconfig.get_config_var('EXT_SUFFIX')}"
+    for built, expected in ((wheel, {module} if NATIVE else set()), (without, set())):
+        with zipfile.ZipFile(built) as archive:
+            found = {path for path in archive.namelist() if path.endswith((".so", ".c"))}
+        assert found == expected
 
 
 @pytest.mark.slow

@@ -3,10 +3,11 @@
 The same questions as `wire.record_check` asks, for batches that would hold up an event loop or its
 memory if they were looked through at once: a megabyte may unpack to sixty, or be a record with half
 a million headers, each of which becomes an object. `unpack_large` may run on any thread, and leaves
-the interpreter to others meanwhile. `LargeBatch.check` takes turns: it yields after each piece.
-Records are cut by their lengths, and those of usual size are parsed many at a time by aiokafka's C
-parser; the header that it wants before them is written over records that have been looked at
-already. Large records are looked at here, without copying what they hold.
+the interpreter to others meanwhile. So does `walk_large`, which does all there is to do, where
+`_record_walk.c` is compiled. Where it is not, `LargeBatch.check` takes turns: it yields after each
+piece. Records are cut by their lengths, and those of usual size are parsed many at a time by
+aiokafka's C parser; the header that it wants before them is written over records that have been
+looked at already. Large records are looked at here, without copying what they hold.
 """
 
 import mmap
@@ -16,7 +17,7 @@ from typing import Final
 from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, BatchHeader
 from wire.compression import Codec, unpack_frame
 from wire.errors import BatchError
-from wire.record_check import SLACK, check_forms, invalid, length_at, parse
+from wire.record_check import SLACK, check_forms, invalid, length_at, parse, walk_batch
 
 _LARGE_RECORD: Final = 64 * 1024
 _MOST_HEADERS: Final = 65_536
@@ -40,6 +41,12 @@ def unpack_large(batch: memoryview, header: BatchHeader, limit: int) -> memoryvi
     except BatchError as error:
         raise invalid(str(error)) from None
     return room[: HEADER_SIZE + size]
+
+
+def walk_large(batch: memoryview, header: BatchHeader, limit: int, *, keyed: bool) -> None:
+    """Raise `BatchError` if the records are not what they must be. Walks over its own copy: whom
+    the batch was received from may leave, and its memory be another's."""
+    walk_batch(unpack_large(batch, header, limit), header.record_count, keyed)
 
 
 class LargeBatch:

@@ -1,10 +1,14 @@
 """Whether the records of a producer's batch are what its header says, looked at before it is kept.
 
 A batch with the right CRC and garbage behind it stops everyone who reads its partition, for ever:
-clients stay where it begins, and try again. So every batch is unpacked and parsed, by aiokafka's C
-parser, which costs some 100 ns a record. Refused is what is not: `record_count` records that end
-where the batch ends, with offsets that ascend from the base one by one, headers whose names are
-UTF-8, in one compressed frame with nothing behind it.
+clients stay where it begins, and try again. So every batch is unpacked, and its records are looked
+through. Refused is what is not: `record_count` records that end where the batch ends, with offsets
+that ascend from the base one by one, headers whose names are UTF-8, in one compressed frame with
+nothing behind it.
+
+Where `_record_walk.c` is compiled (`NATIVE`), it walks over all records where they lie, and asks
+all that is asked, for 7 to 10 ns a record. The rest of this file is for where it is not: there,
+aiokafka's C parser makes an object of each, which costs 100 to 300 ns a record.
 
 The parser looks up to twenty bytes behind the end before it notices that it is there, and believes
 none of them: a record that went on there would not end where it must. So it is given a room of its
@@ -22,14 +26,22 @@ from typing import Final
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record._crecords import DefaultRecordBatch
 
-from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, BatchHeader
+from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, MAX_SEQUENCE, BatchHeader
 from wire.compression import Codec, TooLarge, unpack_frame
 from wire.errors import BatchError, ErrorCode
+
+try:
+    from wire._record_walk import walk
+except ImportError:
+    NATIVE = False
+else:
+    NATIVE = True
 
 SLACK: Final = 32
 # What is more than this is not looked at while everyone waits.
 _LARGEST: Final = 1024 * 1024 + 4096  # unpacked; the default of `max.message.bytes`, and a bit
 _LARGEST_PACKED: Final = 64 * 1024
+_LARGEST_WALKED: Final = 4 * 1024 * 1024  # where there is nothing to unpack
 _MOST_RECORDS: Final = 16_384
 
 # Records whose forms are looked at: so many a millisecond, some 1 % of a core, and so many at once.
@@ -45,7 +57,10 @@ _key: Final = attrgetter("key")
 class RecordCheck:
     """Looks through batches, one at a time, in memory that it keeps."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, native: bool = NATIVE) -> None:
+        self._native = native
+        self._largest = _LARGEST_WALKED if native else _LARGEST
+        self._most_records = MAX_SEQUENCE if native else _MOST_RECORDS
         self._room = memoryview(bytearray(_LARGEST + SLACK))
         self._body = self._room[HEADER_SIZE:-SLACK]
         self._allowed = 0
@@ -56,12 +71,10 @@ class RecordCheck:
         large to be looked through at once. `keyed`: each must have a key."""
         if header.base_offset:
             raise invalid(f"the base offset is {header.base_offset}, a producer's is 0")
-        count = header.record_count
-        codec = header.attributes & CODEC_MASK
-        size = len(batch)
-        room = self._room
-        if codec:
-            if size > _LARGEST_PACKED or count > _MOST_RECORDS:
+        if header.record_count > self._most_records:
+            return False
+        if codec := header.attributes & CODEC_MASK:
+            if len(batch) > _LARGEST_PACKED:
                 return False
             try:
                 size = unpack_frame(Codec(codec), batch[HEADER_SIZE:], self._body, certainly=True)
@@ -69,20 +82,29 @@ class RecordCheck:
                 return False
             except BatchError as error:
                 raise invalid(str(error)) from None
-            HEADER.pack_into(room, 0, *header._replace(attributes=0))
-            size += HEADER_SIZE
+            batch = self._room[: HEADER_SIZE + size]
+        elif len(batch) > self._largest:
+            return False
+        if self._native:
+            walk_batch(batch, header.record_count, keyed)
         else:
-            if size > _LARGEST or count > _MOST_RECORDS:
-                return False
-            room[:size] = batch
-        plain = room[:size]
+            self._parse(batch, header, keyed, now_ms)
+        return True
+
+    def _parse(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> None:
+        """What `walk_batch` does, without it. What was unpacked is in the room already."""
+        count, size = header.record_count, len(batch)
+        plain = self._room[:size]
+        if header.attributes & CODEC_MASK:
+            HEADER.pack_into(plain, 0, *header._replace(attributes=0))
+        else:
+            plain[:] = batch
         parse(plain, _OFFSETS[:count], keyed)
         if now_ms != self._allowed_at:
             self.allow_more(now_ms)
         if self._allowed >= count:
             self._allowed -= count
             check_forms(plain, count)
-        return True
 
     def allow_more(self, now_ms: int) -> None:
         """The time has gone on: look at the forms of some more."""
@@ -96,6 +118,14 @@ class RecordCheck:
             return False
         self._allowed -= count
         return True
+
+
+def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
+    """Raise `BatchError` unless so many sound records are behind the header. Only if `NATIVE`."""
+    try:
+        walk(plain[HEADER_SIZE:], count, keyed)
+    except ValueError as error:
+        raise invalid(str(error)) from None
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:

@@ -40,6 +40,7 @@ from tests.system.raw import (
     request,
 )
 from tests.system.topics import create
+from wire.record_check import NATIVE
 
 NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, UNSUPPORTED_CODEC, INVALID_RECORD = 0, 2, 10, 76, 87
 REFUSALS = {MESSAGE_TOO_LARGE, UNSUPPORTED_CODEC, INVALID_RECORD}
@@ -133,6 +134,10 @@ def test_who_sent_it_is_told_and_so_is_the_log(broker: BrokerProcess, topic: str
     assert "malformed records: " in line
     _, metrics = broker.http("/metrics")
     assert re.search(r'rejected_batches_total\{error="INVALID_RECORD"\} [1-9]', metrics)
+
+
+def test_a_broker_says_that_it_is_slower_than_it_could_be(broker: BrokerProcess) -> None:
+    assert ("looked through without wire/_record_walk.c" in broker.log()) is not NATIVE
 
 
 def test_who_wants_no_answer_is_hung_up_on(broker: BrokerProcess) -> None:

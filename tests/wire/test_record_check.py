@@ -1,4 +1,4 @@
-"""What a producer's records must be: at once, and piece by piece, with the same verdict."""
+"""What a producer's records must be: at once, in both ways, and piece by piece: one verdict."""
 
 import random
 from collections.abc import Iterator
@@ -25,22 +25,27 @@ from wire.batch import check_batch
 from wire.compression import Codec
 from wire.errors import BatchError, ErrorCode
 from wire.large_batches import LargeBatch, unpack_large
-from wire.record_check import RecordCheck
+from wire.record_check import NATIVE, RecordCheck
 from wire.records import Record, build_batch
 
 LIMIT = 64 << 20
 NOW = 1_700_000_000_000
-CHECK = RecordCheck()
+CHECK = RecordCheck(native=False)
 ALL = list(suspects())
 each_codec = pytest.mark.parametrize("codec", PACK)
 
 
 def at_once(data: bytes, *, keyed: bool = False) -> ErrorCode | None:
-    """None where it may be kept; the large ones are looked through as a broker does it."""
+    """None where it may be kept; large ones are looked through piece by piece."""
+    (code,) = {_at_once(data, keyed=keyed, native=native) for native in {False, NATIVE}}
+    return code
+
+
+def _at_once(data: bytes, *, keyed: bool, native: bool) -> ErrorCode | None:
     view = memoryview(bytearray(data))
     try:
         header = check_batch(view)
-        if not RecordCheck().check(view, header, keyed, NOW):
+        if not RecordCheck(native=native).check(view, header, keyed, NOW):
             return piece_by_piece(data, keyed=keyed)
     except BatchError as error:
         return error.code
