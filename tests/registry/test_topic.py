@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from crc32c import crc32c
 
 from client import admin
 from client.addresses import parse_addresses
@@ -29,11 +28,7 @@ from registry.values import LogRecord
 from tests.broker_process import BrokerProcess
 from tests.registry.conftest import both
 from tests.server_process import wait_until
-from wire.batch import CRC_START, HEADER_SIZE, headers
-from wire.errors import ErrorCode
-from wire.messages import produce
-from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.records import Record, build_batch
+from wire.batch import headers
 
 
 def ready(bootstrap: str, name: str, *, create: bool = True) -> SchemasTopic:
@@ -97,16 +92,6 @@ def send(brokers: Brokers, topic: str, *values: bytes) -> None:
     for value in values:
         producer.send(value, b"key")
     producer.flush()
-
-
-def append(brokers: Brokers, topic: str, batch: bytearray) -> None:
-    """A batch as it is."""
-    data = PartitionProduceData(index=0, records=memoryview(batch))
-    request = ProduceRequest(
-        acks=-1, timeout=10_000, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
-    )
-    answer = brokers.broker(brokers.topic(topic).partition(0).leader).call(produce.API, request)
-    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
 
 
 def ended(followed: Followed) -> str:
@@ -277,23 +262,3 @@ def begin_epoch(zookeeper: str, topic: str, leader_epoch: int) -> None:
     changed = msgspec.structs.replace(state, leader_epoch=leader_epoch)
     session.write([Set(path, nodes.encode(changed))])
     session.close()
-
-
-def test_what_cannot_be_read_is_left_out(
-    bootstrap: str, brokers: Brokers, new_topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A batch whose CRC is right and whose records are not. Where nothing is compacted, a broker
-    does not look inside."""
-    created = admin.create_topic(brokers, new_topic, partitions=1)
-    topic = SchemasTopic(new_topic, created.id, "", 0, 0)
-    send(brokers, new_topic, b"1")
-    poison = bytearray(build_batch([Record(0, 0, b"key", b"poison")]))
-    poison[HEADER_SIZE] = 0xFF
-    poison[CRC_START - 4 : CRC_START] = crc32c(poison[CRC_START:]).to_bytes(4, "big")
-    append(brokers, new_topic, poison)
-    send(brokers, new_topic, b"3")
-    with Followed(bootstrap, topic) as followed:
-        followed.wait_for(2)
-    assert followed.values == [b"1", b"3"]
-    assert [stretch.next_offset for stretch in followed.stretches] == [1, 2, 3]
-    assert "batch left out offset=1" in caplog.text
