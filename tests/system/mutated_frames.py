@@ -32,7 +32,7 @@ WHOLE = 0.1  # so many frames are left as they are: what they do is done, too
 CLOSED_WITHIN = 60.0
 REACHED_WITHIN = 5.0
 LOOK_EVERY = 1.0
-MEMORY = 250_000_000
+MEMORY = 200_000_000
 _ALONE_SECONDS = 3.0
 _MOST_LINES = 5000
 
