@@ -45,8 +45,9 @@ format: $(VENV)/.installed-development ## let ruff put the code into form
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-reference: $(VENV)/.installed-programs ## the tables of keys in docs/, written anew from the types
-	@$(PYTHON) -m penstock.reference docs
+reference: $(VENV)/.installed-programs ## the tables of keys in docs/, and the map of the code, written anew from what the code says
+	@$(PYTHON) -m penstock.config.pages docs
+	@$(PYTHON) docs/code_map.py
 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)

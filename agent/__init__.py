@@ -1,0 +1,1 @@
+"""One agent on a host: what its parts agree on, and the two threads."""

@@ -24,9 +24,8 @@ from agent.files.inputs import FileInput
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import State
-from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
-from agent.kept.store import DescriptorStore
+from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
 from agent.remembered_inputs import read_inputs, write_inputs
 from agent.shipping.shipper import Shipper

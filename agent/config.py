@@ -11,10 +11,19 @@ import msgspec
 
 from agent.config_inputs import Input, check_distinct
 from client.addresses import Address, check_brokers, parse_addresses
+from ground.listening import check_exposed
+from ground.settings import (
+    Bytes,
+    FolderPath,
+    HostAndPort,
+    Port,
+    Seconds,
+    Url,
+    WholeSeconds,
+    check_not_negative,
+    check_positive,
+)
 from schemas.remote.urls import parse_urls
-from serving.exposure import check_exposed
-from serving.setting_types import Bytes, FolderPath, HostAndPort, Port, Seconds, Url, WholeSeconds
-from serving.settings import check_not_negative, check_positive
 
 
 class Compression(StrEnum):

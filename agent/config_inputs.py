@@ -18,9 +18,8 @@ import msgspec
 from agent.config_lines import Filter, Multiline, Redaction, Time, check_pattern
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ground.settings import Bytes, FilePath, Pattern, Seconds, check_not_negative, check_positive
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
-from serving.setting_types import Bytes, FilePath, Pattern, Seconds
-from serving.settings import check_not_negative, check_positive
 
 _LONGEST_TOPIC: Final = 249
 _MOST_INPUTS: Final = 1_000

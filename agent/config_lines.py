@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from serving.setting_types import Pattern, Seconds
-from serving.settings import check_positive
+from ground.settings import Pattern, Seconds, check_positive
 
 
 def check_pattern(name: str, pattern: str) -> None:

@@ -10,9 +10,9 @@ from agent.cuts import Cut
 from agent.errors import InputError
 from agent.events.rate import Bucket
 from agent.events.reader import Reader
-from agent.files.names import printable
 from agent.runs import Fate, Run
 from agent.topic_schemas.values import TopicSchema
+from ground.printable import one_line
 
 log = logging.getLogger(__name__)
 
@@ -124,4 +124,4 @@ class Feed:
         self.counts.cut_lines += self.input.long_lines is LongLines.CUT
         if now >= self._long_line_said_at + _SAID_EVERY:
             self._long_line_said_at = now
-            log.warning("%s, by max_line_bytes path=%s", reason, printable(path))
+            log.warning("%s, by max_line_bytes path=%s", reason, one_line(path))

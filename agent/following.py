@@ -32,10 +32,10 @@ from agent.files.happenings import (
     Unpacked,
     Unreadable,
 )
-from agent.files.names import printable
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.runs import SourceId
+from ground.printable import one_line
 
 log = logging.getLogger(__name__)
 
@@ -93,15 +93,15 @@ class Following:
                 log.info(
                     "file renamed source=%s from=%s to=%s",
                     followed.source,
-                    printable(former),
-                    printable(followed.current_path),
+                    one_line(former),
+                    one_line(followed.current_path),
                 )
             case Grown(followed):
                 self._journal.source(self._files.snapshot_of(followed))
             case Truncated(followed, lost, following):
                 log.info(
                     "file begins anew path=%s source=%s next=%s unread_bytes=%d",
-                    printable(followed.current_path),
+                    one_line(followed.current_path),
                     followed.source,
                     following.source,
                     lost,
@@ -109,7 +109,7 @@ class Following:
             case Deleted(followed):
                 log.info(
                     "file deleted path=%s source=%s unread_bytes=%d",
-                    printable(followed.current_path),
+                    one_line(followed.current_path),
                     followed.source,
                     followed.unread,
                 )
@@ -124,9 +124,9 @@ class Following:
             case Unpacked(followed, archive):
                 log.info(
                     "file goes on in its archive path=%s source=%s archive=%s position=%d",
-                    printable(followed.path),
+                    one_line(followed.path),
                     followed.source,
-                    printable(archive),
+                    one_line(archive),
                     followed.progress.position,
                 )
             case Released(followed):
@@ -142,7 +142,7 @@ class Following:
         if not known_before:
             log.info(
                 "file followed path=%s source=%s input=%s position=%d size=%d",
-                printable(followed.current_path),
+                one_line(followed.current_path),
                 followed.source,
                 followed.input,
                 followed.progress.position,
@@ -153,7 +153,7 @@ class Following:
         followed = lost.followed
         log.warning(
             "bytes lost path=%s source=%s position=%d bytes=%d reason=%s",
-            printable(followed.current_path),
+            one_line(followed.current_path),
             followed.source,
             lost.position,
             lost.bytes,
@@ -167,7 +167,7 @@ class Following:
         self.intakes.pop(followed.source, None)
         log.info(
             "file shipped to its end path=%s source=%s bytes=%d",
-            printable(followed.current_path),
+            one_line(followed.current_path),
             followed.source,
             followed.progress.position,
         )
@@ -178,7 +178,7 @@ class Following:
         self.intakes.pop(followed.source, None)
         log.warning(
             "end of file not seen path=%s source=%s bytes=%d reason=%s",
-            printable(unwatched.path),
+            one_line(unwatched.path),
             followed.source,
             unwatched.position,
             unwatched.reason,
@@ -191,27 +191,27 @@ class Following:
             logging.INFO if is_harmless else logging.WARNING,
             "not watched topic=%s path=%s seconds=%.1f traces=%s reason=%s",
             unwatched.topic,
-            printable(unwatched.path),
+            one_line(unwatched.path),
             (unwatched.to_millis - unwatched.from_millis) / 1000,
             unwatched.traces,
-            printable(unwatched.reason),
+            one_line(unwatched.reason),
         )
 
     def _told(self, happening: Happening) -> None:
         match happening:
             case Unreadable(path, why):
                 self.unreadable[path] = why
-                log.warning("cannot be read path=%s reason=%s", printable(path), why)
+                log.warning("cannot be read path=%s reason=%s", one_line(path), why)
             case ReadableAgain(path, gone):
                 self.unreadable.pop(path, None)
                 if not gone:
-                    log.info("can be read again path=%s", printable(path))
+                    log.info("can be read again path=%s", one_line(path))
             case Compressed(name, path):
-                log.info("compressed files are not read input=%s path=%s", name, printable(path))
+                log.info("compressed files are not read input=%s path=%s", name, one_line(path))
             case Polling(path, why):
-                self.polling = f"{printable(path)}: {why}"
+                self.polling = f"{one_line(path)}: {why}"
                 log.warning(
                     "no notice of changes, the disk is looked at now and then path=%s reason=%s",
-                    printable(path),
+                    one_line(path),
                     why,
                 )

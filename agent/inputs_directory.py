@@ -22,8 +22,8 @@ from typing import Final
 
 from agent.config_inputs import Input, check_distinct
 from agent.errors import AgentError
-from agent.files.names import printable
 from agent.status import Refusal
+from ground.printable import one_line
 
 ENDINGS: Final = (".yaml", ".yml")
 
@@ -82,7 +82,7 @@ class InputsDirectory:
         """Whether any file was read, or is gone."""
         changed = False
         for path in self._files.keys() - stamps.keys():
-            log.info("inputs file is gone path=%s", printable(str(path)))
+            log.info("inputs file is gone path=%s", one_line(str(path)))
             del self._files[path]
             changed = True
         for path, stamp in sorted(stamps.items()):
@@ -102,13 +102,11 @@ class InputsDirectory:
             file.wrong = _without_path(str(error), path)
         else:
             file.wrong = ""
-            log.info(
-                "inputs file is read path=%s inputs=%d", printable(str(path)), len(file.inputs)
-            )
+            log.info("inputs file is read path=%s inputs=%d", one_line(str(path)), len(file.inputs))
 
     def _merge(self) -> None:
         """All inputs that can stand beside each other, and the files of those that cannot."""
-        refusals = [Refusal(path=printable(str(self.path)), why=self._wrong)] if self._wrong else []
+        refusals = [Refusal(path=one_line(str(self.path)), why=self._wrong)] if self._wrong else []
         inputs = list(self.main)
         names = {each.label for each in inputs}
         for path, file in sorted(self._files.items()):
@@ -123,7 +121,7 @@ class InputsDirectory:
                 if wrong and file.inputs:
                     wrong += "; what it said before holds on"
             if wrong:
-                refusals.append(Refusal(path=printable(str(path)), why=printable(wrong)))
+                refusals.append(Refusal(path=one_line(str(path)), why=one_line(wrong)))
         self.news = tuple(each for each in refusals if each not in self.refusals)
         self.inputs, self.refusals = tuple(inputs), tuple(refusals)
 
@@ -131,7 +129,7 @@ class InputsDirectory:
 def _without_path(error: str, path: Path) -> str:
     """An error that begins with file and line, as `Refusal` has it beside the path."""
     rest = error
-    for spelled in (str(path), printable(str(path))):
+    for spelled in (str(path), one_line(str(path))):
         rest = rest.removeprefix(f"{spelled}:")
     if rest == error:
         return error

@@ -2,7 +2,8 @@
 
 The events of a stretch of a file may go to several partitions, and some of its lines to the topic
 of dead letters. All batches that such a stretch is in make up one parcel, together with how far it
-brings its sources: the journal takes over all of it, or nothing.
+brings its sources: the journal takes over all of it, or nothing. It has a word of its own since
+Kafka has none for it: a batch is one partition's, and brokers know of no transaction here.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from agent.beating import Beating
 from agent.config import AgentConfig, Limits
 from agent.config_inputs import Input
 from agent.destinations import Destination, Destinations
@@ -24,6 +23,7 @@ from agent.feeds import Feed
 from agent.files.files import Files
 from agent.files.inputs import FileInput
 from agent.following import Following
+from agent.heartbeats import Beating
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.resource_limits import (

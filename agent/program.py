@@ -30,7 +30,7 @@ from agent.errors import AgentError, NotTaken
 from agent.http.pages import agent_pages
 from agent.http.server import AgentServer
 from agent.inputs_directory import InputsDirectory, ReadFile
-from agent.kept.handed_over import take_over
+from agent.kept.store import take_over
 from agent.status import Status
 from agent.systemd import Supervisor
 

@@ -7,10 +7,11 @@ file is damaged, inputs that have sources are known by those.
 """
 
 import json
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
+
+from ground.durable_files import replace_file
 
 _FILE: Final = "inputs.json"
 
@@ -39,9 +40,4 @@ def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> No
     inputs = {each: (before or {}).get(each, now_millis) for each in sorted(names)}
     if before == inputs:
         return
-    new = directory / f"{_FILE}.new"
-    with new.open("w", encoding="utf-8") as file:
-        json.dump(inputs, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(directory / _FILE)
+    replace_file(directory / _FILE, json.dumps(inputs).encode())

@@ -16,7 +16,6 @@ from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.feeds import Feed
 from agent.files.files import Files
-from agent.files.names import printable
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.parcels import Cargo
@@ -37,6 +36,7 @@ from agent.status import (
 from agent.topic_schemas.following import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
+from ground.printable import one_line
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 
 _MOST_NAMED: Final = 100
@@ -129,7 +129,7 @@ def _file(
     done = acknowledged.get(followed.source, position)
     lag = max(0, followed.size - done)
     return FileStatus(
-        path=printable(followed.current_path),
+        path=one_line(followed.current_path),
         source=followed.source,
         input=followed.input,
         topic=followed.topic,
@@ -172,7 +172,7 @@ def _input(each: Input, parts: Parts, mine: Sequence[FileStatus]) -> InputStatus
 def _unreadable(each: Input, parts: Parts) -> tuple[Unreadable, ...]:
     found = sorted(parts.pipeline.following.unreadable.copy().items())
     return tuple(
-        Unreadable(path=printable(path), why=why)
+        Unreadable(path=one_line(path), why=why)
         for path, why in found
         if parts.files.means(each.label, path)
     )

@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 
 from client.addresses import Address, check_brokers, parse_addresses
-from schemas.remote.urls import parse_urls
-from serving.exposure import check_exposed
-from serving.setting_types import (
+from ground.listening import check_exposed
+from ground.settings import (
     FilePath,
     FolderPath,
     HostAndPort,
@@ -18,8 +17,10 @@ from serving.setting_types import (
     Seconds,
     Url,
     WholeSeconds,
+    check_not_negative,
+    check_positive,
 )
-from serving.settings import check_not_negative, check_positive
+from schemas.remote.urls import parse_urls
 
 _PORTS: Final = 65536
 

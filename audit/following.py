@@ -10,16 +10,18 @@ import logging
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from audit.cluster_state import BrokerState, brokers_of
 from audit.config import Cluster
 from audit.service import now_millis
-from audit.standing import Standing
+from audit.standing import BrokerFacts, Standing
 from client.brokers import Brokers
 from client.errors import ClientError
+from client.metadata import Metadata
+from ledger.names import topic_id_text
 from ledger.reading import Chunk, LedgerPositions, LedgerReader, lookup_at
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -133,12 +135,11 @@ class Follower:
         if time.monotonic() < self._look_at and not self._standing.has_new(self._name):
             return
         self._look_at = time.monotonic() + _LOOK_S
-        state: BrokerState = brokers_of(brokers.refresh(None))
+        known = brokers.refresh(None)
+        topic_ids = {name: topic_id_text(topic.id) for name, topic in known.topics.items()}
         before = self._standing.clusters[self._name].topic_ids
-        self._standing.note(
-            self._name, brokers=state.brokers, topic_ids=state.topic_ids, looked=began
-        )
-        if state.topic_ids != before:
+        self._standing.note(self._name, brokers=_facts(known), topic_ids=topic_ids, looked=began)
+        if topic_ids != before:
             self._standing.changed()
 
     def _note_outage(self, why: str) -> None:
@@ -157,3 +158,24 @@ class Follower:
         if self._standing.clusters[self._name].unreachable:
             self._standing.note(self._name, unreachable="")
             self._standing.changed()
+
+
+def _facts(known: Metadata) -> list[BrokerFacts]:
+    held: Counter[int] = Counter()
+    led: Counter[int] = Counter()
+    for topic in known.topics.values():
+        for partition in topic.partitions:
+            held.update(partition.replicas)
+            led[partition.leader] += 1
+    return [
+        BrokerFacts(
+            each.id,
+            each.address.host,
+            str(each.address),
+            each.rack or "",
+            each.id == known.controller,
+            held[each.id],
+            led[each.id],
+        )
+        for each in sorted(known.brokers.values(), key=lambda each: each.id)
+    ]

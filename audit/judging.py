@@ -19,10 +19,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import Final
 
 from audit.config import AuditConfig
+from audit.errors import StoreError
 from audit.judged_hours import DAY, HOUR, HourVerdict, by_hour, hour_of, open_findings
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
-from audit.store.errors import StoreError
 from audit.store.reading import Reading
 from audit.verdicts import TopicVerdict
 

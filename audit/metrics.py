@@ -8,21 +8,21 @@ Counters begin at zero with each start, as Prometheus expects.
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.registry import Collector
 
-from audit.errors import NotNow
-from audit.figures import TopicFigures
-from audit.http.failing import failing_loads
+from audit.errors import NotNow, StoreDamaged
+from audit.http.asking import failing_loads
+from audit.judged_hours import TopicFigures
+from audit.queries import AgentsQuery
 from audit.service import Service, now_millis
 from audit.standing import ClusterStanding
-from audit.store.errors import StoreDamaged
+from audit.store.fleet import patience
+from ground.exposition import exposition_of
 
 PREFIX: Final = "penstock_audit_"
 
@@ -37,13 +37,7 @@ class AuditMetrics:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_AuditCollector(self))
-        ProcessCollector(registry=self._registry)
-
-    def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
-        return generate_latest(self._registry)
+        self.exposition: Final = exposition_of(self.families)
 
     def families(self) -> Iterator[Metric]:
         yield from self._topics()
@@ -147,12 +141,8 @@ class AuditMetrics:
         for cluster, standing in self._service.standing.clusters.items():
             try:
                 found = self._service.reading.agents(
-                    now=standing.as_of or now_millis(),
-                    silent_millis=int(config.alerts.silent * 1000),
-                    window_millis=self._service.window_millis,
-                    expected_millis=int(config.expected * 1000),
-                    cluster=cluster,
-                    size=1,
+                    AgentsQuery(cluster=cluster, size=1),
+                    patience(config, standing.as_of or now_millis(), by_pace=True),
                 )
             except (NotNow, StoreDamaged):
                 continue
@@ -206,11 +196,3 @@ def _gauge(
     name: str, documentation: str, labels: list[str] | None = None, value: float | None = None
 ) -> GaugeMetricFamily:
     return GaugeMetricFamily(PREFIX + name, documentation, value=value, labels=labels)
-
-
-class _AuditCollector(Collector):
-    def __init__(self, metrics: AuditMetrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        return self._metrics.families()

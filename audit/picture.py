@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-Interval = tuple[int, int]
-Intervals = tuple[Interval, ...]
+from ground.intervals import Intervals
 
 
 class TierKind(StrEnum):

@@ -20,7 +20,7 @@ from audit.alerting.alerting import Alerting
 from audit.alerting.webhook import Webhook
 from audit.config import AuditConfig
 from audit.data_directory import held
-from audit.errors import AuditFailure
+from audit.errors import AuditFailure, StoreDamaged, StoreError
 from audit.following import Follower
 from audit.http.page_files import page_files
 from audit.http.server import HttpServer
@@ -31,11 +31,10 @@ from audit.picture import TierKind
 from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
-from audit.store.errors import StoreDamaged, StoreError
 from audit.store.reading import Reading
 from audit.store.store import Store
 from client.connection import SOFTWARE_VERSION
-from serving.listening import CannotListen
+from ground.listening import CannotListen
 
 CANNOT_START: Final = 1
 

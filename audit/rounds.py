@@ -5,6 +5,12 @@ Followers wait while there is something to fold. Nothing of a cluster is judged 
 read in the middle: what one tier has said is there then, and what another has said is still to
 come. Time stands still for a cluster that cannot be read, for the same reason. A kill at any point
 leaves a store that is as if the chunk had never been read, or as if it had been folded.
+
+One entry that nobody foresaw must not keep an audit from all the others, nor come back with each
+start. So a chunk that cannot be folded is folded in halves, and these again, down to the single
+entry that fails: it is left out, counted and said. Only then the positions behind the chunk are
+kept. A kill before that repeats all of it, which changes nothing. What is wrong with the database
+itself (a full disk, damage) is none of this, and is raised.
 """
 
 import logging
@@ -12,18 +18,20 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
+
+import pyarrow as pa
 
 from audit.alerting.alerting import Alerting
-from audit.figures import figures_of
+from audit.errors import StoreError, TooMuch
 from audit.following import Handed, ReadTo, Stopped
 from audit.inventory import InventoryFile
-from audit.judged_hours import DAY, HourVerdict
+from audit.judged_hours import DAY, HourVerdict, figures_of
 from audit.judging import Judging
-from audit.leaving_out import folded
 from audit.service import Posts, Service, now_millis
+from audit.store.rows import Touched
 from audit.store.store import Store
-from ledger.reading import Chunk
+from ledger.reading import Chunk, LedgerPositions
 
 _CHUNKS: Final = 1  # that wait to be folded: they are large
 _IDLE_S: Final = 0.05
@@ -210,3 +218,86 @@ class Rounds:
         self._judging.forget_before(now - int(self._service.config.retention * 1000))
         if gone:
             log.info("what is too old is gone rows=%d", gone)
+
+
+_MOST_NAMED: Final = 10  # entries of a chunk, in the log
+
+
+class Folds(Protocol):
+    """As a Store does."""
+
+    def positions(self, cluster: str) -> LedgerPositions: ...
+
+    def fold(self, cluster: str, body: pa.StructArray, positions: LedgerPositions) -> Touched: ...
+
+
+def folded(store: Folds, cluster: str, chunk: Chunk) -> Touched:
+    """As much of it as can be. Raises StoreError; then some of it may have been folded, and is
+    going to be read again."""
+    try:
+        return store.fold(cluster, chunk.body, chunk.positions)
+    except Exception as error:
+        if not _is_of_entries(error):
+            raise
+        log.exception("chunk cannot be folded, in pieces now cluster=%s", cluster)
+    pieces = _Pieces(store, cluster)
+    touched = pieces.fold(chunk.body) if len(chunk.body) else Touched(set())
+    store.fold(cluster, _part(chunk.body, 0, 0), chunk.positions)
+    log.error("entries that cannot be folded cluster=%s entries=%d", cluster, pieces.left_out)
+    return touched._replace(left_out=touched.left_out + pieces.left_out)
+
+
+class _Pieces:
+    """Folded without going on from the positions that were kept before."""
+
+    def __init__(self, store: Folds, cluster: str) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._at = store.positions(cluster)
+        self.left_out = 0
+
+    def fold(self, body: pa.StructArray) -> Touched:
+        half = len(body) // 2
+        if not half:
+            return self._one(body)
+        parts = (_part(body, 0, half), _part(body, half, len(body)))
+        one, other = (self._whole(each) or self.fold(each) for each in parts)
+        return Touched(
+            one.hours | other.hours,
+            one.entries + other.entries,
+            one.repeated + other.repeated,
+            one.left_out + other.left_out,
+        )
+
+    def _whole(self, body: pa.StructArray) -> Touched | None:
+        """None if something of it cannot be folded."""
+        try:
+            return self._store.fold(self._cluster, body, self._at)
+        except Exception as error:
+            if not _is_of_entries(error):
+                raise
+            return None
+
+    def _one(self, entry: pa.StructArray) -> Touched:
+        if (touched := self._whole(entry)) is not None:
+            return touched
+        self.left_out += 1
+        if self.left_out <= _MOST_NAMED:
+            header = entry.field("header")
+            log.error(
+                "entry left out cluster=%s journal=%.200r seq=%d",
+                self._cluster,
+                header.field("source")[0].as_py(),
+                header.field("seq")[0].as_py(),
+            )
+        return Touched(set())
+
+
+def _is_of_entries(error: Exception) -> bool:
+    """Whether others may well be folded; whatever it is, if it is not the database itself."""
+    return isinstance(error, TooMuch) or not isinstance(error, StoreError)
+
+
+def _part(body: pa.StructArray, first: int, end: int) -> pa.StructArray:
+    """A copy, whose lists begin at their beginning."""
+    return body.take(pa.array(range(first, end), pa.int64()))

@@ -11,14 +11,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
-from audit.alerting.deciding import Waiting
+from audit.alerting.conditions import Waiting
 from audit.config import AuditConfig
-from audit.errors import NotNow
-from audit.figures import TopicFigures
+from audit.errors import NotNow, StoreDamaged
+from audit.judged_hours import TopicFigures
 from audit.standing import Standing
-from audit.store.errors import StoreDamaged
 from audit.store.reading import Reading
-from serving.histogram import Histogram
+from ground.exposition import Histogram
 
 _MOST_KEPT: Final = 256  # answers' parts
 

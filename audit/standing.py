@@ -7,13 +7,24 @@ Each change has a number, by which a page notices that there is something new.
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from audit.cluster_state import BrokerFacts
 from audit.picture import TopicKey
 
 _OLD_MILLIS: Final = 30_000  # a ledger that was read since then is read all the time
 _MINUTE_S: Final = 60
+
+
+class BrokerFacts(NamedTuple):
+    """One live broker."""
+
+    id: int
+    host: str
+    address: str
+    rack: str
+    controller: bool
+    partitions: int
+    leads: int
 
 
 @dataclass(frozen=True, slots=True)

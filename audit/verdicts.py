@@ -5,10 +5,12 @@ pending, complete. It is unknown where nobody watched, and something may have be
 operator has accepted is shown, and counts as complete.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from audit.picture import Sums, Tier, TopicKey
 
@@ -52,6 +54,9 @@ _STATE_OF = {
     Kind.CHANGED: State.CHANGED,
     Kind.UNKNOWN: State.UNKNOWN,
 }
+
+
+_MISSING = frozenset({Kind.MISSING, Kind.UNPROVEN, Kind.UNNAMED})
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +117,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 class WindowVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Sums by tier, in the order of the picture's tiers. From one tier to the next: what the
     earlier one has, less missing and pending, plus excess, unclaimed and elsewhere, is what the
-    later one accounts for.
-    With several steps these are their totals (audit/reconciling/steps.py has each)."""
+    later one accounts for. With several steps these are their totals."""
 
     start: int
     length: int
@@ -151,3 +155,53 @@ class TopicVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def worst(states: Sequence[State]) -> State:
     return max(states, key=lambda each: each.severity, default=State.COMPLETE)
+
+
+def settled(verdict: TopicVerdict) -> TopicVerdict:
+    """The verdict of a topic that was deleted: nobody can bring any more what it waits for, so that
+    it is not pending. What is wrong with it stays."""
+    windows = [
+        replace(each, state=settled_state(each.state), waits=[]) if each.waits else each
+        for each in verdict.windows
+    ]
+    return replace(verdict, state=settled_state(verdict.state), windows=windows, waits=[])
+
+
+def settled_state(state: State) -> State:
+    return State.COMPLETE if state is State.PENDING else state
+
+
+def totals(findings: Iterable[Finding]) -> Totals:
+    """What faults that nobody has accepted add up to: one computation, from which everybody has his
+    numbers. What a topic lacks, what its hosts lack, and what its findings say are the same events:
+    each fault is counted once. Of faults of which nobody knows how many events they are, the number
+    of faults is counted instead."""
+    counts: dict[str, int] = defaultdict(int)
+    states: list[State] = []
+    for each in findings:
+        if each.accepted:
+            continue
+        states.append(each.kind.state)
+        if each.kind is Kind.LOST and 0 <= each.position < each.end_position:
+            counts["lost_bytes"] += each.end_position - each.position
+        if each.kind is Kind.UNKNOWN:
+            counts["unknown"] += 1
+        elif (events := _events_of(each)) >= 0:
+            counts["missing" if each.kind in _MISSING else each.kind.value] += events
+        else:
+            counts["uncounted"] += 1
+    return Totals(**counts, state=worst(states))
+
+
+def by_host(findings: Iterable[Finding]) -> list[HostTotals]:
+    """Those of which anything is wrong, by name. Together they are what the topic has."""
+    found: dict[str, list[Finding]] = defaultdict(list)
+    for each in findings:
+        if not each.accepted:
+            found[each.host].append(each)
+    return [HostTotals(host=host, totals=totals(some)) for host, some in sorted(found.items())]
+
+
+def _events_of(finding: Finding) -> int:
+    """As many as there are offsets, if that is all that is known."""
+    return finding.events if finding.events >= 0 else finding.offsets

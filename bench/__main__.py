@@ -32,8 +32,8 @@ from bench.rsyslog_process import rsyslog_version, why_no_rsyslog
 from bench.shippers import RSYSLOG, shippers
 from bench.spark_peer import VERSION as SPARK_VERSION
 from bench.spark_peer import spark_peer
-from tests.apache_kafka import kafka_classpath, why_no_kafka
-from tests.server_process import ServerFailed
+from harness.apache_kafka import kafka_classpath, why_no_kafka
+from harness.server_process import ServerFailed
 
 _WIDTH = 160  # a table is not folded when it goes into a file
 

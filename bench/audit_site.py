@@ -13,12 +13,12 @@ from bench.ledger_entries import PARTITIONS, LedgerOfFleet
 from bench.plain_python import without_hypothesis
 from bench.profile import Scale
 from bench.topics import create, delete, is_served
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from ledger.names import LEDGER_TOPIC
 from ledger.publishing import schema_id
 from schemas.registry_client import RegistryClient
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
 
 _POLL: Final = 0.5  # the default
 

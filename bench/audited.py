@@ -16,16 +16,16 @@ from typing import Final
 
 import msgspec
 
-from audit.http.answers import TopicAnswer
+from audit.answers import TopicAnswer
 from bench.audit_fleet import HOUR, MINUTE, Fleet
 from bench.audit_site import AuditSite, audit_site, fleet_of
 from bench.brokers import PENSTOCK
 from bench.kept_hours import Kept, fold_hours, fold_until_now
 from bench.ledger_entries import HOUR_MINUTES, LedgerOfFleet, publish
 from bench.profile import Place, Scale, ServerKind
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.server_process import ServerFailed
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.server_process import ServerFailed
 
 PATIENCE: Final = 3_600.0
 _ANSWERS: Final = 60.0

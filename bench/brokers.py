@@ -15,10 +15,10 @@ from typing import Protocol
 from bench.machine import commit
 from bench.topics import is_served
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import VERSION as KAFKA_VERSION
-from tests.apache_kafka import ApacheKafka, KafkaUnavailable, kafka_classpath, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.server_process import ServerFailed, ServerProcess
+from harness.apache_kafka import VERSION as KAFKA_VERSION
+from harness.apache_kafka import ApacheKafka, KafkaUnavailable, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.server_process import ServerFailed, ServerProcess
 
 PENSTOCK = "Penstock"
 APACHE_KAFKA = "Apache Kafka"

@@ -14,8 +14,8 @@ from client.brokers import Brokers
 from client.delivery import Acknowledged, Batch, TopicPartition
 from client.identity import take_identity
 from client.shipping import Limits
+from harness.server_process import ServerFailed
 from schemas.registry_client import RegistryClient
-from tests.server_process import ServerFailed
 
 PARTITIONS: Final = 8
 _AHEAD: Final = 8  # batches that are being made

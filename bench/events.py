@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyruhvro
 from crc32c import crc32c
 
+from ground.varints import long_bytes
 from schemas.event_schemas import HEADER, built_in
 from wire import batch
 from wire.compression import Codec, compress
@@ -46,17 +47,7 @@ _BROWSERS: Final = pa.array(
 _STATUS: Final = pa.array([200] * 17 + [301, 404, 500], pa.int32())
 
 
-def _varint(number: int) -> bytes:
-    """As records have it, of a number that is not negative."""
-    rest, out = number << 1, bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-_VARINTS: Final = pa.array([_varint(number) for number in range(1 << 16)], pa.binary())
+_VARINTS: Final = pa.array([long_bytes(number) for number in range(1 << 16)], pa.binary())
 
 
 def batches(source: int, schema_id: int, count: int) -> Iterator[bytes]:

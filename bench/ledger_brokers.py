@@ -11,8 +11,8 @@ from bench.profile import Place, Scale, ServerKind
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 
 NO_LEDGER: Final = "no ledger"
 _REGISTRY: Final = "BENCH_REGISTRY"  # its address is known when the broker's configuration is there

@@ -23,11 +23,11 @@ from client.brokers import Brokers
 from client.delivery import Batch, TopicPartition
 from client.offsets import End, start_offsets
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.made_batches import NOON, SOURCE, WINDOW, event
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from ledger.names import LEDGER_TOPIC
-from tests.broker_process import BrokerProcess
-from tests.ledger.made_batches import NOON, SOURCE, WINDOW, event
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
 from wire.records import Codec, Record, build_batch
 
 PARTITIONS = 8

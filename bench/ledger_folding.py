@@ -18,10 +18,10 @@ from bench.brokers import PENSTOCK
 from bench.profile import Place, ServerKind
 from bench.row_by_row import RowByRow
 from client.fetcher import Batch
+from harness.server_process import ServerFailed
 from ledger.entries import LedgerEntries
 from ledger.reading import CHUNK_BYTES, LedgerPositions
 from schemas.event_schemas import LEDGER, built_in
-from tests.server_process import ServerFailed
 from wire.batch import read_header
 
 ROW_BY_ROW: Final = "row by row"

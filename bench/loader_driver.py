@@ -7,11 +7,10 @@ from pyspark.sql import SparkSession
 
 from bench.driver_commands import Json, obey
 from loader.config import LoaderConfig
-from loader.load import load
-from loader.outcomes import TableOutcome
-from loader.session import open_session
-from loader.spark_jvm import end_jvm, end_session
-from loader.surroundings import Request
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Request
+from loader.spark.session import end_jvm, end_session, open_session
 from pyspark_penstock import LandingSource
 
 

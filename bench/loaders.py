@@ -26,9 +26,9 @@ from bench.profile import Place, ServerKind
 from bench.spark_cost import Peaks, SparkCost
 from bench.spark_driver import REPOSITORY, SparkDriver
 from bench.spark_peer import SparkPeer
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import ServerFailed, wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import ServerFailed, wait_until
 
 SPARK: Final = "Spark's Kafka source"
 _MASTER: Final = "local[2]"

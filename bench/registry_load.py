@@ -2,8 +2,8 @@
 
 One thread, epoll and bytes: an answer is measured by its Content-Length and judged by its status,
 and nothing else of it is looked at. That costs about ten microseconds a request, most of them the
-kernel's; docs/benchmarks.md has the figure. A request without keep-alive has a connection of its
-own, which the registry closes.
+kernel's; docs/benchmarks/registry.md has the figure. A request without keep-alive has a connection
+of its own, which the registry closes.
 """
 
 import array

@@ -18,9 +18,9 @@ from bench.brokers import PENSTOCK, penstock_cluster
 from bench.measurement import NotMeasured
 from bench.registry_requests import CONTENT_TYPE
 from bench.requests import AnswerError
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 
 _PATIENCE = 60.0
 

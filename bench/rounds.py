@@ -20,7 +20,7 @@ from bench.librdkafka import Incomplete
 from bench.measurement import NotMeasured, Outcome
 from bench.profile import Case, Place, Profile, Results, Scale, Server, ServerKind
 from bench.requests import AnswerError
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 
 Outcomes = dict[tuple[str, str], Outcome]
 FAILURES = (

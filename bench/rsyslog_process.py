@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.server_process import ServerProcess
+from harness.server_process import ServerProcess
 
 _PROGRAM = "/usr/sbin/rsyslogd"
 _MODULES = Path("/usr/lib")

@@ -23,10 +23,10 @@ from bench.plain_python import without_hypothesis
 from bench.profile import Place, ServerKind
 from bench.rsyslog_process import rsyslog_process
 from bench.topics import create, topic, wait_for_end
-from tests.agent_process import AgentProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import ServerProcess, wait_until
+from harness.agent_process import AgentProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import ServerProcess, wait_until
 
 RSYSLOG = "rsyslog"
 _PATIENCE = 60.0

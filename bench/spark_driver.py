@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from bench.driver_commands import Json
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _PATIENCE = 1800.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.measurement import NotMeasured
-from tests.maven_jars import CACHE, MavenJars
+from harness.maven_jars import CACHE, MavenJars
 
 VERSION: Final = "4.0.0"
 _JARS: Final = MavenJars(

@@ -17,36 +17,33 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from uuid import UUID
 
+from broker.api.init_producer_id import ProducerIds
+from broker.api.metadata import DescribedTopics
+from broker.api.produce import LargeChecks
+from broker.api.table import Parts
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
-from broker.counting.counter import LedgerCounter
-from broker.counting.found import Found
+from broker.counting.counter import Found, LedgerCounter
 from broker.data_directory import DataDirectory
-from broker.deletions import Deletions
-from broker.described_partitions import DescribedPartitions
-from broker.descriptors import Descriptors
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
 from broker.flusher import Flusher
 from broker.housekeeping import Housekeeping
 from broker.http import HttpServer
-from broker.large_checks import LargeChecks
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
-from broker.open_logs import OpenLogs
+from broker.open_files import Descriptors, OpenLogs
 from broker.opening import Opening
 from broker.partitions import Partitions
-from broker.producer_ids import ProducerIds
 from broker.server import Server
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import Acknowledged
 from broker.storage.checkpoints import Key
 from broker.storage.identity import Owner
 from broker.topic_config import TopicDefaults
-from broker.topics import TopicAdmin
+from broker.topics import Deletions, TopicAdmin
 from broker.withdrawals import Withdrawals
-from cluster.brokers import Registration, id_taken, registered
+from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
 from cluster.controller import Candidate
-from cluster.data_directories import last_directory, note_directory
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.leader_epochs import raise_leader_epoch
@@ -65,7 +62,8 @@ class MapLost(BrokerError):
 
 
 class Broker:
-    """What handlers and housekeeping find everything at. Belongs to the event loop.
+    """Makes the parts and hands to each those that it works with; none of them knows the whole.
+    Belongs to the event loop.
 
     `start` builds the parts in the order above, each with its own end on a stack; `stop` unwinds
     it. `gone` is set when the broker cannot go on by itself; `failure` then says why.
@@ -75,9 +73,7 @@ class Broker:
     session: Session
     cluster: ClusterView
     partitions: Partitions
-    described: DescribedPartitions
     topics: TopicAdmin
-    producer_ids: ProducerIds
     withdrawals: Withdrawals
 
     def __init__(self, config: BrokerConfig) -> None:
@@ -93,21 +89,19 @@ class Broker:
                 "each partition"
             )
         self._found = Found()
-        self.descriptors = Descriptors.claim(config.limits.connections)
-        self.open_logs = OpenLogs(self.descriptors.log_files)
-        self.metrics = BrokerMetrics(
+        self._descriptors = Descriptors.claim(config.limits.connections)
+        self._open_logs = OpenLogs(self._descriptors.log_files)
+        self._metrics = BrokerMetrics(
             self._gauges,
             self._lost,
             self._checked,
             allowed={
-                "connections": self.descriptors.connections,
-                "log_files": self.descriptors.log_files,
+                "connections": self._descriptors.connections,
+                "log_files": self._descriptors.log_files,
                 "partitions": config.limits.partitions,
             },
         )
-        self.complaints = Complaints(self.loop.time, self.metrics.complained)
-        self.record_check = RecordCheck()
-        self.large_checks = LargeChecks(self.record_check)
+        self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.gone = asyncio.Event()
         self.failure = ""
         self._not_ready = "starting"
@@ -121,17 +115,16 @@ class Broker:
         ends.callback(data.release)
         self.server = Server(
             config,
-            Dispatcher(self),
-            self.metrics,
-            self.complaints,
-            most_connections=self.descriptors.connections,
+            self._metrics,
+            self._complaints,
+            most_connections=self._descriptors.connections,
         )
         ends.callback(self.server.close)
-        self.open_logs.on_short = self.server.let_go_of_files
+        self._open_logs.on_short = self.server.let_go_of_files
         http = HttpServer(
             config.http_host,
             config.http_port,
-            self.metrics,
+            self._metrics,
             readiness=lambda: self._not_ready or self.server.trouble,
             health=self._health,
             remarks=self._remarks,
@@ -178,14 +171,13 @@ class Broker:
             self.defaults,
             opening=opening,
             flusher=flusher,
-            metrics=self.metrics,
-            open_logs=self.open_logs,
+            metrics=self._metrics,
+            open_logs=self._open_logs,
         )
-        self.described = DescribedPartitions(config.id, self.partitions)
         ends.push_async_callback(self._close_logs, data, acknowledged)
         self._has_partitions = True
         self.cluster = ClusterView(self.session)
-        self._deletions = Deletions(self)
+        self._deletions = Deletions(self.session, self.cluster, self.partitions)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
         self.partitions.follow(self.cluster.snapshot)
@@ -200,7 +192,6 @@ class Broker:
         await asyncio.to_thread(registration.start)
         ends.push_async_callback(asyncio.to_thread, registration.close)
         candidate = Candidate(self.session, config.id, self._elected, self._deposed)
-        self.producer_ids = ProducerIds(self.session)
         self.topics = TopicAdmin(
             config.id,
             self.session,
@@ -221,7 +212,7 @@ class Broker:
         await asyncio.to_thread(
             self.cluster.wait_for, lambda snapshot: snapshot.controller_id is not None
         )
-        self.server.start()
+        self.server.start(Dispatcher(self._parts()))
         self._keep_ledger()
         self._not_ready = ""
         log.info(
@@ -259,17 +250,36 @@ class Broker:
         else:
             log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
 
+    def _parts(self) -> Parts:
+        host, port = self._advertised
+        record_check = RecordCheck()
+        return Parts(
+            config=self.config,
+            listener=f"PLAINTEXT://{self.config.host}:{self.server.port}",
+            advertised=f"PLAINTEXT://{host}:{port}",
+            loop=self.loop,
+            cluster=self.cluster,
+            topics=self.topics,
+            partitions=self.partitions,
+            described=DescribedTopics(self.config.id, self.partitions),
+            producer_ids=ProducerIds(self.session),
+            open_logs=self._open_logs,
+            record_check=record_check,
+            large_checks=LargeChecks(record_check),
+            complaints=self._complaints,
+            metrics=self._metrics,
+        )
+
     # Who this is
 
     @property
-    def listener(self) -> str:
+    def _advertised(self) -> tuple[str, int]:
         """Where clients are told to reach this broker."""
-        host = self.config.advertised_host or self.config.host
-        return f"PLAINTEXT://{host}:{self.config.advertised_port or self.server.port}"
+        config = self.config
+        return config.advertised_host or config.host, config.advertised_port or self.server.port
 
     def _info(self, data: DataDirectory, http_port: int) -> BrokerInfo:
-        host = self.config.advertised_host or self.config.host
-        port = self.config.advertised_port or self.server.port
+        host, port = self._advertised
         machine = socket.gethostname()
         return BrokerInfo(
             broker_id=self.config.id,

@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 
+from ground.printable import one_line
 from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -147,8 +148,7 @@ def _say_again(kind: Kind, repeated: _Repeated, now: float, whose: str = "") -> 
 
 def _line(text: str) -> str:
     """Names that clients send may be long, and may pretend to be lines of their own."""
-    text = text[:_LONGEST]
-    return text if text.isprintable() else repr(text)[1:-1]
+    return one_line(text[:_LONGEST])
 
 
 def _level(kind: Kind) -> int:

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
+from ground.listening import check_exposed
+from ground.settings import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds, check_positive
 from schemas.remote.urls import parse_urls
-from serving.exposure import check_exposed
-from serving.setting_types import Bytes, FolderPath, Port, Seconds, Url, WholeSeconds
-from serving.settings import check_positive
 
 _BOTH_WAYS = (
     "say `zookeeper: embedded` for one that this broker starts and stops, "

@@ -9,7 +9,6 @@ partition is known to be on disk, and where it begins; without them recovery rea
 an earlier partition of that name would be worse than none, so whoever makes one forgets it first.
 """
 
-import fcntl
 import logging
 import os
 import threading
@@ -30,6 +29,7 @@ from broker.storage.checkpoints import (
 )
 from broker.storage.errors import BadCheckpoint
 from broker.storage.identity import Owner
+from ground.directory_lock import DirectoryLock, InUse
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +54,9 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
+            self._lock = DirectoryLock(path / _LOCK, mode=0o644)
+        except InUse:
             raise DirectoryInUse(
                 f"{path} is in use: another broker runs on it. Stop that one, or choose another "
                 "`data_dir`"
@@ -89,11 +87,7 @@ class DataDirectory:
 
     def is_there(self) -> bool:
         """Whether this is still the directory of that name."""
-        try:
-            named, held = (self.path / _LOCK).stat(), os.fstat(self._lock)
-        except FileNotFoundError:
-            return False
-        return (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev)
+        return self._lock.is_there
 
     # Checkpoints: any thread
 
@@ -159,15 +153,15 @@ class DataDirectory:
 
     def release(self) -> None:
         """Let others have it."""
-        os.close(self._lock)
+        self._lock.close()
 
     def note_alive(self) -> None:
         """Leave the time, for the next start to see."""
-        os.utime(self._lock)
+        os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:
         """Leave the time in the lock file; what the newest was before that, None in a new one."""
-        lock = os.fstat(self._lock)
+        lock = os.fstat(self._lock.fileno())
         known = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():
             known.append(checkpoint.stat().st_mtime_ns)
@@ -175,11 +169,12 @@ class DataDirectory:
         return max(known) // 1_000_000 if known else None
 
     def _read_id(self) -> UUID:
+        fd = self._lock.fileno()
         try:
-            return UUID(os.pread(self._lock, 36, 0).decode("ascii", "replace"))
+            return UUID(os.pread(fd, 36, 0).decode("ascii", "replace"))
         except ValueError:
             directory_id = uuid4()
-            os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, str(directory_id).encode(), 0)
-            os.fsync(self._lock)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(directory_id).encode(), 0)
+            os.fsync(fd)
             return directory_id

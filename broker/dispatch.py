@@ -1,8 +1,8 @@
 """From a frame to its handler, and from the handler's response to bytes.
 
-Handlers are found by a table: one module in `broker.api` for each API that is served, with a
-function `handle(broker, request, caller) -> response`, plain or `async`. Produce and Fetch are
-called differently, because the one must not wait and the other must.
+Handlers are found by a table (`broker.api.table`), and each is given what it needs once, when the
+broker has it. Produce and Fetch are called differently, because the one must not wait and the other
+must.
 
 A request that is known but not served, or not in that version, is answered with
 `UNSUPPORTED_VERSION`; a connection is closed only where the protocol leaves no other way, and the
@@ -11,20 +11,19 @@ log says so.
 
 import asyncio
 import inspect
-import pkgutil
 import time
 from collections.abc import Awaitable, Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-import broker.api
-from broker.api import api_versions, fetch, produce
+from broker.api import fetch, produce
+from broker.api.table import APIS, LISTED, TABLE, Parts, to_fetch, to_produce
 from broker.caller import Caller
 from broker.complaints import Kind
 from broker.connection import Connection, Reply
-from wire.apis import APIS, refusal
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
+from wire.messages.api_versions import ApiVersionsResponse
 from wire.primitives import Part
 from wire.produce import read_request
 from wire.requests import (
@@ -34,11 +33,9 @@ from wire.requests import (
     read_body,
     read_client_id,
     read_header,
+    refusal,
     response_frame,
 )
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 PRODUCE_KEY = 0
 FETCH_KEY = 1
@@ -46,17 +43,24 @@ FETCH_KEY = 1
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
 
 # Request and response types differ from API to API; the table pairs them.
-Handler = Callable[["Broker", Any, Caller], Any]
+Handler = Callable[[Any, Caller], Any]
 
 
 class Dispatcher:
     """Serves the requests of all connections."""
 
-    def __init__(self, broker_: "Broker") -> None:
-        self._broker = broker_
-        self._metrics = broker_.metrics
-        self._largest_request = broker_.config.limits.request_bytes
-        self._handlers = _handlers()
+    def __init__(self, parts: Parts) -> None:
+        self._open_logs = parts.open_logs
+        self._complaints = parts.complaints
+        self._metrics = parts.metrics
+        self._largest_request = parts.config.limits.request_bytes
+        self._to_produce = to_produce(parts)
+        self._to_fetch = to_fetch(parts)
+        self._handlers: dict[int, Handler] = {
+            row.key: partial(row.handle, row.needs(parts))
+            for row in TABLE
+            if row.key not in {PRODUCE_KEY, FETCH_KEY}
+        }
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
@@ -67,7 +71,7 @@ class Dispatcher:
 
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         began = time.perf_counter()
-        self._broker.open_logs.serve(connection)
+        self._open_logs.serve(connection)
         header = read_header(frame)
         key, version, correlation_id = header
         api = APIS.get(key)
@@ -77,7 +81,7 @@ class Dispatcher:
         flexible = api.is_flexible(version)
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
-            produce.serve(self._broker, connection, header, request, began)
+            produce.serve(self._to_produce, connection, header, request, began)
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
@@ -91,12 +95,12 @@ class Dispatcher:
             )
 
         if key == FETCH_KEY:
-            fetch.serve(self._broker, connection, request, encode)
+            fetch.serve(self._to_fetch, connection, request, encode)
             return
         caller = connection.caller
         if client_id != caller.client_id:
             caller = connection.caller = Caller(caller.host, client_id, caller.principal)
-        response = self._handlers[key](self._broker, request, caller)
+        response = self._handlers[key](request, caller)
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
             task = asyncio.ensure_future(self._finish(api, response, reply, encode))
@@ -117,7 +121,7 @@ class Dispatcher:
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             # A bug in one handler must not leave its client waiting, nor take others down.
             connection = reply.connection
-            self._broker.complaints.request_failed(
+            self._complaints.request_failed(
                 connection.caller.host, f"client={connection.peer} api={api.name}", bug
             )
             connection.close("error='internal error'")
@@ -128,7 +132,7 @@ class Dispatcher:
         key, version, correlation_id = header
         if key == API_VERSIONS_KEY:
             # A client that is too new learns from version 0 what it may use.
-            answer = api_versions.advertised(ErrorCode.unsupported_version)
+            answer = ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=LISTED)
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
@@ -136,7 +140,7 @@ class Dispatcher:
         if refused is None:
             raise ProtocolError(f"API {key} version {version} is not served")
         api_and_version = f"api={key} version={version}"
-        self._broker.complaints.say(
+        self._complaints.say(
             Kind.REQUEST_REFUSED,
             connection.caller.host,
             f"client={connection.peer} {api_and_version}",
@@ -144,22 +148,3 @@ class Dispatcher:
         )
         body, tagged_header = refused
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
-
-
-def _handlers() -> dict[int, Handler]:
-    """The handler of each API that has a module in `broker.api`."""
-    modules = {
-        module.name: import_module(f"broker.api.{module.name}")
-        for module in pkgutil.iter_modules(broker.api.__path__)
-    }
-    by_module = {
-        module.__name__.rpartition(".")[2]: api
-        for api in APIS.values()
-        for module in [inspect.getmodule(api.request)]
-        if module is not None
-    }
-    return {
-        api.key: modules[name].handle
-        for name, api in by_module.items()
-        if api.key not in {PRODUCE_KEY, FETCH_KEY}
-    }

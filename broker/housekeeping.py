@@ -12,13 +12,15 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from broker.compaction import Compaction
+from broker.cleaner_process import clean_in_process
 from broker.config import Intervals
 from broker.data_directory import Checkpoint, DataDirectory
+from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.storage.acknowledged import Acknowledged
+from broker.storage.compaction import compact
 from broker.storage.errors import StorageError
-from broker.storage.retention_clock import RetentionClock
+from broker.storage.retention import RetentionClock
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +126,48 @@ class Housekeeping:
     async def _compact(self) -> None:
         if not self._clock.hold(_wall_ms(), _monotonic_ms()):  # tombstones go by their age
             await self._compaction.run(_wall_ms())
+
+
+class Compaction:
+    """Compacts the logs of topics that ask for it, one after the other, each in a process of its
+    own. Belongs to the event loop.
+
+    Up to where a log was cleaned is written down in the data directory. Losing that costs a
+    cleaning that need not have been.
+    """
+
+    def __init__(self, partitions: Partitions, data: DataDirectory) -> None:
+        self._partitions = partitions
+        self._data = data
+
+    async def run(self, now_ms: int) -> None:
+        """Clean every log for which that is due."""
+        for partition in self._partitions:
+            if partition.compacts and not partition.offline_reason:
+                await self._clean(partition, now_ms)
+
+    async def _clean(self, partition: Partition, now_ms: int) -> None:
+        key = partition.topic, partition.index
+        try:
+            first_dirty = self._data.cleaned(key)
+            with partition.noticing_failure() as log_:
+                cleaning = await compact(log_, first_dirty, now_ms, clean_in_process)
+        except (StorageError, OSError) as error:
+            log.warning(
+                "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error
+            )
+            return
+        except Exception:  # the others are to be compacted all the same
+            log.exception("compaction failed topic=%s partition=%d", *key)
+            return
+        if cleaning is None:
+            return
+        log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
+        self._data.note_cleaned(key, cleaning.cleaned_to)
+        known = {(each.topic, each.index) for each in self._partitions}
+        await asyncio.to_thread(self._data.write_cleaned, known)
+        if not partition.offline_reason:
+            partition.flush()  # unlinks what was replaced
 
 
 async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:

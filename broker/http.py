@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from broker.metrics import BrokerMetrics
-from serving.histogram import EXPOSITION_TYPE
-from serving.pages import Page, PageServer, readiness_page, text_page
+from ground.exposition import EXPOSITION_TYPE
+from ground.page_server import Page, PageServer, readiness_page, text_page
 
 
 class HttpServer(PageServer):

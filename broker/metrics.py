@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.registry import Collector
 
 from broker.storage.files import OPEN
-from serving.histogram import Histogram
+from ground.exposition import Histogram, exposition_of
 from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
@@ -104,9 +102,7 @@ class BrokerMetrics:
         self._flushes = Histogram()
         self._rejected: dict[ErrorCode, int] = {}
         self._complaints: dict[str, int] = {}
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_BrokerCollector(self))
-        ProcessCollector(registry=self._registry)
+        self._written = exposition_of(self.families)
 
     def topic(self, name: str) -> TopicTraffic:
         """The counters of a topic, to be kept by whoever counts."""
@@ -140,7 +136,7 @@ class BrokerMetrics:
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
-        text = generate_latest(self._registry)
+        text = self._written()
         for name, samples in self._partition_samples().items():
             head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
             text = text.replace(head, head + samples, 1)
@@ -254,11 +250,3 @@ class BrokerMetrics:
             "When all that is stored had been read again, since 1970; below 0 if not yet.",
             value=checked.scrubbed_time,
         )
-
-
-class _BrokerCollector(Collector):
-    def __init__(self, metrics: BrokerMetrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        return self._metrics.families()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, TopicTraffic
-from broker.open_logs import OpenLogs
+from broker.open_files import OpenLogs
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Appended, Log

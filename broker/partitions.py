@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics, PartitionGauge
-from broker.open_logs import OpenLogs
+from broker.open_files import OpenLogs
 from broker.opening import Opening
 from broker.partition import Partition
 from broker.storage import directories
@@ -63,6 +64,14 @@ class _Followed:
     elsewhere: frozenset[Key]
 
 
+@dataclass(frozen=True, slots=True)
+class _Strays:
+    """What the map said when directories without a partition were last looked for."""
+
+    topics: Set[str]
+    deleting: Set[str]
+
+
 class Partitions:
     """All partitions that this broker holds."""
 
@@ -90,7 +99,8 @@ class Partitions:
         self._removed: set[Key] = set()  # somebody has removed their files, as we saw
         self._elsewhere: set[Key] = set()  # led by other brokers
         self._followed: dict[str, _Followed] = {}
-        self.changes = 0  # counts how often a partition began to be served, or was it no more
+        self._unsettled: set[str] = set()  # topics that were not followed to their end yet
+        self._changes: Counter[str] = Counter()
         self.applied = ClusterSnapshot()  # the last snapshot that was followed to its end
         directories.remove_unfinished(data.path)
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
@@ -99,7 +109,7 @@ class Partitions:
         self._pending: ClusterSnapshot | None = None
         self._applying: asyncio.Task[None] | None = None
         self._warned: set[Path] = set()
-        self._looked_for: Set[str] | None = None  # topics when strays were last looked for
+        self._strays: _Strays | None = None  # what was known when they were last looked for
         self._watchers: list[Callable[[], None]] = []
 
     # Looking up
@@ -123,6 +133,10 @@ class Partitions:
         return ApiError(
             ErrorCode.unknown_topic_or_partition, f"there is no partition {index} of {topic!r}"
         )
+
+    def changes(self, topic: str) -> int:
+        """How often one of a topic's partitions began to be served, or was it no more."""
+        return self._changes[topic]
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(tuple(self._partitions.values()))
@@ -208,9 +222,15 @@ class Partitions:
             self._pending = snapshot
 
     async def _apply(self, snapshot: ClusterSnapshot) -> None:
-        wanted = self._wanted(snapshot)
+        """Only what changed is looked at: there may be thousands of others."""
+        self._unsettled |= self._changed(snapshot)
         await self._drop_removed()
-        await self._drop(wanted, snapshot)
+        topics = frozenset(self._unsettled)
+        wanted: dict[Key, _Wanted] = {}
+        for topic in topics & self._followed.keys():
+            wanted.update(self._followed[topic].wanted)
+        await self._drop(topics, wanted, snapshot)
+        await self._look_for_strays(snapshot)
         opening = []
         for key, want in wanted.items():
             partition = self._partitions.get(key)
@@ -222,6 +242,7 @@ class Partitions:
             elif key not in self._offline:
                 opening.append((key, want))
         await self._open_all(opening)
+        self._unsettled -= topics
 
     async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
         """Some at a time: clients are served meanwhile, also where there are thousands."""
@@ -254,29 +275,38 @@ class Partitions:
         self._open_logs.rest_unused()
 
     async def _drop_removed(self) -> None:
+        """What somebody has removed is to be opened anew."""
         while self._removed:
             key = self._removed.pop()
             partition = self._partitions.pop(key, None)
             if partition is not None:
+                self._unsettled.add(key[0])
                 partition.take_offline(f"{partition.log.active_path} was removed while it was open")
                 await partition.flushed()
 
-    def _wanted(self, snapshot: ClusterSnapshot) -> dict[Key, _Wanted]:
-        wanted: dict[Key, _Wanted] = {}
-        self._elsewhere.clear()
-        followed: dict[str, _Followed] = {}
+    def _changed(self, snapshot: ClusterSnapshot) -> set[str]:
+        """Topics of which the map says something else than what was followed last."""
+        changed = set()
+        followed, configs = self._followed, snapshot.topic_configs
         for name, info in snapshot.topics.items():
-            if name in snapshot.deleting:
+            overrides = configs.get(name)
+            known = followed.get(name)
+            if known is not None and known.info is info and known.overrides is overrides:
                 continue
-            known = self._followed.get(name)
-            overrides = snapshot.topic_configs.get(name)
-            if known is None or known.info is not info or known.overrides is not overrides:
-                known = self._follow_topic(info, overrides)
-            followed[name] = known
-            wanted.update(known.wanted)
-            self._elsewhere |= known.elsewhere
-        self._followed = followed
-        return wanted
+            if name not in snapshot.deleting:
+                changed.add(name)
+                self._forget(name)
+                known = followed[name] = self._follow_topic(info, overrides)
+                self._elsewhere |= known.elsewhere
+        gone = self._followed.keys() - (snapshot.topics.keys() - snapshot.deleting)
+        for name in gone:
+            self._forget(name)
+        return changed | gone
+
+    def _forget(self, topic: str) -> None:
+        known = self._followed.pop(topic, None)
+        if known is not None:
+            self._elsewhere -= known.elsewhere
 
     def _follow_topic(self, info: TopicInfo, overrides: Mapping[str, str] | None) -> _Followed:
         config, problems = TopicConfig.salvage(overrides or {}, self._defaults.configs)
@@ -290,21 +320,21 @@ class Partitions:
         all_ = {(info.name, index) for index in range(len(info.partitions))}
         return _Followed(info, overrides, ours, frozenset(all_ - ours.keys()))
 
-    async def _drop(self, wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot) -> None:
-        """Stop serving what is not wanted any more; delete what was deleted."""
+    async def _drop(
+        self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
+    ) -> None:
+        """Of these topics, stop serving what is not wanted any more; delete what was deleted."""
         for key, (topic_id, _) in tuple(self._offline.items()):
-            if key not in wanted or wanted[key].topic_id != topic_id:
+            if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
                 del self._offline[key]
         deleted: Counter[str] = Counter()
-        for key, partition in tuple(self._partitions.items()):
+        for key in [key for key in self._partitions if key[0] in topics]:
+            partition = self._partitions[key]
             if key not in wanted or wanted[key].topic_id != partition.log.topic_id:
                 deleted[key[0]] += await self._let_go(key, partition, snapshot)
                 await asyncio.sleep(0)  # clients are served in between
         for topic, count in (+deleted).items():
             log.info("partitions deleted topic=%s count=%d", topic, count)
-        if snapshot.deleting or snapshot.topics.keys() != self._looked_for:
-            self._looked_for = snapshot.topics.keys()
-            await self._look_for_strays(snapshot)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
         """Whether it was deleted."""
@@ -324,10 +354,17 @@ class Partitions:
             log.warning("partition closed, its data is kept topic=%s partition=%d", topic, index)
         if not any(each == topic for each, _ in self._partitions):
             self._metrics.forget_topic(topic)
+            del self._changes[topic]
         return is_deleted
 
     async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
-        """Delete directories of topics that are marked; name those that the map does not know."""
+        """Delete directories of topics that are marked; name those that the map does not know.
+
+        Where topics were only added there can be no new ones.
+        """
+        known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting)
+        if known and known.topics <= now.topics and now.deleting <= known.deleting:
+            return
         scan = directories.scan
         for found in await self._loop.run_in_executor(self._threads, scan, self._data.path):
             if found.topic in snapshot.deleting:
@@ -340,6 +377,7 @@ class Partitions:
                     found.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
+        self._strays = now
 
     async def _open(self, key: Key, want: _Wanted) -> None:
         topic, index = key
@@ -373,12 +411,12 @@ class Partitions:
             flusher=self._flusher,
             metrics=self._metrics,
             open_logs=self._open_logs,
-            ended=self._note_change,
+            ended=partial(self._note_change, topic),
         )
-        self._note_change()
+        self._note_change(topic)
 
-    def _note_change(self) -> None:
-        self.changes += 1
+    def _note_change(self, topic: str) -> None:
+        self._changes[topic] += 1
 
     # The end
 

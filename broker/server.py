@@ -14,7 +14,7 @@ from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.metrics import BrokerMetrics
-from serving.listening import listen
+from ground.listening import listen
 from wire.frame_memory import FrameMemory
 
 _BACKLOG = 1024
@@ -31,28 +31,28 @@ class Server:
     def __init__(
         self,
         config: BrokerConfig,
-        dispatcher: Dispatcher,
         metrics: BrokerMetrics,
         complaints: Complaints,
         *,
         most_connections: int,
     ) -> None:
         self._config = config
-        self._dispatcher = dispatcher
         self._metrics = metrics
         self._complaints = complaints
         self._loop = asyncio.get_running_loop()
         self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
+        self._dispatcher: Dispatcher
         self._limit = most_connections
         self._listener = listen(config.host, config.port, backlog=_BACKLOG, keys=("host", "port"))
         self.port: int = self._listener.getsockname()[1]
         self._trouble, self._trouble_until = "", 0.0
         self._check_timer: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
-        """Accept connections from now on; until then they wait."""
+    def start(self, dispatcher: Dispatcher) -> None:
+        """Accept connections from now on, and have their requests served; until then they wait."""
+        self._dispatcher = dispatcher
         self._loop.add_reader(self._listener.fileno(), self._accept)
         self._check_timer = self._loop.call_later(1.0, self._check)
 

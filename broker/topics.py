@@ -1,4 +1,5 @@
-"""What clients may change about topics: create, delete, extend, configure.
+"""What clients may change about topics: create, delete, extend, configure; and the controller's end
+of deleting them.
 
 Everything is decided here, against one snapshot of the map, before anything is written; a refusal
 is an `ApiError` with Kafka's code and a sentence for the person who asked. What is written goes to
@@ -13,6 +14,7 @@ when it starts.
 """
 
 import asyncio
+import logging
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,12 +23,18 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
 
-from broker.assignment import Assignment
 from broker.errors import ApiError, ErrorCode
 from broker.partitions import Partitions
 from broker.topic_config import NOTHING, ConfigChange, TopicConfig, TopicDefaults, changed
 from broker.topic_config_table import TOPIC_CONFIG_KEYS
-from broker.topic_rules import NewTopic, check_new_name, check_room, extension, placement
+from broker.topic_rules import (
+    Assignment,
+    NewTopic,
+    check_new_name,
+    check_room,
+    extension,
+    placement,
+)
 from cluster import configs, topics
 from cluster.errors import (
     ClusterError,
@@ -48,6 +56,9 @@ _GLANCE_SECONDS = 0.01
 
 P = ParamSpec("P")
 T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +289,54 @@ class TopicAdmin:
         """Return when the view shows it. A wait in the view would hold a thread for each of us."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
+
+
+class Deletions:
+    """The controller's end of deleting topics: a marked one leaves the map when its data has gone.
+
+    A topic is marked in ZooKeeper first. Every broker that holds a part of it then deletes that
+    part. The controller removes the topic and the mark; whoever finds a mark later, after a crash
+    at any point, begins again where that left off. Belongs to the event loop.
+    """
+
+    def __init__(self, session: Session, cluster: ClusterView, partitions: Partitions) -> None:
+        self._session = session
+        self._cluster = cluster
+        self._partitions = partitions
+        self._epoch: ControllerEpoch | None = None
+        self._finishing: asyncio.Task[None] | None = None
+        self._again = False
+
+    def lead(self, epoch: ControllerEpoch | None) -> None:
+        """Become the controller, or stop being it."""
+        self._epoch = epoch
+        self.follow(self._cluster.snapshot)
+
+    def follow(self, snapshot: ClusterSnapshot) -> None:
+        """Finish what `snapshot` has marked."""
+        if self._epoch is None or not snapshot.deleting:
+            return
+        if self._finishing is None or self._finishing.done():
+            self._finishing = asyncio.ensure_future(self._finish())
+        else:
+            self._again = True
+
+    async def _finish(self) -> None:
+        self._again = True
+        while self._again:
+            self._again = False
+            await self._partitions.caught_up()
+            for topic in sorted(self._partitions.applied.deleting):
+                if self._epoch is None:
+                    return
+                try:
+                    await asyncio.to_thread(
+                        topics.finish_deletion, self._session, self._epoch, topic
+                    )
+                except ClusterError as error:
+                    log.warning("deletion not finished topic=%s error=%r", topic, str(error))
+                    self._again = True
+                    await asyncio.sleep(_RETRY_SECONDS)
 
 
 def _check_single(assignment: Assignment) -> None:

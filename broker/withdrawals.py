@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from broker.storage.files import write_atomically
+from ground.durable_files import replace_file
 
 FILE_NAME: Final = "withdrawn.json"
 UNKNOWN: Final = -1
@@ -104,5 +104,5 @@ class Withdrawals:
             return []
 
     def _write(self, all_: list[Withdrawal]) -> None:
-        write_atomically(self._path, msgspec.json.encode(all_))
+        replace_file(self._path, msgspec.json.encode(all_))
         self._all = all_

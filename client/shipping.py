@@ -8,8 +8,9 @@ A partition that must wait (for its leader to be known, for its broker, for a pa
 waits alone.
 """
 
+import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -23,16 +24,24 @@ from client.identity import Identity
 from client.inquiries import Inquiries
 from client.links import Links
 from client.patience import NEVER, Pauses
-from client.produce_request import produce_body
 from client.routes import Routes
 from client.stream import Numbering, Stream
 from client.verdicts import MOVED
+from ground.varints import unsigned_varint
+from wire.batch import Buffer
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from wire.produce import FLEXIBLE
 
 REQUESTS: Final = 5
 _BROKERS_SHARE: Final = 0.8  # of the time for a request, for the broker's own waiting
 _LONGEST_SWEEP: Final = 1.0
+_NO_TRANSACTION: Final = b"\xff\xff"
+_NO_TRANSACTION_FLEXIBLE: Final = b"\x00"
+_NO_TAGS: Final = b"\x00"
+_ACKS_AND_TIMEOUT: Final = struct.Struct(">hi")
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
 
 Journal = Callable[[Sequence[Stamped]], None]
 Shipment = Sequence[tuple[Stream, Stamped]]
@@ -320,3 +329,39 @@ class Shipping:
 
 
 _TOLD: Final = PartitionProduceResponse(index=0)
+
+
+def produce_body(
+    version: int, acks: Acks, timeout_ms: int, topics: Mapping[str, Sequence[Stamped]]
+) -> list[Buffer]:
+    """The body of a request, as pieces: what lies around the batches, and their own bytes.
+
+    One batch each of some partitions of these topics.
+
+    The same bytes as `wire.messages.produce` through `wire.codec`, which the tests hold it against;
+    but that copies each batch several times, and a request of megabytes takes as much memory again.
+    """
+    flexible = version >= FLEXIBLE
+    pieces: list[Buffer] = []
+    around = bytearray(_NO_TRANSACTION_FLEXIBLE if flexible else _NO_TRANSACTION)
+    around += _ACKS_AND_TIMEOUT.pack(acks, timeout_ms)
+    around += _count(len(topics), flexible)
+    for name, batches in topics.items():
+        encoded = name.encode()
+        around += unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))
+        around += encoded
+        around += _count(len(batches), flexible)
+        for batch in batches:
+            around += _INT32.pack(batch.batch.target.partition)
+            around += _count(batch.batch.size, flexible)
+            around += batch.head
+            pieces += [around, batch.body]
+            around = bytearray(_NO_TAGS if flexible else b"")
+        around += _NO_TAGS if flexible else b""
+    pieces.append(around + (_NO_TAGS if flexible else b""))
+    return pieces
+
+
+def _count(count: int, flexible: bool) -> bytes:
+    """A number of elements or of bytes; compact ones are one higher, as 0 stands for null."""
+    return unsigned_varint(count + 1) if flexible else _INT32.pack(count)

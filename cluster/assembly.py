@@ -60,7 +60,9 @@ class Assembly:
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
         """Take what a directory holds; the nodes in it that are new are to be read."""
         known = self._names.get(path, frozenset())
-        self._names[path] = frozenset(name for name in names if _is_ours(path, name))
+        self._names[path] = frozenset(
+            name for name in names if name in known or _is_ours(path, name)
+        )
         for name in known - self._names[path]:
             self._drop(path, name)
         if path == paths.DELETIONS:  # that a name stands there is all we want to know

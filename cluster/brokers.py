@@ -6,6 +6,10 @@ directory, which a broker locks: a node that names our directory's id and its pl
 and is replaced at once. With the same directory id at another place, it is this broker moved (a new
 container, say) or a copied directory: the node gets a session's time to go. Any other is another
 broker's.
+
+Which data directory a broker had last stays known by its id (`/brokers/directories/{broker}`). One
+that comes back with another has none of its logs: its disk was replaced, is not mounted, or
+somebody has emptied it. The map alone can tell that from a broker that is new.
 """
 
 import logging
@@ -13,14 +17,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
+from uuid import UUID
 
 from kazoo.protocol.states import WatchedEvent
 
 from cluster import nodes, paths
 from cluster.errors import BrokerIdTaken, Cause, Conflict, MapMissing
-from cluster.nodes import BrokerNode
-from cluster.operations import Create, Delete, Node, Operation
+from cluster.nodes import BrokerNode, DirectoryNode
+from cluster.operations import Create, Delete, Node, Operation, Set
 from cluster.session import Session, SessionState
 from cluster.upkeep import Upkeep
 from cluster.values import BrokerInfo
@@ -101,6 +107,33 @@ class Registration:
             if not self._upkeep.stopping:
                 self._upkeep.stop()
                 self._on_taken(taken)
+
+
+def last_directory(session: Session, broker_id: int) -> UUID | None:
+    """The data directory that it had last; None if the map knows of none: the broker is new, or of
+    a release that did not say so."""
+    path = paths.data_directory(broker_id)
+    node = session.read(path)
+    return None if node is None else nodes.decode(path, node.data, DirectoryNode).directory_id
+
+
+def note_directory(session: Session, broker_id: int, directory_id: UUID) -> None:
+    """This is the data directory that it has now: to be noted once a broker has opened all its
+    logs, so that a start that was cut short is made good."""
+    path, data = (
+        paths.data_directory(broker_id),
+        nodes.encode(DirectoryNode(directory_id=directory_id)),
+    )
+    while last_directory(session, broker_id) != directory_id:
+        operation: Operation = Set(path, data) if session.exists(path) else Create(path, data)
+        try:
+            session.write([operation], done=partial(_is_noted, session, broker_id, directory_id))
+        except Conflict:
+            continue
+
+
+def _is_noted(session: Session, broker_id: int, directory_id: UUID) -> bool:
+    return last_directory(session, broker_id) == directory_id
 
 
 def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool:

@@ -26,10 +26,8 @@ bug here.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cluster.values import BrokerInfo
+from cluster.values import BrokerInfo
 
 
 class Cause(Enum):
@@ -85,7 +83,7 @@ class Fenced(Conflict):
 class BrokerIdTaken(ClusterError):
     """`existing` is the registration that stands in the way."""
 
-    def __init__(self, message: str, existing: "BrokerInfo") -> None:
+    def __init__(self, message: str, existing: BrokerInfo) -> None:
         super().__init__(message)
         self.existing = existing
 

@@ -7,7 +7,6 @@ answers, so a kill at any instant loses nothing. The child dies with this proces
 killed: it was started by a thread that waits for it as long as both live (see tether.py).
 """
 
-import fcntl
 import logging
 import os
 import secrets
@@ -24,7 +23,9 @@ from typing import Final
 from cluster import tether, zookeeper_files
 from cluster.errors import DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
 from cluster.jars import find_class_path, find_java
-from serving import ports
+from ground import listening
+from ground.directory_lock import DirectoryLock, InUse
+from ground.durable_files import replace_file
 
 DEFAULT_PORT: Final = 2181
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -44,7 +45,7 @@ class EmbeddedZooKeeper:
         self.host = host
         self.port = port
         self._command = command
-        self._lock: int | None = _lock(directory)
+        self._lock = _lock(directory)
         self.secret = _secret(directory)
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = threading.Event()
@@ -64,7 +65,7 @@ class EmbeddedZooKeeper:
         directory = data_dir.absolute()
         try:
             directory.joinpath(zookeeper_files.DATA).mkdir(parents=True, exist_ok=True)
-            server = cls(directory, host, port or ports.free_port(host), command)
+            server = cls(directory, host, port or listening.free_port(host), command)
         except OSError as error:
             raise _unusable(directory, error) from None
         try:
@@ -98,7 +99,7 @@ class EmbeddedZooKeeper:
 
     def ensure_running(self) -> bool:
         """Start the server again if it has ended by itself; whether that was needed."""
-        if self._lock is None or self.is_running():
+        if self._lock.closed or self.is_running():
             return False
         log.warning("embedded zookeeper had ended, starting it again address=%s", self.address)
         self._spawn()
@@ -111,9 +112,7 @@ class EmbeddedZooKeeper:
             if not self._ended.wait(_STOP_S):
                 self._process.kill()
                 self._ended.wait()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._lock.close()
 
     def _write_files(self) -> None:
         files = zookeeper_files.logging_files()
@@ -128,7 +127,7 @@ class EmbeddedZooKeeper:
         if not _can_listen(self.host, self.port):
             raise PortTaken(
                 f"ZooKeeper cannot listen on {self.address}: "
-                f"{ports.who_listens(self.port) or 'another process'} does already"
+                f"{listening.who_listens(self.port) or 'another process'} does already"
             )
         self._ended.clear()
         self._process = None
@@ -156,7 +155,7 @@ class EmbeddedZooKeeper:
                     stdin=subprocess.DEVNULL,
                     stdout=console,
                     stderr=subprocess.STDOUT,
-                    pass_fds=[] if self._lock is None else [self._lock],
+                    pass_fds=[] if self._lock.closed else [self._lock.fileno()],
                     start_new_session=True,  # Ctrl-C is for us; we tell it
                 )
             started.set()
@@ -224,21 +223,13 @@ def _unusable(directory: Path, error: OSError) -> DirectoryUnusable:
     return DirectoryUnusable(f"ZooKeeper's directory {directory} cannot be used: {error.strerror}")
 
 
-def _lock(directory: Path) -> int:
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < deadline:
-                time.sleep(0.05)
-                continue
-            os.close(descriptor)
-            raise DirectoryUnusable(
-                f"ZooKeeper's directory {directory} is in use by another ZooKeeper"
-            ) from None
-        return descriptor
+def _lock(directory: Path) -> DirectoryLock:
+    try:
+        return DirectoryLock(directory / "lock", patience_s=_LOCK_S)
+    except InUse:
+        raise DirectoryUnusable(
+            f"ZooKeeper's directory {directory} is in use by another ZooKeeper"
+        ) from None
 
 
 def _secret(directory: Path) -> str:
@@ -246,18 +237,12 @@ def _secret(directory: Path) -> str:
     if found is not None:
         return found
     new = secrets.token_urlsafe(32)
-    written = directory / "secret.new"
-    written.unlink(missing_ok=True)
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(new + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    written.rename(directory / "secret")
+    replace_file(directory / "secret", f"{new}\n".encode(), mode=0o600)
     return new
 
 
 def _can_listen(host: str, port: int) -> bool:
     try:
-        return ports.is_free(host, port)
+        return listening.is_free(host, port)
     except OSError as error:
         raise DidNotStart(f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}") from None

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from client.plain_batches import PlainBatch
+from ground.varints import long_bytes
 from wire.batch import HEADER_SIZE
 from wire.compression import Codec
 
@@ -50,7 +51,7 @@ class Frames:
 
     def as_array(self) -> bytes:
         """As Avro has an array: how many, all of them, and no more."""
-        return b"".join((_varint(self.count), self.data, b"\0"))
+        return b"".join((long_bytes(self.count), self.data, b"\0"))
 
 
 def records_schema(body: Any) -> Any:
@@ -103,15 +104,6 @@ def _unpacked(frames: bytes) -> bytes | memoryview:
     except cramjam.DecompressionError:
         raise NotTogether from None
     return memoryview(room)[:size]
-
-
-def _varint(number: int) -> bytes:
-    rest, found = number << 1, bytearray()
-    while rest >= 0x80:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
 
 
 def _varint_sizes(numbers: pa.Int64Array) -> int:

@@ -14,9 +14,16 @@ import msgspec
 from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ground.settings import (
+    Bytes,
+    HostAndPort,
+    Seconds,
+    Url,
+    WholeSeconds,
+    check_not_negative,
+    check_positive,
+)
 from schemas.remote.urls import parse_urls
-from serving.setting_types import Bytes, HostAndPort, Seconds, Url, WholeSeconds
-from serving.settings import check_not_negative, check_positive
 
 SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
 

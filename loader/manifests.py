@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from loader.reports import Intervals, Landed, LastBatch, WindowCount
+from loader.reports import ClosedIntervals, Landed, LastBatch, WindowCount
 from loader.tables import Hour
 
 VERSION: Final = 1
@@ -96,10 +96,10 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     leader_epoch: int
     no_events: int
-    missing: Intervals = ()  # of these offsets: what was not there, and was given up
+    missing: ClosedIntervals = ()  # of these offsets: what was not there, and was given up
     windows: tuple[WindowCount, ...]
     late: dict[int, int] = {}  # by window: rows that came after their hour was complete
-    sources: dict[str, Intervals] = {}  # what became rows
+    sources: dict[str, ClosedIntervals] = {}  # what became rows
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):

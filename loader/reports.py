@@ -9,16 +9,39 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import Intervals
 from loader.errors import TooManyHours
 from loader.tables import Hour, log_name
 
-Interval = tuple[int, int]  # first and last, both of them in it
-Intervals = tuple[Interval, ...]  # ascending, with something between each two
-Landed = int | Intervals  # which events of a source: those that are whole are only counted
+# As they are written down; who computes with them has them half-open.
+ClosedInterval = tuple[int, int]  # first and last, both of them in it
+ClosedIntervals = tuple[ClosedInterval, ...]  # ascending, with something between each two
+Landed = int | ClosedIntervals  # which events of a source: those that are whole are only counted
 
 MOST_INTERVALS: Final = 10_000  # of one source in one slice; beyond that it is scattered
 MOST_HOURS_OF_RUN: Final = 20_000  # that events may be of
 MOST_TRACKED: Final = 200_000  # intervals of all sources in one slice; no new ones beyond that
+
+
+def closed(intervals: Intervals) -> ClosedIntervals:
+    return tuple([(first, after - 1) for first, after in intervals])
+
+
+def half_open(intervals: ClosedIntervals) -> Intervals:
+    return tuple([(first, last + 1) for first, last in intervals])
+
+
+def landed_of(intervals: Intervals) -> Landed:
+    """With less to write: a number stands for all from 0 on that are below it."""
+    if len(intervals) == 1 and intervals[0][0] == 0:
+        return intervals[0][1]
+    return closed(intervals)
+
+
+def intervals_of(landed: Landed) -> Intervals:
+    if isinstance(landed, int):
+        return ((0, landed),) if landed else ()
+    return half_open(landed)
 
 
 class WindowCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +60,7 @@ class SourceRun(msgspec.Struct, frozen=True, kw_only=True):
     """Which events of one source became rows of this slice, from batches of this leader epoch."""
 
     source: str
-    intervals: Intervals
+    intervals: ClosedIntervals
     leader_epoch: int = -1
 
 
@@ -55,7 +78,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     markers: int = 0  # control records
     aborted: int = 0  # by transactions
     compacted: int = 0  # nothing is left there of what a compacted topic had
-    missing: Intervals = ()  # nothing is there, and nobody knows why: it was given up
+    missing: ClosedIntervals = ()  # nothing is there, and nobody knows why: it was given up
     windows: tuple[WindowCount, ...] = ()
 
     @property

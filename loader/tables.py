@@ -69,7 +69,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     end: int
     from_within: bool = False  # the first: and, of the batch that `first` lies in, what is behind
-    besides: bytes = b""  # what only it is told to have landed before; see task_spec.py
+    besides: bytes = b""  # what only it is told to have landed before; see landing/task_spec.py
 
     @property
     def log(self) -> str:

@@ -1,4 +1,4 @@
-"""`penstock`: the commands, and how each of them ends.
+"""`penstock`: all of its commands and where they are, and how each of them ends.
 
 A command's module is imported when it is called, so that help is there at once and an agent host
 needs nothing of what only a broker needs. Results go to stdout, everything else to stderr, and an
@@ -12,12 +12,12 @@ from typing import Final
 
 import click
 
+from ground.printable import one_line
 from penstock import __version__
-from penstock.completion import VARIABLE, complete
-from penstock.failures import usage_words
-from penstock.lazy_group import Lazy, LazyGroup
-from penstock.output import has_colours, one_line
-from penstock.streams import give_up, open_streams
+from penstock.cli.completion import VARIABLE, complete
+from penstock.cli.failures import usage_words
+from penstock.cli.lazy_group import Lazy, LazyGroup
+from penstock.cli.output import give_up, has_colours, open_streams
 
 NOT_DONE: Final = 1
 WRONG_USAGE: Final = 2
@@ -28,32 +28,70 @@ NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
 
 SECTIONS: Final = {
     "Begin here": {
-        "up": Lazy("penstock.commands.up", "Run the whole pipeline on this machine.", "all"),
-        "demo": Lazy("penstock.commands.demo", "Show it all at work on this machine.", "all"),
-        "status": Lazy("penstock.commands.status", "Show what runs, how far it is, what is wrong."),
-        "report": Lazy("penstock.commands.report", "Say whether every line has arrived."),
+        "up": Lazy("penstock.up.command", "Run the whole pipeline on this machine.", "all"),
+        "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
+        "status": Lazy("penstock.status.command", "Show what runs, how far it is, what is wrong."),
+        "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
     },
     "Topics, messages, schemas": {
-        "topics": Lazy("penstock.commands.topics", "List, describe, create, alter, delete topics."),
-        "produce": Lazy("penstock.commands.produce", "Write lines into a topic."),
-        "consume": Lazy("penstock.commands.consume", "Read a topic."),
+        "topics": Lazy(
+            "penstock.command_line:topics", "List, describe, create, alter, delete topics."
+        ),
+        "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
+        "consume": Lazy("penstock.topics.consume", "Read a topic."),
         "schemas": Lazy(
-            "penstock.commands.schemas", "List, show, check, register, compare schemas."
+            "penstock.command_line:schemas", "List, show, check, register, compare schemas."
         ),
     },
     "Programs": {
-        "agent": Lazy("penstock.commands.agent", "Run one agent, or ask the one here.", "agent"),
-        "broker": Lazy("penstock.commands.broker", "Run one broker.", "broker"),
-        "registry": Lazy("penstock.commands.registry", "Run one schema registry.", "registry"),
-        "load": Lazy("penstock.commands.load", "Load topics into Hadoop, once or often.", "loader"),
-        "audit": Lazy("penstock.commands.audit", "Run one audit, or tell it something.", "audit"),
-        "zookeeper": Lazy("penstock.commands.zookeeper", "Run a ZooKeeper here.", "broker"),
+        "agent": Lazy("penstock.services.agent", "Run one agent, or ask the one here.", "agent"),
+        "broker": Lazy("penstock.services.broker", "Run one broker.", "broker"),
+        "registry": Lazy("penstock.services.registry", "Run one schema registry.", "registry"),
+        "load": Lazy(
+            "penstock.services.load.command", "Load topics into Hadoop, once or often.", "loader"
+        ),
+        "audit": Lazy("penstock.services.audit", "Run one audit, or tell it something.", "audit"),
+        "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
     },
     "Settings": {
-        "check-config": Lazy("penstock.commands.check_config", "Validate a configuration file."),
-        "keys": Lazy("penstock.commands.keys", "Explain the keys of a configuration."),
-        "completion": Lazy("penstock.commands.completion", "Complete commands in your shell."),
+        "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
+        "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
+        "completion": Lazy("penstock.cli.completion", "Complete commands in your shell."),
     },
+}
+TOPICS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.topics.commands:list_topics", "List topics."),
+        "describe": Lazy(
+            "penstock.topics.commands:describe", "Show one topic's partitions and configs."
+        ),
+        "create": Lazy("penstock.topics.commands:create", "Create a topic."),
+        "alter": Lazy("penstock.topics.commands:alter", "Set configs, or add partitions."),
+        "delete": Lazy("penstock.topics.commands:delete", "Delete topics and all they hold."),
+        "recover": Lazy(
+            "penstock.topics.recover",
+            "Rebuild the map of topics after ZooKeeper was lost.",
+            "broker",
+        ),
+        "repair": Lazy(
+            "penstock.topics.repair",
+            "Cut a damaged partition off at its first damage.",
+            "broker",
+        ),
+    }
+}
+SCHEMAS: Final = {
+    "Commands": {
+        "list": Lazy("penstock.schemas.subjects:list_subjects", "List subjects."),
+        "show": Lazy("penstock.schemas.subjects:show", "Show one schema."),
+        "new": Lazy("penstock.schemas.files:new", "Write a first schema for a topic, as a file."),
+        "check": Lazy("penstock.schemas.files:check", "Say whether a schema may be registered."),
+        "register": Lazy("penstock.schemas.files:register_schema", "Register a schema."),
+        "apply": Lazy("penstock.schemas.apply", "Register what changed in a folder."),
+        "diff": Lazy("penstock.schemas.diff", "Show what changed between two versions."),
+        "config": Lazy("penstock.schemas.subjects:config", "Show or set levels of compatibility."),
+        "delete": Lazy("penstock.schemas.subjects:delete", "Delete a subject, or a version."),
+    }
 }
 
 
@@ -76,6 +114,29 @@ def penstock() -> None:
         penstock up --follow '/var/log/*.log'
         penstock status
         penstock report --day today
+    """
+
+
+@click.group(cls=LazyGroup, sections=TOPICS)
+def topics() -> None:
+    """List and change the topics of a cluster; Apache Kafka is as good.
+
+    \b
+    Example:
+        penstock topics create page_views --partitions 8 --config retention.ms=86400000
+        penstock topics describe page_views
+    """
+
+
+@click.group(cls=LazyGroup, sections=SCHEMAS)
+def schemas() -> None:
+    """List and change what a registry holds; Confluent's registry is as good.
+
+    \b
+    Example:
+        penstock schemas new page_views
+        penstock schemas check page_views-value.avsc
+        penstock schemas register page_views-value.avsc
     """
 
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from loader.landing.pieces import hours_of_each
 from loader.landing.task import land
+from loader.landing.task_spec import LandingJob, unpacked
 from loader.tables import Slice
-from loader.task_spec import LandingJob, unpacked
 
 JOB: Final = "job"  # the option
 COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"

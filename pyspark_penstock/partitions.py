@@ -6,9 +6,9 @@ import msgspec
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import InputPartition
 
+from loader.source.batch_plan import Task
 from loader.source.description import unpacked
 from loader.source.reading import read
-from loader.source.tasks import Task
 
 
 class TaskPartition(InputPartition):

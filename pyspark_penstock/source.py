@@ -26,15 +26,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from loader.errors import OptionRefused
 from loader.source.batch_plan import batch_tasks
 from loader.source.description import (
     describe,
     row_schema_in_sparks_words,
     unpacked,
 )
-from loader.source.errors import OptionRefused
-from loader.source.narrowing import Condition, Operator
 from loader.source.options import read_options
+from loader.source.ranges import Condition, Operator
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 Comparison = EqualTo | In | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual

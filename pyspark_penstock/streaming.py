@@ -17,8 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from loader.source.options import read_options
-from loader.source.stream import Stream
-from loader.source.stream_offsets import from_json
+from loader.source.stream import Stream, from_json
 from pyspark_penstock.partitions import partitions_of, rows_of
 
 

@@ -8,9 +8,9 @@ import msgspec
 from client.addresses import Address, check_brokers, parse_addresses
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from ground.listening import check_exposed, is_everywhere
+from ground.settings import Bytes, HostAndPort, Port, Seconds
 from registry.values import Level
-from serving.exposure import check_exposed, is_everywhere
-from serving.setting_types import Bytes, HostAndPort, Port, Seconds
 
 _HIGHEST_ID = 2**31 - 1
 

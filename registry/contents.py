@@ -63,6 +63,7 @@ class Contents:
         self._modes: dict[str | None, Mode] = {}
 
     def copy(self) -> Self:
+        """One that changes independently."""
         copy = type(self)(self.ids, self.default_level)
         copy.offset = self.offset
         copy.highest_id = self.highest_id

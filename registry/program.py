@@ -13,12 +13,12 @@ from contextlib import AsyncExitStack
 
 import uvloop
 
+from ground.listening import CannotListen
 from registry.config import RegistryConfig
 from registry.contents import Contents
 from registry.errors import RegistryFailure
 from registry.http.server import HttpServer
 from registry.registry import Registry
-from serving.listening import CannotListen
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ async def _run(config: RegistryConfig) -> int:
     return STOPPED_BY_ITSELF
 
 
-async def _serve(registry: Registry[Contents]) -> None:
+async def _serve(registry: Registry) -> None:
     """Bring everything up, until it cannot go on or is cancelled; then undo it."""
     async with AsyncExitStack() as ends:
         ends.push_async_callback(registry.stop)

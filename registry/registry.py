@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from client.addresses import Address
 from client.brokers import Brokers
@@ -18,12 +18,13 @@ from client.producer import take_identity
 from cluster.errors import ClusterError
 from cluster.session import Session
 from registry.config import RegistryConfig
+from registry.contents import Contents
 from registry.errors import RegistryFailure, no_writer, not_permitted
 from registry.log.following import Follower
 from registry.log.forwarding import Passed, Request
 from registry.log.leadership import Alone, Elected, Leadership
 from registry.log.outage import Outage
-from registry.log.reading import LogContents, Reading
+from registry.log.reading import Reading
 from registry.log.topic import CLIENT_ID, SchemasTopic, ready_topic
 from registry.log.writer import Writer
 from registry.log.writing import Writing
@@ -31,17 +32,16 @@ from registry.values import Decision
 
 A = TypeVar("A")
 T = TypeVar("T")
-C = TypeVar("C", bound=LogContents)
 
 _CONNECT_SECONDS: Final = 10.0
 
 log = logging.getLogger(__name__)
 
 
-class Registry(Generic[C]):
+class Registry:
     """Belongs to the event loop. `gone` is set when it cannot go on; `failure` then says why."""
 
-    def __init__(self, config: RegistryConfig, contents: C) -> None:
+    def __init__(self, config: RegistryConfig, contents: Contents) -> None:
         self.config = config
         self.contents = contents  # what readers see; it changes between two awaits only
         self.gone = asyncio.Event()
@@ -50,9 +50,9 @@ class Registry(Generic[C]):
         self._ends = AsyncExitStack()
         self._topic: SchemasTopic | None = None
         self._session: Session | None = None
-        self._reading: Reading[C] | None = None
-        self._writer: Writer[C] | None = None
-        self._writing: Writing[C] | None = None
+        self._reading: Reading | None = None
+        self._writer: Writer | None = None
+        self._writing: Writing | None = None
 
     # Starting and stopping
 
@@ -132,7 +132,9 @@ class Registry(Generic[C]):
     def waiting_writes(self) -> int:
         return 0 if self._writer is None else self._writer.waiting
 
-    async def write(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
+    async def write(
+        self, decide: Callable[[Contents], Decision[T]], request: Request
+    ) -> T | Passed:
         """Have the write decided, here or by the writer.
 
         Raises Answered: what `decide` raised, or that the write could not be done (50001), not in
@@ -168,7 +170,7 @@ class Registry(Generic[C]):
                 outage.over()
                 return topic
 
-    async def _read_to(self, reading: Reading[C], end: int) -> None:
+    async def _read_to(self, reading: Reading, end: int) -> None:
         """Wait until it is read, however long that takes, unless it stands still."""
         began = self._loop.time()
         reached = asyncio.ensure_future(reading.reach(end))

@@ -1,8 +1,8 @@
 """Messages in Confluent's wire format: byte 0, the schema's id as four bytes big-endian, the body.
 
-The one module through which events are written and read. Writing is ours (body_writing.py); reading
-is fastavro's, after the bytes were looked at (body_checking.py). Values are as Avro carries them,
-without logical types: a time is a number of milliseconds, a decimal its bytes.
+The one module through which events are written and read. Writing is ours (bodies/writing.py);
+reading is fastavro's, after the bytes were looked at (bodies/checking.py). Values are as Avro
+carries them, without logical types: a time is a number of milliseconds, a decimal its bytes.
 
 Whatever bytes or values come, a `BadMessage` is what is raised. What a registry raises passes
 through: that a schema cannot be had now says nothing about the message.

@@ -18,6 +18,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
+from ground.printable import one_line
 from schemas.definitions.type_names import TypeNames, type_names
 from schemas.errors import InvalidSchema
 
@@ -29,7 +30,6 @@ __all__ = [
     "needs_of",
     "read_folder",
     "read_schema",
-    "shown_path",
     "subject_of",
 ]
 
@@ -61,9 +61,9 @@ def subject_of(path: Path) -> str:
     """What a file's name says."""
     subject = path.name.removesuffix(ENDING)
     if subject == path.name or not subject:
-        raise InvalidSchema(f"its name is not SUBJECT{ENDING}", shown_path(path))
+        raise InvalidSchema(f"its name is not SUBJECT{ENDING}", one_line(str(path)))
     if not subject.isprintable() or subject != subject.strip():
-        raise InvalidSchema("its name cannot be a subject's", shown_path(path))
+        raise InvalidSchema("its name cannot be a subject's", one_line(str(path)))
     return subject
 
 
@@ -71,15 +71,15 @@ def read_schema(path: Path) -> str:
     """The text of a file. OSError if it cannot be read, InvalidSchema if it is no text."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise InvalidSchema("it is no file", shown_path(path))
+            raise InvalidSchema("it is no file", one_line(str(path)))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InvalidSchema(f"it has more than {MOST_BYTES:,} bytes", shown_path(path))
+        raise InvalidSchema(f"it has more than {MOST_BYTES:,} bytes", one_line(str(path)))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidSchema(f"line {line}: not UTF-8", shown_path(path)) from None
+        raise InvalidSchema(f"line {line}: not UTF-8", one_line(str(path))) from None
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
@@ -88,8 +88,8 @@ def read_folder(folder: Path) -> list[SchemaFile]:
     for path in _paths(folder):
         subject = subject_of(path)
         if subject in found:
-            both = f"it is subject {subject}, as {shown_path(found[subject][0])} is"
-            raise InvalidSchema(both, shown_path(path))
+            both = f"it is subject {subject}, as {one_line(str(found[subject][0]))} is"
+            raise InvalidSchema(both, one_line(str(path)))
         text = read_schema(path)
         found[subject] = (path, text, type_names(text))
     tops: dict[str, str] = {}
@@ -102,7 +102,7 @@ def read_folder(folder: Path) -> list[SchemaFile]:
         if not names.top:
             tops.setdefault(subject, subject)
     files = {
-        subject: SchemaFile(shown_path(path), subject, text, _needs(path, subject, names, tops))
+        subject: SchemaFile(one_line(str(path)), subject, text, _needs(path, subject, names, tops))
         for subject, (path, text, names) in found.items()
     }
     return [files[subject] for subject in _ordered(files)]
@@ -129,10 +129,12 @@ def _paths(folder: Path) -> Iterator[Path]:
                 continue
             path = Path(at, name)
             if path.is_symlink() and not path.resolve().is_relative_to(root):
-                raise InvalidSchema("it is a link that leads out of the folder", shown_path(path))
+                raise InvalidSchema(
+                    "it is a link that leads out of the folder", one_line(str(path))
+                )
             count += 1
             if count > MOST_FILES:
-                raise InvalidSchema(f"more than {MOST_FILES:,} schemas", shown_path(folder))
+                raise InvalidSchema(f"more than {MOST_FILES:,} schemas", one_line(str(folder)))
             yield path
 
 
@@ -148,7 +150,7 @@ def _needs(
         name = next((each for each in candidates if each in tops), candidates[0])
         definer = tops.get(name)
         if definer == "":
-            raise InvalidSchema(f"it names {name}, which several files define", shown_path(path))
+            raise InvalidSchema(f"it names {name}, which several files define", one_line(str(path)))
         if definer != subject:
             needed.append(Needed(name, definer or name, inside=definer is not None))
     return tuple(needed)
@@ -164,8 +166,3 @@ def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
     except CycleError as error:
         circle = " → ".join(files[subject].path for subject in reversed(error.args[1]))
         raise InvalidSchema(f"they need each other: {circle}") from None
-
-
-def shown_path(path: Path) -> str:
-    """A name may hold anything; an error is one line."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(path))

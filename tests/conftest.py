@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from penstock.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
+from penstock.cli.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
 
 pytest_plugins = [
     "tests.scheduling",

@@ -7,11 +7,11 @@ import shutil
 
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
-from tests.apache_kafka import VERSION, kafka_classpath, why_no_kafka
-from tests.hadoop import VERSION as HADOOP
-from tests.hadoop import hadoop_classpath, why_no_hadoop
+from harness.apache_kafka import VERSION, kafka_classpath, why_no_kafka
+from harness.hadoop import VERSION as HADOOP
+from harness.hadoop import hadoop_classpath, why_no_hadoop
+from harness.systemd_process import SYSTEMD, why_no_systemd
 from tests.system.registry.confluent_java import NEW, OLD, JavaUnavailable, jar
-from tests.systemd_process import SYSTEMD, why_no_systemd
 
 
 def _java_and_zookeeper() -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.hadoop import hadoop_classpath, why_no_hadoop
-from tests.hdfs import RunningHdfs
+from harness.hadoop import hadoop_classpath, why_no_hadoop
+from harness.hdfs import RunningHdfs
 
 
 @pytest.fixture(scope="session")

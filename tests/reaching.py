@@ -1,5 +1,5 @@
-"""What a test reaches: by the names that its code has, and that of all it calls in `tests` and
-`bench`.
+"""What a test reaches: by the names that its code has, and that of all it calls in `tests`,
+`harness` and `bench`.
 
 Nothing is run for it, so it says what a test might start, before it starts it. Names are looked up
 where the code would look them up; what is passed around as a value is not followed.
@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 # Tests of bench start what it measures.
-OURS: Final = ("tests.", "bench.")
+OURS: Final = ("tests.", "bench.", "harness.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,9 @@ from tests.reaching import deselect, reaches
 # Whoever starts a server, a program that runs on, or a JVM, does it with one of these.
 STARTERS: Final = {
     "subprocess.Popen",
-    "tests.server_process.ServerProcess",
-    "tests.apache_kafka.kafka_classpath",
-    "tests.hadoop.hadoop_classpath",
+    "harness.server_process.ServerProcess",
+    "harness.apache_kafka.kafka_classpath",
+    "harness.hadoop.hadoop_classpath",
     "cluster.zookeeper.EmbeddedZooKeeper",
     "cluster.jars.find_java",
     "cluster.jars.find_class_path",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spark_cluster import SparkCluster
+from harness.spark_cluster import SparkCluster
 
 
 @pytest.fixture(scope="session")

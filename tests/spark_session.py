@@ -14,7 +14,7 @@ import pytest
 
 from cluster.errors import EmbeddedError
 from cluster.jars import find_java
-from tests.spark_jvm import quick_java
+from harness.spark_jvm import quick_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from tests.hdfs import RunningHdfs
+from harness.hdfs import RunningHdfs
 
 RACERS = 6
 BLOCK = 4096

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import maven_jars
-from tests.maven_jars import MavenJars
+from harness import maven_jars
+from harness.maven_jars import MavenJars
 
 NOTHING = (("penstock.tests", "is-nowhere", "1"),)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests import server_process
-from tests.broker_process import BrokerProcess
+from harness import server_process
+from harness.broker_process import BrokerProcess
+from harness.server_process import ServerProcess, free_ports
 from tests.reaching import reached, reaches
-from tests.server_process import ServerProcess, free_ports
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVER = {"tests.server_process.ServerProcess"}
+SERVER = {"harness.server_process.ServerProcess"}
 
 
 def one_that_starts_it() -> None:
@@ -117,7 +117,11 @@ def test_what_is_not_there_is_not_found() -> None:
 
 
 def test_of_this_project_those_are_quick_that_need_no_server_and_no_jvm() -> None:
-    files = ("ledger/test_publishing.py", "penstock/test_audit_end_to_end.py", "test_hdfs.py")
+    files = (
+        "ledger/test_publishing.py",
+        "penstock/report/test_audit_end_to_end.py",
+        "test_hdfs.py",
+    )
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--quick", "-n0"]
     run = subprocess.run(
         [*command, *(f"tests/{each}" for each in (*files, "loader/commit/test_crashes.py"))],

@@ -34,9 +34,9 @@ def test_a_file_goes_where_it_is_at_home(
         ("tests/test_hdfs.py", "Spark"),
         ("tests/loader/store/test_stores.py", "Spark"),
         ("tests/loader/commit/test_crashes_on_hdfs.py", "Spark"),
-        ("tests/loader/environment/test_bare_executors.py", "Spark"),
+        ("tests/loader/spark/test_bare_executors.py", "Spark"),
         ("tests/loader/source/test_batches.py", "Spark"),  # and Apache Kafka besides
-        ("tests/audit/count/test_counting_from_outside.py", "Apache Kafka"),
+        ("tests/audit/test_counting_from_outside.py", "Apache Kafka"),
         ("tests/wire/test_frames.py", ""),
     ],
 )

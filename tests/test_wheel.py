@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.server_process import ServerProcess, free_ports
+from harness.server_process import ServerProcess, free_ports
 from wire.record_check import NATIVE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = (
-    *("agent", "audit", "broker", "client", "cluster", "ledger", "loader"),
-    *("registry", "schemas", "serving", "wire"),
+    *("agent", "audit", "broker", "client", "cluster", "ground", "ledger", "loader"),
+    *("registry", "schemas", "wire"),
 )
 
 

@@ -62,7 +62,6 @@ class Api(Generic[Request, Response]):
     versions: range
     request: type[Request]
     response: type[Response]
-    served: bool = True  # by Penstock's brokers; if not, its clients ask it of Apache Kafka's
     _request_codecs: dict[int, tuple[Reader, Writer]] = dataclasses.field(
         default_factory=dict, repr=False
     )
@@ -117,6 +116,27 @@ class Api(Generic[Request, Response]):
         return next(flexible, self.versions.stop)
 
 
+class Kept:
+    """A part of messages that is sent again and again, to many: each form that it is encoded to is
+    kept with it."""
+
+    __slots__ = ("_encoded",)
+    _encoded: dict[Writer, bytes]
+
+    def encoded(self, write: Writer) -> bytes:
+        try:
+            kept = self._encoded
+        except AttributeError:
+            kept = {}
+            object.__setattr__(self, "_encoded", kept)  # it does not change, but for this
+        form = kept.get(write)
+        if form is None:
+            out = Outgoing()
+            write(out, self)
+            form = kept[write] = bytes(out)
+        return form
+
+
 @dataclass(frozen=True, slots=True)
 class _TaggedField:
     name: str
@@ -153,10 +173,9 @@ def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     missing = ours.keys() - {field.name for field in fields(schema)}
     for name in missing:
         _default(message, ours[name])
-    return (
-        _entity_reader(message, plain, tagged, flexible=schema.__flexible__),
-        _entity_writer(plain, tagged, flexible=schema.__flexible__),
-    )
+    read = _entity_reader(message, plain, tagged, flexible=schema.__flexible__)
+    write = _entity_writer(plain, tagged, flexible=schema.__flexible__)
+    return read, _kept_writer(write) if issubclass(message, Kept) else write
 
 
 def _entity_reader(
@@ -222,6 +241,13 @@ def _entity_writer(
             out += body
 
     return write_entity
+
+
+def _kept_writer(write: Writer) -> Writer:
+    def write_kept(out: Outgoing, value: Kept) -> None:
+        out += value.encoded(write)
+
+    return write_kept
 
 
 def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:

@@ -9,10 +9,11 @@ Times are milliseconds, error codes `ErrorCode`, the zero UUID is None.
 """
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
+from ground.varints import unsigned_varint
 from wire.errors import ErrorCode, ProtocolError
 from wire.slices import FileSlice
 
@@ -46,7 +47,6 @@ Writer = Callable[[Outgoing, Any], None]
 
 MAX_ELEMENTS = 100_000
 
-_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 _ZERO_UUID = UUID(int=0)
 _ERROR_CODES = {int(code): code for code in ErrorCode}
@@ -89,18 +89,6 @@ def read_unsigned_varint(buffer: memoryview, position: int) -> tuple[int, int]:
     except IndexError:
         raise _underflow(buffer, position, 1) from None
     return value | byte << shift, position + 1
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
-    if value < 0x80:
-        return _ONE_BYTE[value]
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def write_unsigned_varint(out: Outgoing, value: int) -> None:
@@ -207,25 +195,6 @@ def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     return read, write
 
 
-class Repeated(tuple[Any, ...]):
-    """Elements that are sent again and again: what they are encoded to is kept with them."""
-
-    _kept: dict[Writer, bytes]
-
-    def __new__(cls, elements: Iterable[Any]) -> Self:
-        new = super().__new__(cls, elements)
-        new._kept = {}
-        return new
-
-    def encoded(self, write_element: Writer) -> bytes:
-        if write_element not in self._kept:
-            out = Outgoing()
-            for value in self:
-                write_element(out, value)
-            self._kept[write_element] = bytes(out)
-        return self._kept[write_element]
-
-
 def array(
     element: tuple[Reader, Writer], *, flexible: bool, nullable: bool
 ) -> tuple[Reader, Writer]:
@@ -254,9 +223,6 @@ def array(
             write_length(out, -1)
             return
         write_length(out, len(values))
-        if isinstance(values, Repeated):
-            out += values.encoded(write_element)
-            return
         for value in values:
             write_element(out, value)
 

@@ -9,9 +9,10 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ground.varints import unsigned_varint
 from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import MAX_ELEMENTS, unsigned_varint
+from wire.primitives import MAX_ELEMENTS
 
 FLEXIBLE = 9
 

@@ -17,6 +17,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record._crecords import DefaultRecordBatch
 from crc32c import crc32c
 
+from ground.varints import VARINTS, long_at
 from wire.batch import (
     CODEC_MASK,
     CRC_START,
@@ -163,59 +164,39 @@ def _encode(messages: Iterable[Record], base_offset: int, base_timestamp: int) -
     for offset, timestamp, key, value, headers in messages:
         parts = [
             b"\0",
-            _varint(timestamp - base_timestamp),
-            _varint(offset - base_offset),
+            _time(timestamp - base_timestamp),
+            VARINTS[offset - base_offset],
             _sized(key),
             _sized(value),
-            _varint(len(headers)),
+            VARINTS[len(headers)],
         ]
         for name, content in headers:
             parts.append(_sized(name.encode()))
             parts.append(_sized(content))
         body = b"".join(parts)
-        out += _varint(len(body))
+        out += VARINTS[len(body)]
         out += body
     return bytes(out)
 
 
 def _sized(data: bytes | None) -> bytes:
-    return b"\1" if data is None else _varint(len(data)) + data
+    return b"\1" if data is None else VARINTS[len(data)] + data
 
 
-def _encode_varint(number: int) -> bytes:
-    rest = (number << 1) ^ (number >> 63)  # zigzag: small numbers of either sign stay short
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-_VARINTS = tuple(_encode_varint(number) for number in range(4096))
-
-
-def _varint(number: int) -> bytes:
-    return _VARINTS[number] if 0 <= number < 4096 else _encode_varint(number)
-
-
-def _decode_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A varint and the position behind it."""
-    number = 0
-    for shift in range(0, 70, 7):
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-    raise _corrupt(f"a varint of more than ten bytes ends at byte {at}")
+def _time(delta: int) -> bytes:
+    """Of two times that are too far apart for 64 bits, readers come to the right one all the same:
+    they add as Kafka does, and wrap round."""
+    try:
+        return VARINTS[delta]
+    except OverflowError:
+        return VARINTS[(delta + (1 << 63)) % (1 << 64) - (1 << 63)]
 
 
 def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> None:
     at = 0
     try:
         for _ in range(record_count):
-            length, start = _decode_varint(unpacked, at)
+            length, start = long_at(unpacked, at)
             at = start + length
             if length < 0 or at > len(unpacked):
                 raise _corrupt(f"a record of {length} bytes at byte {start} of {len(unpacked)}")
@@ -226,16 +207,18 @@ def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> Non
                 raise _corrupt(f"a record with {count} headers, more than {_MAX_HEADERS}")
     except IndexError as error:
         raise _corrupt("malformed records: they end in the middle of one") from error
+    except ValueError as error:
+        raise _corrupt(str(error)) from None
 
 
 def _header_count(unpacked: bytes | memoryview, record: int) -> int:
     at = record + 1  # attributes
-    _, at = _decode_varint(unpacked, at)  # timestamp
-    _, at = _decode_varint(unpacked, at)  # offset
+    _, at = long_at(unpacked, at)  # timestamp
+    _, at = long_at(unpacked, at)  # offset
     for _ in ("key", "value"):
-        length, at = _decode_varint(unpacked, at)
+        length, at = long_at(unpacked, at)
         at += max(length, 0)
-    return _decode_varint(unpacked, at)[0]
+    return long_at(unpacked, at)[0]
 
 
 def _corrupt(message: str) -> BatchError:

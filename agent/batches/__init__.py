@@ -1,0 +1,1 @@
+"""Events to finished record batches, column by column, with the account of every byte."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agent.batches.refusals import Misfit, no
-from agent.batches.varints import VARINTS
+from ground.varints import VARINTS
 
 Convert = Callable[[Any], bytes]
 

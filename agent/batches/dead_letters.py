@@ -7,9 +7,9 @@ from agent.batches.conversions import sized
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan, path_bytes
-from agent.batches.varints import VARINTS
 from agent.cuts import DeadLine
 from agent.runs import Run
+from ground.varints import VARINTS
 
 MOST_RAW: Final = 64 * 1024
 

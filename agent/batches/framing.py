@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import Final, TypeAlias
 
-from agent.batches.varints import (
+from ground.varints import (
     BLOCK,
     BLOCK_BITS,
     LOW,

@@ -14,7 +14,7 @@ import msgspec
 
 from agent.batches.conversions import pack_double, pack_float
 from agent.batches.tail_encoder import EncodedField
-from agent.batches.varints import VARINTS
+from ground.varints import VARINTS
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Enum, Primitive, Type, Union
 

@@ -6,6 +6,7 @@ from agent.batches.conversions import sized
 from agent.batches.framing import Frame
 from agent.config import Batches
 from agent.runs import SourceId
+from ground.printable import path_text
 from ledger.names import DEAD_SUFFIX
 from schemas.envelope import MOST_ID
 from wire.batch import HEADER_SIZE
@@ -78,4 +79,4 @@ class SourceHeader:
 
 def path_bytes(path: str) -> bytes:
     """A path as text; what is not UTF-8 in its name is replaced."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode()
+    return path_text(path).encode()

@@ -27,7 +27,7 @@ from typing import Any, Final
 from agent.batches.conversions import PRIMITIVES, Convert, sized, to_enum, to_fixed, utf8
 from agent.batches.logical_conversions import logical_conversion
 from agent.batches.refusals import Misfit, no
-from agent.batches.varints import VARINTS
+from ground.varints import VARINTS
 from schemas.bodies.checking import MOST_LEVELS
 from schemas.bodies.writing import MOST_TRIES, BodyWriter
 from schemas.definitions.default_values import default_value

@@ -1,0 +1,1 @@
+"""`penstock check-config agent`: what would happen, found out without an agent."""

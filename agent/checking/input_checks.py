@@ -15,7 +15,6 @@ from agent.errors import InputError, NoSchema
 from agent.events.reader import Reader
 from agent.files.compressed import has_compressed_name
 from agent.files.listing import Survey
-from agent.files.names import printable
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
@@ -24,6 +23,7 @@ from agent.topic_schemas.values import (
     dead_letters_of,
     wanted_for,
 )
+from ground.printable import one_line
 from schemas.registry_client import RegistryClient
 
 _MOST_NAMED = 3
@@ -69,7 +69,7 @@ def _with_files(each: Input) -> InputCheck:
     if unreadable:
         remarks.append(f"you may not read {_named(unreadable)}")
     for path, error in listing.failures.items():
-        remarks.append(f"{printable(path)}: {error.strerror or error}")
+        remarks.append(f"{one_line(path)}: {error.strerror or error}")
     if compressed := len(listing.sightings) - len(read):
         remarks.append(f"{compressed} compressed files are not read")
     if not files and not listing.failures:
@@ -134,6 +134,6 @@ def _found(
 
 
 def _named(paths: Sequence[str]) -> str:
-    shown = ", ".join(printable(path) for path in paths[:_MOST_NAMED])
+    shown = ", ".join(one_line(path) for path in paths[:_MOST_NAMED])
     more = len(paths) - _MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,1 @@
+"""Bytes of a file to events and dead letters. Knows nothing of files, partitions, brokers."""

@@ -1,0 +1,3 @@
+"""Which files there are, what happens to them, and their bytes. Knows nothing of what is in
+them.
+"""

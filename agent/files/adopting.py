@@ -15,18 +15,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agent.files.followed import Followed, Identity
+from agent.files.followed import Followed
 from agent.files.happenings import Appeared
+from agent.files.identity import Identity, Verdict, kept
 from agent.files.listing import sighting_from
 from agent.files.memory import Found
 from agent.files.names import DELETED, below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
-from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
 from agent.kept.meanwhile import There
 from agent.kept.names import Kind, read_name
+from agent.kept.store import HandedOver
 from agent.runs import KnownSource
 
 _OWN: Final = frozenset({Kind.EVENTS, Kind.UNSAID})
@@ -188,24 +189,22 @@ def _taken(roster: Roster, left: _Left, around: Surroundings) -> bool:
         followed = _seen_now(left.path, left, around)
     elif known.finished and size <= known.progress.position:
         return False
-    elif roster.memory.fits(known, found):
+    elif kept(known, found.beside(known)) is Verdict.SAME:
         followed = _seen_now(known.last_path or known.path, left, around)
-        followed.idle_since = around.now
         roster.go_on(followed, known)
     else:  # truncated: what it was is found out as of any other
         roster.memory.remove(known)
         followed = roster.remembered(known)
         around.say(Appeared(followed, known_before=True))
-    followed.input = roster.input.name
-    followed.idle_since = around.now
+    followed.belong(roster.input)
+    around.attention.rest(followed, around.now)
     roster.hold(followed, os.dup(left.fd))
     return True
 
 
 def _seen_now(path: str, left: _Left, around: Surroundings) -> Followed:
     followed = Followed(path, left.identity, left.status, around.handles)
-    followed.looked_millis = around.attention.millis
-    followed.met_millis = around.attention.last_millis
+    around.attention.meet(followed, around.now)
     return followed
 
 
@@ -217,7 +216,7 @@ def _source_of(roster: Roster, left: _Left, found: Found) -> KnownSource | None:
         if known := memory.find(sighting_from(left.status, path), found, there):
             return known
     for known in reversed(unfinished):
-        if not known.seen_millis or found.born_ns <= known.seen_millis * 1_000_000:
+        if kept(known, found.beside(known)) is not Verdict.LOST:
             return known
     return memory.find(sighting_from(left.status, ""), found, there)
 

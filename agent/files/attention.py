@@ -12,6 +12,7 @@ from typing import Final
 
 from agent.files.followed import Followed
 from agent.files.handles import Handles
+from agent.files.identity import is_untouched
 from agent.files.watching import Watcher
 
 _QUIET: Final = 0.15
@@ -41,16 +42,35 @@ class Attention:
 
     def rouse(self, followed: Followed, now: float) -> None:
         """It may have grown, or is new here."""
-        followed.roused_at = now
+        followed.look.roused_at = now
         self._unwatch(followed)
         self._polled.pop(followed, None)
         self._busy[followed] = None
         self.note(followed)
 
+    def meet(self, followed: Followed, now: float) -> None:
+        """It was looked at for the first time."""
+        followed.look.idle_since = now
+        followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
+
+    def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
+        """It was looked at then, at the latest by another process; it had that size."""
+        followed.look.looked_millis = max(followed.look.looked_millis, millis)
+        if size is not None:
+            followed.look.size = size
+
+    def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:
+        """It has another file."""
+        followed.look.size, followed.look.mtime_ns = size, mtime_ns
+
+    def rest(self, followed: Followed, now: float) -> None:
+        """It has not grown since then."""
+        followed.look.idle_since = now
+
     def note(self, followed: Followed) -> None:
         """That it may have bytes to be read."""
         if not followed.source:
-            if followed.size:
+            if followed.look.size:
                 self.unclear[followed] = None
         elif followed.unread:
             self.unread[followed] = None
@@ -74,15 +94,15 @@ class Attention:
         gone, self._watcher.gone = self._watcher.gone, set()
         for watch in gone:
             for followed in self._idle.pop(watch, ()):
-                followed.watch = None
-                followed.sealed = True
+                followed.look.watch = None
+                followed.seal()
                 self._busy[followed] = None
         grown, self._watcher.grown = self._watcher.grown, set()
         for watch in grown:
             for followed in self._idle.pop(watch, ()):
-                followed.watch = None
-                followed.roused_at = now
-                followed.looked_millis = max(followed.looked_millis, self._told_millis)
+                followed.look.watch = None
+                followed.look.roused_at = now
+                followed.look.looked_millis = max(followed.look.looked_millis, self._told_millis)
                 self._busy[followed] = None
         for followed in list(self._busy):
             if not self.refresh(followed, now) and self._is_quiet(followed, now):
@@ -102,21 +122,21 @@ class Attention:
         if status is None:
             return False
         size = status.st_size
-        if size < followed.size:
+        if size < followed.look.size:
             followed.doubt()
             return False
-        before, followed.looked_millis = followed.looked_millis, self.millis
+        before, followed.look.looked_millis = followed.look.looked_millis, self.millis
         mtime_ns = status.st_mtime_ns
-        if size == followed.size and mtime_ns == followed.mtime_ns:
+        if size == followed.look.size and mtime_ns == followed.look.mtime_ns:
             return False
         if not self._is_intact(followed):
-            followed.looked_millis = before
+            followed.look.looked_millis = before
             return False
-        followed.mtime_ns = mtime_ns
-        if size == followed.size:
+        followed.look.mtime_ns = mtime_ns
+        if size == followed.look.size:
             return False
-        followed.size = size
-        followed.idle_since = now
+        followed.look.size = size
+        followed.look.idle_since = now
         self.note(followed)
         return True
 
@@ -137,14 +157,13 @@ class Attention:
         except (FileNotFoundError, NotADirectoryError):
             followed.doubt()
             return None
-        same = (status.st_dev, status.st_ino) == followed.identity
-        same = same and status.st_size == followed.size
-        if same and status.st_mtime_ns == followed.mtime_ns:
+        there = status.st_dev, status.st_ino
+        if is_untouched(followed, there, status.st_size, status.st_mtime_ns):
             return status
         return followed.status()
 
     def _is_quiet(self, followed: Followed, now: float) -> bool:
-        return now - max(followed.idle_since, followed.roused_at) > _QUIET
+        return now - max(followed.look.idle_since, followed.look.roused_at) > _QUIET
 
     def _let_rest(self, followed: Followed, now: float) -> None:
         del self._busy[followed]
@@ -162,7 +181,7 @@ class Attention:
             self._polled[followed] = None
             self._no_events(followed.current_path, why)
             return
-        followed.watch = watch
+        followed.look.watch = watch
         self._idle.setdefault(watch, {})[followed] = None
         if self.refresh(followed, now):  # just before it was watched
             self.rouse(followed, now)
@@ -184,10 +203,10 @@ class Attention:
                 self.rouse(followed, now)
 
     def _unwatch(self, followed: Followed) -> None:
-        watch, followed.watch = followed.watch, None
+        watch, followed.look.watch = followed.look.watch, None
         if watch is None:
             return
-        followed.looked_millis = max(followed.looked_millis, self._told_millis)
+        followed.look.looked_millis = max(followed.look.looked_millis, self._told_millis)
         sharing = self._idle.get(watch, {})
         sharing.pop(followed, None)
         if not sharing:

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.blind_times import Stamp, Traces, Unwatched
-from agent.files.births import born_ns
 from agent.files.compressed import has_compressed_name
+from agent.files.identity import Identity, Places, were_made_apart
 from agent.files.listing import Listing, Survey
 from agent.files.names import folder_of
-from agent.files.tracking import Places
+from agent.files.seen import born_ns
 from agent.runs import SourceId
-
-Identity = tuple[int, int]
 
 
 class NeverRead(NamedTuple):
@@ -84,7 +82,7 @@ class Barred:
     def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
         """It is there, and cannot be read. Returns what was there before it, if that is gone."""
         born, before = _born(path), self._files.get(identity)
-        if before is not None and not _differ(before.born_ns, born):
+        if before is not None and not were_made_apart(before.born_ns, born):
             return []
         self._files[identity] = _File(path, since_millis, born)
         return [] if before is None else [before.never_read()]
@@ -92,7 +90,7 @@ class Barred:
     def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
         """What has that device and inode, and was made then, if that is known, can be read."""
         before = self._files.pop(identity, None)
-        if before is None or not _differ(before.born_ns, born):
+        if before is None or not were_made_apart(before.born_ns, born):
             return []
         return [before.never_read()]
 
@@ -174,7 +172,3 @@ def _born(path: str) -> int:
         return born_ns(fd)
     finally:
         os.close(fd)
-
-
-def _differ(before: int, now: int) -> bool:
-    return bool(before and now and before != now)

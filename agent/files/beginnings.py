@@ -1,21 +1,22 @@
 """What becomes of a file that has content and no source: one of its own, one it continues, or none.
 
-A copy of a source that is there waits a moment (`originals`). If the source is truncated meanwhile,
-`partings` has it go on in the copy; else the copy is a file of its own. A file that is written anew
-by way of another name (as rsync does) has what was read of the one it replaces, which is deleted:
-it is the same source.
+It may be a copy of a source that is there, or replace one that is deleted: what it is is decided in
+`identity`, here it is found out, and done. If it waits, and the source is truncated meanwhile,
+`partings` has that go on in it.
 """
 
 import os
+from dataclasses import replace
 
 from agent.files.compressed import is_compressed
-from agent.files.fingerprints import FULL, same_content
 from agent.files.followed import Followed
 from agent.files.happenings import Appeared
+from agent.files.identity import PATIENCE, Compared, Verdict, replaced, undecided
 from agent.files.inputs import end_of_last_line
-from agent.files.originals import PATIENCE, Judgement, judge, likeliest
+from agent.files.originals import likeliest
 from agent.files.partings import go_on_in
 from agent.files.roster import Roster
+from agent.files.seen import same_content
 from agent.files.surroundings import Surroundings
 from agent.runs import Progress
 
@@ -23,7 +24,7 @@ from agent.runs import Progress
 def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
     """May leave it as it is, until more is known: when it grows, or has waited long enough."""
     waits = around.now - followed.idle_since < PATIENCE
-    if waits and followed.judged_size == followed.size:
+    if waits and followed.likeness.judged_size == followed.size:
         return
     try:
         head = followed.take_fingerprint()
@@ -46,21 +47,21 @@ def begin(roster: Roster, followed: Followed, around: Surroundings) -> None:
         return
     if isinstance(verdict, Followed):
         go_on_in(roster, verdict, followed, around)
-    elif verdict is Judgement.WAIT:
-        followed.judged_size = followed.size
+    elif verdict is Verdict.WAIT:
+        followed.likeness.judged_size = followed.size
     else:
         _become_source(roster, followed, around, 0)
 
 
 def _become_source(roster: Roster, followed: Followed, around: Surroundings, position: int) -> None:
     around.attention.unclear.pop(followed, None)
-    followed.like.clear()
+    followed.likeness.like.clear()
     followed.become(around.new_source(), roster.input, Progress(position))
     try:
         followed.settle()
     except OSError as error:
         around.handles.trouble(followed, error)
-    followed.reported = followed.fingerprint.size
+    followed.content.tell()
     roster.originals.note(followed)
     around.say(Appeared(followed, known_before=False))
     around.attention.note(followed)
@@ -68,48 +69,44 @@ def _become_source(roster: Roster, followed: Followed, around: Surroundings, pos
 
 def _judge(
     roster: Roster, followed: Followed, fd: int, head: bytes, around: Surroundings
-) -> Judgement | Followed:
+) -> Verdict | Followed:
+    """What it is; if it replaces a source, which."""
     originals = likeliest(roster.originals.of(head, followed.current_path), followed, fd)
-    grown = (each for each in followed.like if roster.files.get(each.identity) is each)
+    grown = (each for each in followed.likeness.like if roster.files.get(each.identity) is each)
     originals += [each for each in grown if each not in originals]
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original
     there = [each for each in originals if not each.nameless]
-    judgements = [_compare(followed, each, fd, around) for each in there]
-    return Judgement.WAIT if Judgement.WAIT in judgements else Judgement.OWN
+    compared = [_compared(followed, each, fd, around) for each in there]
+    return undecided(followed.size, compared, unchanged_for=around.now - followed.idle_since)
 
 
 def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
-    """Whether one that is deleted was copied before: a file that was written only after it was
-    deleted is another one, even if it has the same content."""
-    sure = original.tail or not original.progress.position
-    if original.fd is None or original.fingerprint.size < FULL or not sure:
+    if original.fd is None:
         return False
-    return (
-        followed.mtime_ns < os.fstat(original.fd).st_ctime_ns  # when it lost its name
-        and original.continues_in(fd)
-    )
+    seen = replace(original.seen(fd), mtime_ns=followed.mtime_ns)
+    lost_name_ns = os.fstat(original.fd).st_ctime_ns
+    return replaced(original.remembered(), seen, lost_name_ns) is Verdict.COPY
 
 
-def _compare(followed: Followed, original: Followed, fd: int, around: Surroundings) -> Judgement:
+def _compared(followed: Followed, original: Followed, fd: int, around: Surroundings) -> Compared:
     """With a source whose file is there: still is, after they were compared."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
-        return Judgement.WAIT if original.suspect else Judgement.OWN
+        return Compared(is_away=not original.suspect)
     around.handles.use(followed)
     other = original.open()
     if other is None:
-        return Judgement.WAIT
-    if followed.like.get(original) != followed.size:
-        followed.like.pop(original, None)
+        return Compared()
+    like = followed.likeness.like
+    if like.get(original) != followed.size:
+        like.pop(original, None)
         if same_content(fd, other, followed.size):
-            followed.like[original] = followed.size
+            like[original] = followed.size
     size = os.fstat(other).st_size
     if size < original.size:
         original.doubt()
-        return Judgement.WAIT
+        return Compared()
     if not original.is_intact():
-        return Judgement.WAIT
-    same = original in followed.like
-    unchanged_for = around.now - followed.idle_since
-    return judge(followed.size, size, same=same, unchanged_for=unchanged_for)
+        return Compared()
+    return Compared(size, is_certain=True, has_all=original in like)

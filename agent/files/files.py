@@ -30,10 +30,10 @@ from agent.files.happenings import (
     ReadableAgain,
     Released,
 )
+from agent.files.identity import Verdict, doubted
 from agent.files.inputs import FileInput
 from agent.files.listing import Listing
 from agent.files.names import below, folder_of
-from agent.files.new_folders import past_of
 from agent.files.partings import (
     is_undecided,
     left_unread,
@@ -44,11 +44,12 @@ from agent.files.partings import (
 )
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
+from agent.files.unwatched import past_of
 from agent.files.vigil import Vigil, known_places, since_boot
 from agent.files.watching import Watcher
-from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
 from agent.kept.names import Kind
+from agent.kept.store import HandedOver
 from agent.kept.unsaid import Unsaid
 from agent.runs import KnownSource, SourceId
 
@@ -459,12 +460,12 @@ class Files:
             self._question(roster, followed)
             return
         roster.originals.note(followed)
-        if followed.source and followed.reports_fingerprint():
+        if followed.source and followed.content.reports_fingerprint():
             around.say(Grown(followed))
 
     def _question(self, roster: Roster, followed: Followed) -> None:
         """It is not what it was: truncated, replaced, renamed or gone."""
-        followed.suspect = False
+        followed.trust()
         try:
             fd = followed.fd
             if fd is None:
@@ -474,10 +475,10 @@ class Files:
                     raise FileNotFoundError
                 os.close(fd)
                 if (fd := followed.open()) is None:
-                    followed.suspect = False
+                    followed.trust()
                     roster.lose_file(followed)
                     return
-            if os.fstat(fd).st_size >= followed.size and followed.continues_in(fd):
+            if doubted(followed.remembered(), followed.seen(fd)) is Verdict.SAME:
                 self._around.attention.rouse(followed, self._around.now)
                 return
             roster.truncated(followed, fd)

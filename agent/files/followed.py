@@ -1,321 +1,130 @@
 """One file that is followed: what is known of it, and its bytes.
 
-Every read is checked: the file must still begin as its fingerprint says, and the bytes before the
-position must be those that were read there last; over a restart, a mark of them is remembered. They
-are looked at after the data, so that data of a file that was truncated and written anew meanwhile
-is never taken for that of the old one. What fails is `suspect`; nothing is returned, and the next
-look finds out what it is. A file that is opened again must have been made when it was before.
+Every read is checked against rules 4 and 5 of `identity`, after the data was read, so that data of
+a file that was truncated and written anew meanwhile is never taken for that of the old one. What
+fails is `suspect`; nothing is returned, and the next look finds out what it is.
+
+Others know things of a file as well. Each of these is a value of its own, and one module alone
+changes what is in it: `Look` is `attention`'s, `Handle` (and `trouble`) `handles`', `Likeness`
+`beginnings`', `End` `partings`', but for what a journal says. Everything else is changed here.
 """
 
 import contextlib
 import os
-import stat
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from agent.blind_times import Traces
-from agent.files.births import born_ns
-from agent.files.fingerprints import FULL, TAIL, begins, fingerprint, read_head, read_tail
-from agent.files.handles import Handles, there_millis
+from agent.files.handles import Handle, Handles, there_millis
+from agent.files.identity import (
+    FULL,
+    NONE,
+    TAIL,
+    Identity,
+    Remembered,
+    Seen,
+    Verdict,
+    begins,
+    fingerprint,
+    goes_on,
+    may_continue,
+    reopened,
+)
 from agent.files.inputs import FileInput
-from agent.files.listing import Sighting
 from agent.files.names import DELETED
+from agent.files.seen import born_ns, read_head, read_tail
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000
-
-Identity = tuple[int, int]
-"""Device and inode: of two files that exist at the same time, never the same."""
+_AT_ITS_BEGINNING: Final = Progress(0)
 
 
-class Followed:
-    """A source, or, while `source` is empty, a file of which it is not clear yet what it is."""
+@dataclass(slots=True)
+class Look:
+    """How it stood when it was looked at."""
 
-    def __init__(
-        self, path: str, identity: Identity, status: os.stat_result | None, handles: Handles
-    ) -> None:
-        self.source = SourceId("")
-        self.input = ""
-        self.topic = ""
-        self.path = path
-        self.current_path = path
-        self.identity = identity
-        self.fingerprint = Fingerprint(0, b"")
+    size: int = 0
+    mtime_ns: int = 0
+    met_millis: int = 0  # when nobody had looked at it yet
+    looked_millis: int = 0  # when its size was last seen: what is beyond is younger
+    idle_since: float = 0.0
+    roused_at: float = 0.0
+    watch: int | None = None
+
+
+@dataclass(slots=True)
+class Likeness:
+    """What it may be a copy of, and how much was compared; and its size when it was last found to
+    be something that may be one."""
+
+    like: "dict[Followed, int]" = field(default_factory=dict)
+    judged_size: int = -1
+
+
+@dataclass(slots=True)
+class End:
+    """What has become of its file, and of the source."""
+
+    ended: bool = False
+    destroyed_up_to: int = 0  # its size before it was truncated, if the copy has less
+    traces: Traces | None = None  # if its end was not seen
+    unpacked: KnownSource | None = None  # as it was, if it is read from an archive
+
+
+class Content:
+    """What is known of its bytes: how they begin, and what was read last. Without a file."""
+
+    def __init__(self, progress: Progress = _AT_ITS_BEGINNING) -> None:
+        self.fingerprint = NONE
         self.head = b""  # what the fingerprint is of, where it was seen
-        self.destroyed_up_to = 0  # its size before it was truncated, if the copy has less
-        self.size = status.st_size if status else 0
-        self.mtime_ns = status.st_mtime_ns if status else 0
-        self.ended = False
-        self.idle_since = 0.0
-        self.born_ns = 0  # when its file was made, if that is known
-        self.there_millis = 0  # a time at which its file was there, if it has no handle
-        self.looked_millis = 0  # when its size was last seen: what is beyond is younger
-        self.real_path = ""  # where a symbolic link led, when it was last opened
-        self.met_millis = 0  # when nobody had looked at it yet
-        self.begun_ns = 0  # when its first byte may have been written, if that is known
-        self.forgotten_before = -1  # below this ledger entry it may have been another source
-        self.sealed = False  # it was gone before anything was added to what had been seen
-        self.traces: Traces | None = None  # what became of its file, if its end was not seen
-        self.unpacked: KnownSource | None = None  # as it was, if it is read from an archive
-        # How it stands, for those who follow it.
-        self.fd: int | None = None
-        self.watch: int | None = None
-        self.suspect = False
-        self.trouble: OSError | None = None
-        self.roused_at = 0.0
-        self.deleted_at: float | None = None
-        self.deleted_mtime_ns = 0  # as it was when it was seen to have no name
-        self.missing_since: float | None = None
-        self.like: dict[Followed, int] = {}  # what it may be a copy of, and how much was compared
-        self.judged_size = -1  # when it was last found to be something that may be a copy
         self.reported = 0  # bytes of the fingerprint that others know of
-        self.noted = b""  # the head under which `originals` finds it
-        self.served = 0
-        self._progress = Progress(0)
-        self._handles = handles
+        self.tail = b""  # what was last read before the position
+        self.mark_alone = 0  # of the tail, if only that is known
+        self.progress = progress
         self._chunk: tuple[int, bytes] | None = None
-        self._tail = b""
-        self._mark = 0  # of the tail, if only that is known
-
-    def __repr__(self) -> str:
-        return f"<{self.source or 'undecided'} {self.current_path!r} {self._progress.position}>"
-
-    @property
-    def progress(self) -> Progress:
-        return self._progress
-
-    @progress.setter
-    def progress(self, progress: Progress) -> None:
-        if progress.position != self._progress.position:
-            self._remember_tail(progress.position)
-        self._progress = progress
-
-    @property
-    def unread(self) -> int:
-        return max(0, self.size - self._progress.position)
-
-    @property
-    def tail(self) -> bytes:
-        """What was last read before the position, as far as that is known."""
-        return self._tail
 
     @property
     def mark(self) -> int:
-        """Of what stands before the position; 0 if that is not known."""
-        if not self._tail:
-            return self._mark
-        is_whole = len(self._tail) == min(TAIL, self._progress.position)
-        return zlib.crc32(self._tail) if is_whole else 0
+        """Of the tail; 0 if that is not known."""
+        if not self.tail:
+            return self.mark_alone
+        is_whole = len(self.tail) == min(TAIL, self.progress.position)
+        return zlib.crc32(self.tail) if is_whole else 0
 
-    @property
-    def nameless(self) -> bool:
-        return self.deleted_at is not None
-
-    @property
-    def is_away(self) -> bool:
-        """Whether nobody can look at its file, and nobody knows that it does not exist."""
-        return self.missing_since is not None and self.fd is None
-
-    @property
-    def leaving(self) -> bool:
-        """Whether it can be over some day without anything else happening to it."""
-        return self.nameless or self.missing_since is not None or self.current_path != self.path
-
-    def become(self, source: SourceId, of: FileInput, progress: Progress) -> None:
-        self.source, self.input, self.topic = source, of.name, of.topic
-        self._progress = progress
-
-    def resume(self, known: KnownSource) -> None:
-        self.source, self.input, self.topic = known.id, known.input, known.topic
-        self.path = known.path
-        if known.last_path and known.size > self.size:
-            self.destroyed_up_to = known.size
+    def resume(self, known: KnownSource, *, has_less: bool) -> None:
+        """`has_less`: it has not what stood before the position."""
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
-        self.there_millis = known.seen_millis
-        self.looked_millis = max(self.looked_millis, known.seen_millis)
-        self.real_path = known.real_path
-        self.born_ns = self.born_ns or known.born_ns
-        self.begun_ns = known.begun_ns
-        self.forgotten_before = known.forgotten_before
-        position = known.progress.position
-        has_less = known.last_path and self.size == known.size < position  # as a copy may
-        self._progress = replace(known.progress, mark=0)
-        self._mark = 0 if has_less else known.progress.mark
+        self.progress = replace(known.progress, mark=0)
+        self.mark_alone = 0 if has_less else known.progress.mark
 
-    def known(self, wall: float) -> KnownSource:
-        """`seen_millis` is a time at which its file was there: another one in its place is made
-        after it."""
-        if self.unpacked is not None:
-            progress = replace(self._progress, mark=self.mark)
-            return replace(self.unpacked, progress=progress, finished=self.ended)
-        there = self.there_millis if self.fd is None else there_millis(self.fd, wall)
-        return KnownSource(
-            id=self.source,
-            input=self.input,
-            topic=self.topic,
-            path=self.path,
-            device=self.identity[0],
-            inode=self.identity[1],
-            fingerprint=self.fingerprint,
-            progress=replace(self._progress, mark=self.mark),
-            last_path="" if self.current_path == self.path else self.current_path,
-            size=max(self.size, self.destroyed_up_to),
-            finished=self.ended,
-            seen_millis=max(there, self.born_ns // _MILLIS + 1),
-            real_path=self.real_path,
-            born_ns=self.born_ns,
-            begun_ns=self.begun_ns,
-            forgotten_before=self.forgotten_before,
-        )
+    def has_read(self, position: int, data: bytes) -> None:
+        self._chunk = position, data
 
-    def read(self, most: int, position: int | None = None) -> bytes:
-        """At most so many bytes from there on; none if there are none now. May raise OSError."""
-        if position is None:
-            position = self._progress.position
-        try:
-            data = self._read(most, position)
-        except OSError as error:
-            self._handles.trouble(self, error)
-            raise
-        if data:
-            self._chunk = position, data
-            self.served = self._handles.use(self)
-        return data
+    def go_to(self, progress: Progress) -> None:
+        if progress.position != self.progress.position:
+            self._remember_tail(progress.position)
+        self.progress = progress
 
-    def doubt(self) -> None:
-        """It may not be any more what it was: to be looked into."""
-        self.suspect = True
-        self._handles.notable.add(self)
-
-    def open(self) -> int | None:
-        """A handle, if its file is still where it was last seen; else it is suspect."""
-        if self.fd is not None:
-            return self.fd
-        try:
-            fd, status = self._handles.open(self.current_path)
-        except (FileNotFoundError, NotADirectoryError):
-            self.doubt()
-            return None
-        try:
-            same = (status.st_dev, status.st_ino) == self.identity
-            same = same and self.may_be_born(born_ns(fd))
-            same = same and begins(self.fingerprint, read_head(fd))
-        except OSError:
-            os.close(fd)
-            raise
-        if not same:
-            os.close(fd)
-            self.doubt()
-            return None
-        self.hold(fd)
-        return fd
-
-    def hold(self, fd: int) -> None:
-        """It is its file's."""
-        self.born_ns = born_ns(fd)
-        self.begun_ns = self.begun_ns or self.born_ns
-        self.sealed = False
-        self.real_path = _real_path(fd, self.current_path)
-        self._handles.hold(self, fd)
-
-    def may_be_born(self, when: int) -> bool:
-        """Whether its file can be one that was made then."""
-        if not when:
-            return True
-        if self.born_ns:
-            return when == self.born_ns
-        return not self.there_millis or when <= self.there_millis * _MILLIS
-
-    def status(self) -> os.stat_result | None:
-        """As it is now; None if it cannot be found where it was."""
-        fd = self.open()
-        return None if fd is None else os.fstat(fd)
-
-    def is_intact(self) -> bool:
-        """Whether it still has what was read of it; if not, it is suspect. Its fingerprint covers
-        from now on what it can."""
-        fd = self.open()
-        return fd is not None and self._is_intact(fd, self._progress.position)
-
-    def settle(self) -> None:
-        """It is this file: what was read last is looked up, if it is not known any more."""
-        fd = self.fd
-        position = self._progress.position
-        if fd is not None and self.is_intact() and not self._tail:
-            tail = read_tail(fd, position)
-            self._tail = tail if len(tail) == min(TAIL, position) else b""
-
-    def continues_in(self, fd: int) -> bool:
-        """Whether another file has what was read of this one, as far as can be told."""
-        status = os.fstat(fd)
-        position = self._progress.position
-        if not stat.S_ISREG(status.st_mode) or status.st_size < position:
-            return False
-        head = read_head(fd)
-        alike = begins(self.fingerprint, head)
-        if len(head) < self.fingerprint.size:  # it has grown since it was copied
-            alike = len(head) > 0 and self.head.startswith(head)
-        return self.fingerprint.size > 0 and alike and self.has_tail(fd)
-
-    def has_tail(self, fd: int) -> bool:
-        """Whether a file has what was read last of this one, where it was read."""
-        position, tail = self._progress.position, self._tail
-        if tail:
-            return os.pread(fd, len(tail), position - len(tail)) == tail
-        if self._mark:
-            tail = read_tail(fd, position)
-            if zlib.crc32(tail) != self._mark:
-                return False
-            self._tail = tail
-        return True
-
-    def move(self, at: Sighting, head: bytes) -> None:
-        """It has another file from now on: one that has its bytes, or the first ones of them."""
-        before = max(self.size, self.destroyed_up_to)
-        self.destroyed_up_to = before if before > max(at.size, self._progress.position) else 0
-        self.current_path, self.identity = at.path, at.identity
-        self.size, self.mtime_ns = at.size, at.mtime_ns
-        self.deleted_at = self.missing_since = None
-        self.head, self.fingerprint = head, fingerprint(head)
-        if self.size < self._progress.position:
-            self._tail, self._mark = b"", 0
-
-    def _read(self, most: int, position: int) -> bytes:
-        if self.suspect or (fd := self.open()) is None:
-            return b""
-        data = os.pread(fd, most, position)
-        return data if self._is_intact(fd, position) else b""
-
-    def _is_intact(self, fd: int, position: int) -> bool:
-        if position == self._progress.position and not self.has_tail(fd):
-            self.doubt()
-            return False
-        head = read_head(fd)
-        if not begins(self.fingerprint, head):
-            self.doubt()
-            return False
-        self._remember_head(head)
-        return True
-
-    def _remember_head(self, head: bytes) -> None:
-        if len(head) > len(self.head):
+    def show(self, head: bytes) -> bool:
+        """It begins so; whether more is known of it now."""
+        has_grown = len(head) > len(self.head)
+        if has_grown:
             self.head = head
-            self._handles.notable.add(self)
         if len(head) > self.fingerprint.size:
             self.fingerprint = fingerprint(head)
+        return has_grown
 
-    def take_fingerprint(self) -> bytes:
-        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
-        fd = self.open()
-        head = b"" if fd is None else read_head(fd)
-        if not begins(self.fingerprint, head):
-            self.doubt()
-            return b""
-        self._remember_head(head)
-        return head
+    def move(self, head: bytes, size: int) -> None:
+        """It is in another file, of which so much is there."""
+        self.head, self.fingerprint = head, fingerprint(head)
+        if size < self.progress.position:
+            self.tail, self.mark_alone = b"", 0
+
+    def tell(self) -> None:
+        self.reported = self.fingerprint.size
 
     def reports_fingerprint(self) -> bool:
         """Whether it has grown so much that it is worth telling; then it counts as told."""
@@ -327,11 +136,353 @@ class Followed:
 
     def _remember_tail(self, position: int) -> None:
         start, data = self._chunk or (0, b"")
-        before = self._tail if start == self._progress.position else b""
-        self._chunk, self._tail, self._mark = None, b"", 0
+        before = self.tail if start == self.progress.position else b""
+        self._chunk, self.tail, self.mark_alone = None, b"", 0
         if start < position <= start + len(data):
             tail = data[max(0, position - start - TAIL) : position - start]
-            self._tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail
+            self.tail = (before + tail)[-TAIL:] if len(tail) < TAIL else tail
+
+
+class Followed:
+    """A source, or, while `source` is empty, a file of which it is not clear yet what it is."""
+
+    def __init__(
+        self, path: str, identity: Identity, status: os.stat_result | None, handles: Handles
+    ) -> None:
+        # What it is.
+        self.source = SourceId("")
+        self.input = ""
+        self.topic = ""
+        self.identity = identity
+        self.born_ns = 0  # when its file was made, if that is known
+        self.begun_ns = 0  # when its first byte may have been written, if that is known
+        self.forgotten_before = -1  # below this ledger entry it may have been another source
+        self.content = Content()
+        # Its names.
+        self.path = path  # the first
+        self.current_path = path
+        self.real_path = ""  # where a symbolic link led, when it was last opened
+        self.missing_since: float | None = None
+        self.deleted_at: float | None = None
+        self.deleted_mtime_ns = 0  # as it was when it was seen to have no name
+        # How it stands.
+        self.look = Look(status.st_size, status.st_mtime_ns) if status else Look()
+        self.handle = Handle()
+        self.likeness = Likeness()
+        self.end = End()
+        self.suspect = False
+        self.trouble: OSError | None = None  # why it cannot be read
+        self.sealed = False  # it was gone before anything was added to what had been seen
+        self.served = 0
+        self._handles = handles
+
+    def __repr__(self) -> str:
+        return f"<{self.source or 'undecided'} {self.current_path!r} {self.progress.position}>"
+
+    @property
+    def fd(self) -> int | None:
+        return self.handle.fd
+
+    @property
+    def size(self) -> int:
+        return self.look.size
+
+    @property
+    def mtime_ns(self) -> int:
+        return self.look.mtime_ns
+
+    @property
+    def idle_since(self) -> float:
+        return self.look.idle_since
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.content.fingerprint
+
+    @property
+    def progress(self) -> Progress:
+        return self.content.progress
+
+    @progress.setter
+    def progress(self, progress: Progress) -> None:
+        self.content.go_to(progress)
+
+    @property
+    def mark(self) -> int:
+        """Of what stands before the position; 0 if that is not known."""
+        return self.content.mark
+
+    @property
+    def unread(self) -> int:
+        return max(0, self.look.size - self.content.progress.position)
+
+    @property
+    def nameless(self) -> bool:
+        return self.deleted_at is not None
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nobody can look at its file, and nobody knows that it does not exist."""
+        return self.missing_since is not None and self.handle.fd is None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it can be over some day without anything else happening to it."""
+        return self.nameless or self.missing_since is not None or self.current_path != self.path
+
+    # What it is
+
+    def become(self, source: SourceId, of: FileInput, progress: Progress) -> None:
+        self.source, self.input, self.topic = source, of.name, of.topic
+        self.content.progress = progress
+
+    def belong(self, of: FileInput) -> None:
+        """It is that input's, whatever it turns out to be."""
+        self.input = of.name
+
+    def may_be_forgotten(self, before: int) -> None:
+        self.forgotten_before = before
+
+    def follow_on(self, old: "Followed", begun_ns: int, *, is_meant: bool) -> None:
+        """It is the same file, begun anew then. Under a name that the input does not mean it is
+        over some day, as any that was renamed."""
+        self.begun_ns = begun_ns
+        if not is_meant:
+            self.path = old.path
+
+    def resume(self, known: KnownSource) -> None:
+        self.source, self.input, self.topic = known.id, known.input, known.topic
+        self.path = known.path
+        if known.last_path and known.size > self.size:
+            self.end = End(destroyed_up_to=known.size)
+        self._handles.remember(self, known.seen_millis)
+        self.real_path = known.real_path
+        self.born_ns = self.born_ns or known.born_ns
+        self.begun_ns = known.begun_ns
+        self.forgotten_before = known.forgotten_before
+        position = known.progress.position
+        has_less = known.last_path and self.size == known.size < position  # as a copy may
+        self.content.resume(known, has_less=bool(has_less))
+
+    def known(self, wall: float) -> KnownSource:
+        """`seen_millis` is a time at which its file was there: another one in its place is made
+        after it."""
+        end, progress = self.end, replace(self.progress, mark=self.mark)
+        if end.unpacked is not None:
+            return replace(end.unpacked, progress=progress, finished=end.ended)
+        handle = self.handle
+        there = handle.there_millis if handle.fd is None else there_millis(handle.fd, wall)
+        return KnownSource(
+            id=self.source,
+            input=self.input,
+            topic=self.topic,
+            path=self.path,
+            device=self.identity[0],
+            inode=self.identity[1],
+            fingerprint=self.fingerprint,
+            progress=progress,
+            last_path="" if self.current_path == self.path else self.current_path,
+            size=max(self.size, end.destroyed_up_to),
+            finished=end.ended,
+            seen_millis=max(there, self.born_ns // _MILLIS + 1),
+            real_path=self.real_path,
+            born_ns=self.born_ns,
+            begun_ns=self.begun_ns,
+            forgotten_before=self.forgotten_before,
+        )
+
+    def remembered(self) -> Remembered:
+        """What its file is known by."""
+        content = self.content
+        return Remembered(
+            self.identity,
+            self.born_ns,
+            self.handle.there_millis,
+            content.fingerprint,
+            content.head,
+            content.progress.position,
+            content.tail,
+            content.mark_alone,
+            self.look.size,
+            self.begun_ns,
+        )
+
+    def move(self, identity: Identity, path: str, head: bytes, size: int) -> None:
+        """It has another file from now on: one that has its bytes, or the first ones of them."""
+        self.identity = identity
+        self.rename(path)
+        self.content.move(head, size)
+
+    def finish(self) -> None:
+        """The source is over."""
+        self.end.ended = True
+
+    def unpack(self, identity: Identity, now: float) -> None:
+        """It has another file from now on, without a name, into which its archive is unpacked."""
+        self.identity = identity
+        self.deleted_at, self.missing_since = now, None
+
+    # Its names
+
+    def call(self, path: str) -> None:
+        """Its file has that name."""
+        self.current_path = path
+
+    def rename(self, path: str) -> None:
+        self.call(path)
+        self.is_found()
+
+    def is_found(self) -> None:
+        """It is where it is known to be."""
+        self.missing_since = self.deleted_at = None
+
+    def is_back(self) -> None:
+        """It can be opened again."""
+        self.missing_since = None
+
+    def is_missed(self, now: float) -> None:
+        self.missing_since = self.missing_since or now
+
+    def lose_name(self, now: float, mtime_ns: int) -> None:
+        """The last one."""
+        self.deleted_at, self.deleted_mtime_ns = now, mtime_ns
+
+    # Its file
+
+    def doubt(self) -> None:
+        """It may not be any more what it was: to be looked into."""
+        self.suspect = True
+        self._handles.notable.add(self)
+
+    def trust(self) -> None:
+        """It is looked into."""
+        self.suspect = False
+
+    def seal(self) -> None:
+        self.sealed = True
+
+    def open(self, path: str = "") -> int | None:
+        """A handle, if its file is still where it was last seen, or there; else it is suspect."""
+        if self.handle.fd is not None:
+            return self.handle.fd
+        path = path or self.current_path
+        try:
+            fd, status = self._handles.open(path)
+        except (FileNotFoundError, NotADirectoryError):
+            self.doubt()
+            return None
+        try:
+            seen = Seen(status.st_size, (status.st_dev, status.st_ino), status.st_mtime_ns)
+            if seen.identity == self.identity:
+                seen = replace(seen, born_ns=born_ns(fd), head=read_head(fd))
+        except OSError:
+            os.close(fd)
+            raise
+        if reopened(self.remembered(), seen) is not Verdict.SAME:
+            os.close(fd)
+            self.doubt()
+            return None
+        self.hold(fd, path)
+        return fd
+
+    def hold(self, fd: int, path: str = "") -> None:
+        """It is its file's, opened under its name, or that one."""
+        self.born_ns = born_ns(fd)
+        self.begun_ns = self.begun_ns or self.born_ns
+        self.sealed = False
+        self.real_path = _real_path(fd, path or self.current_path)
+        self._handles.hold(self, fd)
+
+    def status(self) -> os.stat_result | None:
+        """As it is now; None if it cannot be found where it was."""
+        fd = self.open()
+        return None if fd is None else os.fstat(fd)
+
+    def read(self, most: int, position: int | None = None) -> bytes:
+        """At most so many bytes from there on; none if there are none now. May raise OSError."""
+        if position is None:
+            position = self.progress.position
+        try:
+            data = self._read(most, position)
+        except OSError as error:
+            self._handles.trouble(self, error)
+            raise
+        if data:
+            self.content.has_read(position, data)
+            self.served = self._handles.use(self)
+        return data
+
+    def is_intact(self) -> bool:
+        """Whether it still has what was read of it; if not, it is suspect. Its fingerprint covers
+        from now on what it can."""
+        fd = self.open()
+        return fd is not None and self._is_intact(fd, self.progress.position)
+
+    def settle(self) -> None:
+        """It is this file: what was read last is looked up, if it is not known any more."""
+        fd = self.fd
+        position = self.progress.position
+        if fd is not None and self.is_intact() and not self.content.tail:
+            tail = read_tail(fd, position)
+            self.content.tail = tail if len(tail) == min(TAIL, position) else b""
+
+    def take_fingerprint(self) -> bytes:
+        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
+        fd = self.open()
+        head = b"" if fd is None else read_head(fd)
+        return head if self._begins(head) else b""
+
+    def seen(self, fd: int) -> Seen:
+        """What an open file shows, to be held against this one."""
+        status, head = os.fstat(fd), read_head(fd)
+        is_asked = may_continue(self.remembered(), status.st_size, head)
+        before = self.before(fd) if is_asked else b""
+        identity = status.st_dev, status.st_ino
+        return Seen(status.st_size, identity, status.st_mtime_ns, head=head, before=before)
+
+    def beside(self, copy: "Followed", fd: int) -> Seen:
+        """The same of one that is followed, and was looked at."""
+        is_asked = self.progress.position <= copy.size
+        before, head = self.before(fd) if is_asked else b"", copy.content.head
+        return Seen(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
+
+    def before(self, fd: int) -> bytes:
+        """What stands in a file where this one was read last, as far as it is known what that was;
+        if the mark says so, it is known from now on."""
+        content = self.content
+        position, tail = content.progress.position, content.tail
+        if tail:
+            return os.pread(fd, len(tail), position - len(tail))
+        if not content.mark_alone:
+            return b""
+        before = read_tail(fd, position)
+        if goes_on(b"", content.mark_alone, before):
+            content.tail = before
+        return before
+
+    def _read(self, most: int, position: int) -> bytes:
+        if self.suspect or (fd := self.open()) is None:
+            return b""
+        data = os.pread(fd, most, position)
+        return data if self._is_intact(fd, position) else b""
+
+    def _is_intact(self, fd: int, position: int) -> bool:
+        content = self.content
+        if position == content.progress.position:
+            before = self.before(fd)
+            if not goes_on(content.tail, content.mark_alone, before):
+                self.doubt()
+                return False
+        return self._begins(read_head(fd))
+
+    def _begins(self, head: bytes) -> bool:
+        content = self.content
+        if not begins(content.fingerprint, head, content.head):
+            self.doubt()
+            return False
+        if content.show(head):
+            self._handles.notable.add(self)
+        return True
 
 
 def _real_path(fd: int, path: str) -> str:

@@ -12,6 +12,7 @@ import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 
@@ -24,11 +25,21 @@ _IN_USE: Final = 2  # who holds two at once must not lose the first over the sec
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
+@dataclass(slots=True)
+class Handle:
+    """Of one file. `there_millis` is a time at which the file was there, if it is not open."""
+
+    fd: int | None = None
+    there_millis: int = 0
+
+
 class Holder(Open, Protocol):
     """Who has a file open, and is told what goes wrong with it."""
 
     trouble: OSError | None
-    there_millis: int
+
+    @property
+    def handle(self) -> Handle: ...
 
 
 def there_millis(fd: int, wall: float) -> int:
@@ -79,7 +90,7 @@ class Handles:
         return fd, status
 
     def hold(self, holder: Holder, fd: int) -> None:
-        holder.fd = fd
+        holder.handle.fd = fd
         self._held[holder] = None
         if self._keeping is not None:
             self._keeping.opened(holder)
@@ -97,12 +108,21 @@ class Handles:
         holder.trouble = error
         self.notable.add(holder)
 
+    def untrouble(self, holder: Holder) -> None:
+        """It can be read again, or is to be tried again."""
+        holder.trouble = None
+
+    def remember(self, holder: Holder, millis: int) -> None:
+        """Its file was there then, when another process had it."""
+        holder.handle.there_millis = millis
+
     def take(self, holder: Holder) -> int | None:
         """Lets go of it without closing it."""
         self._held.pop(holder, None)
-        fd, holder.fd = holder.fd, None
+        handle = holder.handle
+        fd, handle.fd = handle.fd, None
         if fd is not None:
-            holder.there_millis = there_millis(fd, self._wall())
+            handle.there_millis = there_millis(fd, self._wall())
             if self._keeping is not None:
                 self._keeping.closed(holder)
         return fd

@@ -9,30 +9,22 @@ opened.
 import os
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from agent.blind_times import Stamp, is_sure
+from agent.files.identity import Identity, Sighting
 from agent.files.names import below, folder_of
 from agent.files.patterns import Exclusion, Rests, Steps, roots, steps
 
 
-class Sighting(NamedTuple):
-    """A regular file under a name, as `stat` has it."""
-
-    path: str
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    is_link: bool
-    ctime_ns: int = 0
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        return self.device, self.inode
+def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:
+    """By device and inode."""
+    found: dict[Identity, list[Sighting]] = {}
+    for sighting in sightings:
+        found.setdefault(sighting[1:3], []).append(sighting)
+    return found
 
 
 def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | None:

@@ -1,27 +1,27 @@
 """Sources that are not followed now: from a journal and not met yet, or finished.
 
 A finished one is remembered as long as its file is there, so that it is not read again, and for a
-day beyond, so that it is recognised if it comes back. Device and inode may be another file's since:
-the file must begin as it did, have what was read last, and not be made after the source was last
-seen.
+day beyond, so that it is recognised if it comes back. Which file is which is decided in `identity`.
 """
 
-import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
-from agent.files.births import born_ns
-from agent.files.fingerprints import FULL, begins, read_head, read_tail
-from agent.files.followed import Identity
-from agent.files.listing import Sighting
+from agent.files.identity import (
+    Identity,
+    Seen,
+    Sighting,
+    Verdict,
+    is_unchanged,
+    may_be_met,
+    met,
+)
+from agent.files.seen import born_ns, read_head, read_tail
 from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0
 _MOST: Final = 50_000
-
-Signature = tuple[str, int, int, int]
-"""Path, size, times of modification and change: if they are the same, nothing was done to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,12 @@ class Found:
     def of(cls, fd: int, size: int) -> Self:
         return cls(fd, read_head(fd), size, born_ns(fd))
 
-    def has(self, mark: int, position: int) -> bool:
-        """Whether this stands before the position, if that is known."""
-        return not mark or zlib.crc32(read_tail(self.fd, position)) == mark
+    def beside(self, known: KnownSource) -> Seen:
+        """What it shows, to be held against a source. Raises OSError."""
+        position = known.progress.position
+        is_asked = known.progress.mark and position <= self.size
+        before = read_tail(self.fd, position) if is_asked else b""
+        return Seen(self.size, born_ns=self.born_ns, head=self.head, before=before)
 
 
 class Memory:
@@ -49,7 +52,7 @@ class Memory:
         self._by_identity: dict[Identity, list[KnownSource]] = {}
         self._by_inode: dict[int, list[KnownSource]] = {}
         self._seen_at: dict[str, float] = {}
-        self._signatures: dict[Identity, Signature] = {}
+        self._looked_into: dict[Identity, Sighting] = {}
 
     def __len__(self) -> int:
         return len(self._seen_at)
@@ -60,7 +63,7 @@ class Memory:
         self._by_inode.setdefault(known.inode, []).append(known)
         self._seen_at[known.id] = known.seen_millis / 1000
         if sighting is not None:
-            self._signatures[identity] = _signature(sighting)
+            self._looked_into[identity] = sighting
 
     def remove(self, known: KnownSource) -> None:
         identity = known.device, known.inode
@@ -68,7 +71,7 @@ class Memory:
         self._by_inode[known.inode].remove(known)
         if not self._by_identity[identity]:
             del self._by_identity[identity]
-            self._signatures.pop(identity, None)
+            self._looked_into.pop(identity, None)
         if not self._by_inode[known.inode]:
             del self._by_inode[known.inode]
         del self._seen_at[known.id]
@@ -91,15 +94,12 @@ class Memory:
             return False
         for each in known:
             self._seen_at[each.id] = wall
-        signature = self._signatures.get(identity)
-        if signature is None or signature[1:] != _signature(sighting)[1:]:
-            return False
-        self._signatures[identity] = _signature(sighting)
-        return True
+        before = self._looked_into.get(identity)
+        return before is not None and is_unchanged(before, sighting)
 
     def believe(self, sighting: Sighting) -> None:
         """It was looked into: it is what is remembered."""
-        self._signatures[sighting.identity] = _signature(sighting)
+        self._looked_into[sighting.identity] = sighting
 
     def find(
         self, sighting: Sighting, found: Found, is_there: Callable[[Identity], bool]
@@ -109,23 +109,17 @@ class Memory:
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
-            if each.fingerprint.size
-            or sighting.path in {each.path, each.last_path}
-            or (each.born_ns and each.born_ns == found.born_ns)
+            if may_be_met(each, sighting, found.born_ns)
         ]
         candidates += (
             each
             for each in self._by_inode.get(sighting.inode, ())
             if each.device != sighting.device
-            and _may_be_named(each, sighting.path)
+            and may_be_met(each, sighting, found.born_ns)
             and not is_there((each.device, each.inode))
         )
-        fitting = [each for each in candidates if _fits(each, found)]
-        return min(fitting, key=lambda each: each.finished, default=None)
-
-    def fits(self, known: KnownSource, found: Found) -> bool:
-        """Whether a file can be this source, by all that is known of its content."""
-        return _fits(known, found)
+        same = [each for each in candidates if met(each, found.beside(each)) is Verdict.SAME]
+        return min(same, key=lambda each: each.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Finished ones that were not seen for a day; called after everything was looked at."""
@@ -146,28 +140,3 @@ class Memory:
         if seen > wall:  # the clock was set back
             self._seen_at[known.id] = seen = wall
         return wall - seen > _FORGOTTEN_AFTER
-
-
-def _may_be_named(known: KnownSource, path: str) -> bool:
-    """Of a file of whose first bytes enough are known: another one in its folder, too."""
-    names = {known.path, known.last_path}
-    if known.fingerprint.size == FULL:
-        return path.rpartition("/")[0] in {each.rpartition("/")[0] for each in names if each}
-    return bool(known.fingerprint.size) and path in names
-
-
-def _signature(sighting: Sighting) -> Signature:
-    return sighting.path, sighting.size, sighting.mtime_ns, sighting.ctime_ns
-
-
-def _fits(known: KnownSource, found: Found) -> bool:
-    if known.finished and not known.fingerprint.size:
-        return False
-    if known.seen_millis and found.born_ns > known.seen_millis * 1_000_000:
-        return False
-    if not begins(known.fingerprint, found.head):
-        return False
-    position = known.progress.position
-    if found.size < position:  # as a copy may that has less than was read
-        return bool(known.last_path) and found.size == known.size
-    return found.has(known.progress.mark, position)

@@ -12,14 +12,3 @@ def folder_of(path: str) -> str:
 
 def below(folder: str, name: str) -> str:
     return f"{folder}{name}" if folder.endswith("/") else f"{folder}/{name}"
-
-
-def printable(path: str) -> str:
-    """As people may read it: what is not UTF-8, or nothing to be printed, is escaped."""
-    if path.isprintable():
-        return path
-    text = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )

@@ -1,20 +1,16 @@
 """Sources by how they begin, so that a copy of one is recognised.
 
-A rotator that copies and truncates leaves a second file with what the first one had. Until the
-first one is truncated nobody can know, so a file whose content another one has waits a moment after
-it has stopped growing. Then it is a file of its own: two applications may well write the same.
+What is a copy is decided in `identity`; here those are found that it may be a copy of.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from enum import Enum, auto
 from heapq import nsmallest
 from itertools import islice
 from typing import Final
 
 from agent.files.followed import Followed
-
-PATIENCE: Final = 2.0
+from agent.files.identity import distance, may_be_copied, stem_of
 
 _CONSIDERED: Final = 16
 _SCANNED: Final = 500
@@ -29,23 +25,24 @@ class Originals:
         self._by_beginning: dict[bytes, dict[Followed, None]] = {}
         self._by_stem: dict[str, dict[Followed, None]] = {}
         self._sizes: Counter[int] = Counter()
+        self._heads: dict[Followed, bytes] = {}  # under which each is found
 
     def note(self, followed: Followed) -> None:
         """Its fingerprint has grown, or it is new."""
-        head = followed.head
-        if head == followed.noted and self._has(followed):
+        head = followed.content.head
+        if head == self._heads.get(followed):
             return
         self.drop(followed)
-        followed.noted = head
         if head:
+            self._heads[followed] = head
             self._sizes[len(head)] += 1
             for beginning in _beginnings(head):
                 self._by_beginning.setdefault(beginning, {})[followed] = None
-            self._by_stem.setdefault(_stem(followed), {})[followed] = None
+            self._by_stem.setdefault(stem_of(followed.path), {})[followed] = None
 
     def drop(self, followed: Followed) -> None:
-        head = followed.noted
-        if not self._has(followed):
+        head = self._heads.pop(followed, b"")
+        if not head:
             return
         self._sizes[len(head)] -= 1
         for beginning in _beginnings(head):
@@ -53,10 +50,10 @@ class Originals:
             del same[followed]
             if not same:
                 del self._by_beginning[beginning]
-        named = self._by_stem[_stem(followed)]
+        named = self._by_stem[stem_of(followed.path)]
         del named[followed]
         if not named:
-            del self._by_stem[_stem(followed)]
+            del self._by_stem[stem_of(followed.path)]
         if not self._sizes[len(head)]:
             del self._sizes[len(head)]
 
@@ -78,9 +75,6 @@ class Originals:
         for end in range(len(path), path.rfind("/") + 1, -1):
             yield from self._by_stem.get(path[:end], ())
 
-    def _has(self, followed: Followed) -> bool:
-        return followed in self._by_beginning.get(followed.noted, {})
-
 
 def _beginnings(head: bytes) -> set[bytes]:
     return {head} | {head[:level] for level in _LEVELS if level < len(head)}
@@ -88,38 +82,14 @@ def _beginnings(head: bytes) -> set[bytes]:
 
 def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:
     """Those whose copy it can be, not too many of them, the likeliest first. Files that begin alike
-    may be thousands. What was read last of the original stands in the copy as well, if it is large
-    enough; that is looked at in all of them. The original has a name of which the copy's is made,
-    and a size that is the copy's, or a little more."""
+    may be thousands."""
     able = (each for each in alike if each is not copy and _may_be_copied(each, copy, fd))
-    return nsmallest(_CONSIDERED, able, key=lambda each: _distance(each, copy))
+    return nsmallest(
+        _CONSIDERED,
+        able,
+        key=lambda each: distance(each.path, each.size, copy.current_path, copy.size),
+    )
 
 
 def _may_be_copied(original: Followed, copy: Followed, fd: int) -> bool:
-    ours, theirs = copy.head, original.head
-    if not (original.source and (theirs.startswith(ours) or ours.startswith(theirs))):
-        return False
-    return copy.size < original.progress.position or original.has_tail(fd)
-
-
-def _distance(original: Followed, copy: Followed) -> tuple[bool, bool, int]:
-    is_related = copy.current_path.startswith(_stem(original))
-    return not is_related, original.size < copy.size, abs(original.size - copy.size)
-
-
-def _stem(original: Followed) -> str:
-    """What the names of its copies begin with."""
-    folder, _, name = original.path.rpartition("/")
-    return f"{folder}/{name.rpartition('.')[0] or name}"
-
-
-class Judgement(Enum):
-    OWN = auto()
-    WAIT = auto()
-
-
-def judge(size: int, original_size: int, *, same: bool, unchanged_for: float) -> Judgement:
-    """Of a file that begins like another, which is there and was not truncated."""
-    if not same or size > original_size or unchanged_for >= PATIENCE:
-        return Judgement.OWN
-    return Judgement.WAIT
+    return bool(original.source) and may_be_copied(original.remembered(), original.beside(copy, fd))

@@ -12,16 +12,21 @@ A deleted file is held as long as there is something to read, or somebody may st
 no longer than `hold_deleted`: then its end was not seen, if somebody may. A
 file that was renamed is over once it has been quiet for a while; a source that turns up again after
 it was over goes on as another one.
+
+Whether somebody may still write to a file without a name the kernel tells: it gives a lease for
+reading only where nobody has the file open for writing. It is given back at once; of a file without
+a name nobody notices. Whoever would break it meanwhile causes a signal that is ignored.
 """
 
+import errno
+import fcntl
 import os
+import signal
 from collections.abc import Iterator
 from typing import Final
 
 from agent.blind_times import MOMENT_NS, Traces, Unwatched, may_be_emptied
-from agent.files.births import born_ns
 from agent.files.compressed import has_compressed_name
-from agent.files.fingerprints import FULL, read_head
 from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
@@ -34,13 +39,14 @@ from agent.files.happenings import (
     Truncated,
     Unpacked,
 )
-from agent.files.listing import Sighting, sighting_from
+from agent.files.identity import Sighting, Verdict, may_be_made, taken_over
+from agent.files.listing import sighting_from
 from agent.files.roster import Roster
 from agent.files.seeking import related_names
+from agent.files.seen import born_ns, read_head
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed
-from agent.files.writers import may_be_written
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
@@ -54,7 +60,7 @@ _MILLIS: Final = 1_000_000  # nanoseconds
 def settle_orphans(roster: Roster, around: Surroundings) -> None:
     orphans, roster.orphans = roster.orphans, []
     for old, following in orphans:
-        old.trouble = None
+        around.handles.untrouble(old)
         carrier = _carrier(roster, old, around)
         outside = None if carrier else _beside(roster, old, around)
         if following is not None:
@@ -73,7 +79,7 @@ def settle_orphans(roster: Roster, around: Surroundings) -> None:
         elif outside is not None:
             _go_on_at(roster, old, *outside, around)
         else:
-            old.traces = _traces_of(roster, old, following)
+            old.end.traces = _traces_of(roster, old, following)
             roster.drop(old)
             roster.unpacking[old] = Unpacking(old, archives_of(old), around.spool)
 
@@ -101,7 +107,7 @@ def unpack(roster: Roster, around: Surroundings, until: float) -> None:
     """Sources without a file are sought in archives, and read from there; until so much of the
     thread's time has passed."""
     for followed, unpacking in list(roster.unpacking.items()):
-        if followed.unpacked is not None:
+        if followed.end.unpacked is not None:
             if roster.files.get(followed.identity) is not followed:  # it was let go
                 unpacking.close()
                 del roster.unpacking[followed]
@@ -115,22 +121,21 @@ def unpack(roster: Roster, around: Surroundings, until: float) -> None:
         elif found is False:
             unpacking.close()
             del roster.unpacking[followed]
-            is_there = followed.traces is Traces.TRUNCATED
+            is_there = followed.end.traces is Traces.TRUNCATED
             reason = "truncated" if is_there else "truncated, deleted or replaced"
-            end(roster, followed, around, reason, unseen=followed.traces)
+            end(roster, followed, around, reason, unseen=followed.end.traces)
 
 
 def _go_on_unpacked(
     roster: Roster, old: Followed, unpacking: Unpacking, around: Surroundings
 ) -> None:
     fd = unpacking.take()
-    old.unpacked = old.known(around.wall())
+    old.end.unpacked = old.known(around.wall())
     status = os.fstat(fd)
-    old.destroyed_up_to = max(old.size, old.destroyed_up_to)
-    old.identity = status.st_dev, status.st_ino
-    old.size, old.mtime_ns = status.st_size, status.st_mtime_ns
-    old.deleted_at = old.idle_since = around.now
-    old.missing_since = None
+    old.end.destroyed_up_to = max(old.size, old.end.destroyed_up_to)
+    old.unpack((status.st_dev, status.st_ino), around.now)
+    around.attention.exchange(old, status.st_size, status.st_mtime_ns)
+    around.attention.rest(old, around.now)
     roster.hold(old, fd)
     around.say(Unpacked(old, unpacking.archive))
 
@@ -152,10 +157,16 @@ def _go_on_at(roster: Roster, old: Followed, at: Sighting, fd: int, around: Surr
     roster.drop(old)
     former = old.current_path
     try:
-        old.move(at, read_head(fd))
+        head = read_head(fd)
     except OSError as error:
         around.handles.trouble(old, error)
-    old.idle_since = around.now
+    else:
+        before = max(old.size, old.end.destroyed_up_to)
+        has_less = before > max(at.size, old.progress.position)
+        old.end.destroyed_up_to = before if has_less else 0
+        old.move(at.identity, at.path, head, at.size)
+        around.attention.exchange(old, at.size, at.mtime_ns)
+    around.attention.rest(old, around.now)
     roster.hold(old, fd)
     around.say(Renamed(old, former))
 
@@ -171,20 +182,21 @@ def end(
     why: str = "",
 ) -> None:
     """`unseen`: what became of its file, if there may have been more in it than was seen."""
-    known = max(followed.size, followed.destroyed_up_to, followed.progress.position)
-    since = followed.looked_millis
+    known = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
+    since, is_sealed = followed.look.looked_millis, followed.sealed
     if followed.unread and around.is_doubtful(followed):
         unseen, why = unseen or Traces.VANISHED, "the journal was damaged: it may have been shipped"
         known, since = followed.progress.position, min(since, roster.caught_up_millis or since)
-        followed.destroyed_up_to, followed.sealed = 0, False
+        followed.end.destroyed_up_to, is_sealed = 0, False
     elif followed.unread:
         position = followed.progress.position
-        up_to, followed.destroyed_up_to = max(followed.size, followed.destroyed_up_to), 0
+        up_to = max(followed.size, followed.end.destroyed_up_to)
+        followed.end.destroyed_up_to = 0
         around.say(Lost(followed, position, up_to - position, reason))
     else:
         _lose_what_was_not_copied(followed, around)
-    followed.ended = True
-    if unseen is None or followed.sealed:
+    followed.finish()
+    if unseen is None or is_sealed:
         around.say(Ended(followed))
     else:
         unwatched = _unwatched(followed, known, unseen, around, since=since, why=why)
@@ -205,7 +217,9 @@ def end(
 
 def _traces_of(roster: Roster, old: Followed, following: Followed | None) -> Traces:
     there = following or roster.files.get(old.identity)
-    is_there = there is not None and (there is following or old.may_be_born(there.born_ns))
+    is_there = there is not None and (
+        there is following or may_be_made(old.remembered(), there.born_ns)
+    )
     return Traces.TRUNCATED if is_there else Traces.VANISHED
 
 
@@ -221,7 +235,7 @@ def _unwatched(
     """What lay beyond that byte, and was not shipped, was written after that time."""
     now = int(around.wall() * 1000)
     since = min(since, now)
-    up_to = max(followed.looked_millis, now) + 1
+    up_to = max(followed.look.looked_millis, now) + 1
     what = "vanished" if traces is Traces.VANISHED else "truncated"
     reason = f"{what} while nobody watched; unknown beyond byte {position}"
     if why:
@@ -241,7 +255,7 @@ def part(roster: Roster, around: Surroundings) -> None:
         unpacking = roster.unpacking.get(followed)
         if unpacking is not None and not unpacking.is_over:
             continue
-        if followed.destroyed_up_to and not followed.unread:
+        if followed.end.destroyed_up_to and not followed.unread:
             _lose_what_was_not_copied(followed, around)
         if not _is_over(followed, around):
             continue
@@ -252,7 +266,7 @@ def part(roster: Roster, around: Surroundings) -> None:
             is_seen = on_disk or followed.fd is not None
             is_seen = is_seen and not (unpacking and unpacking.error)
             is_seen = is_seen and not may_be_written(followed)
-            unseen = None if is_seen else followed.traces or Traces.VANISHED
+            unseen = None if is_seen else followed.end.traces or Traces.VANISHED
             why = f"{unpacking.archive}: {unpacking.error}" if unpacking else ""
             end(roster, followed, around, "deleted", on_disk=on_disk, unseen=unseen, why=why)
 
@@ -265,7 +279,7 @@ def left_unread(roster: Roster, followed: Followed, around: Surroundings) -> Unw
     if is_known and not unread and followed not in roster.unpacking:
         return None
     now = int(around.wall() * 1000)
-    began = min(followed.met_millis or now, followed.born_ns // 1_000_000 or now)
+    began = min(followed.look.met_millis or now, followed.born_ns // 1_000_000 or now)
     since = min(max(roster.caught_up_millis, began), now)
     folder, _, name = followed.current_path.rpartition("/")
     reason = f"no input means it any more: {unread} bytes of {name}"
@@ -278,7 +292,7 @@ def left_unread(roster: Roster, followed: Followed, around: Surroundings) -> Unw
 def _lose_what_was_not_copied(followed: Followed, around: Surroundings) -> None:
     """After what the copy has was read, as what is lost comes behind it."""
     position = followed.progress.position
-    up_to, followed.destroyed_up_to = followed.destroyed_up_to, 0
+    up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
         reason = "truncated after it was copied"
         around.say(Lost(followed, position, up_to - position, reason))
@@ -290,7 +304,7 @@ def release_deleted(rosters: list[Roster], around: Surroundings) -> None:
         (followed.deleted_at, followed, roster)
         for roster in rosters
         for followed in roster.leaving
-        if followed.deleted_at is not None and followed.source and followed.unpacked is None
+        if followed.deleted_at is not None and followed.source and followed.end.unpacked is None
     ]
     total = sum(followed.size for _, followed, _ in held)
     if total <= around.hold.bytes:
@@ -309,7 +323,7 @@ def _is_over(followed: Followed, around: Surroundings) -> bool:
     if followed.suspect or followed.trouble is not None:
         return False
     since = followed.missing_since if followed.deleted_at is None else followed.deleted_at
-    if followed.unpacked is not None:
+    if followed.end.unpacked is not None:
         return not followed.unread
     if followed.unread and followed.source:
         return since is not None and around.now - since >= around.hold.seconds
@@ -326,7 +340,7 @@ def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | 
             continue
         try:
             fd = followed.open()
-            was_alike = followed.like.get(old) == followed.size
+            was_alike = followed.likeness.like.get(old) == followed.size
             if fd is not None and (was_alike or _can_carry(roster, old, fd)):
                 return followed
         except OSError as error:
@@ -335,15 +349,9 @@ def _carrier(roster: Roster, old: Followed, around: Surroundings) -> Followed | 
 
 
 def _can_carry(roster: Roster, old: Followed, fd: int) -> bool:
-    """Whether it is a copy. If its original was not truncated but is gone, what has the same
-    content may have been written anew: that must have been written before."""
-    if not old.continues_in(fd):
-        return False
     there = roster.files.get(old.identity)
-    if there is not None and old.may_be_born(there.born_ns):
-        return True
-    written = os.fstat(fd).st_mtime_ns
-    return old.fingerprint.size >= FULL and written <= old.there_millis * 1_000_000
+    born = None if there is None else there.born_ns
+    return taken_over(old.remembered(), old.seen(fd), born) is Verdict.COPY
 
 
 def _beside(roster: Roster, old: Followed, around: Surroundings) -> tuple[Sighting, int] | None:
@@ -374,3 +382,21 @@ def _names_beside(old: Followed) -> Iterator[str]:
     ]
     found.sort(reverse=True)
     yield from (path for _, path in found[:_MOST_BESIDE])
+
+
+def may_be_written(followed: Followed) -> bool:
+    """Of one that is open. Where the kernel does not tell (the file is another user's, its file
+    system has no leases), whether it was written to after it was seen to have no name."""
+    fd = followed.fd
+    if fd is None or not followed.nameless or followed.end.unpacked is not None:
+        return False
+    try:
+        if os.fstat(fd).st_nlink:
+            return False
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        is_written = followed.mtime_ns > followed.deleted_mtime_ns
+        return error.errno == errno.EAGAIN or is_written
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False

@@ -1,9 +1,10 @@
-"""The files of one input: met, recognised, renamed, missing.
+"""The files of one input: met, recognised, renamed, missing. Its roster is the list of them, which
+all that happens to files is held against.
 
-Where they are is decided by `tracking`; here it is done. A file that is met is opened at once and
-held by `fstat` against what was listed: if it is another one by then, its folder is listed once
-more. `beginnings` says what becomes of a file that is new, `partings` of a source that has lost its
-file, was deleted, or is over.
+Which file is which, and where, is decided in `identity`; here it is done. A file that is met is
+opened at once and held by `fstat` against what was listed: if it is another one by then, its folder
+is listed once more. `beginnings` says what becomes of a file that is new, `partings` of a source
+that has lost its file, was deleted, or is over.
 """
 
 import os
@@ -13,8 +14,7 @@ from pathlib import Path
 from agent.blind_times import MOMENT_NS, Looked
 from agent.files.barred import Barred, Left, NeverRead
 from agent.files.compressed import has_compressed_name
-from agent.files.copied_unread import was_copied
-from agent.files.followed import Followed, Identity
+from agent.files.followed import Followed
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -24,14 +24,23 @@ from agent.files.happenings import (
     NotWatched,
     Renamed,
 )
+from agent.files.identity import (
+    Identity,
+    Sighting,
+    Verdict,
+    Where,
+    best,
+    is_shown,
+    sought,
+    whereabouts,
+)
 from agent.files.inputs import FileInput
-from agent.files.listing import Listing, Sighting, Survey, sighting_of
+from agent.files.listing import Listing, Survey, places, sighting_of
 from agent.files.memory import Found, Memory
 from agent.files.names import DELETED, folder_of
 from agent.files.originals import Originals
-from agent.files.seeking import find_by_inode, find_truncated, has_its_folder, other_name
+from agent.files.seeking import device_above, find_by_inode, find_truncated, other_name, was_copied
 from agent.files.surroundings import Surroundings
-from agent.files.tracking import Where, best, places, whereabouts
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Folders, never_clear
 from agent.runs import KnownSource, Progress
@@ -93,7 +102,7 @@ class Roster:
 
     def take(self, listing: Listing) -> None:
         """What was listed, made true."""
-        found = places(listing)
+        found = places(listing.sightings)
         for followed in list(self.files.values()):
             self._follow(followed, *whereabouts(followed, listing, found), listing)
         for identity, sightings in found.items():
@@ -123,13 +132,10 @@ class Roster:
         self.give_up(old)
         path = old.current_path
         following = Followed(path, old.identity, status, around.handles)
-        if not self.survey.means(path):  # it is over some day, as any that was renamed
-            following.path = old.path
-        following.idle_since = around.now
-        following.input = self.input.name
-        following.looked_millis = around.attention.millis
-        following.met_millis = around.attention.last_millis
-        following.begun_ns = around.attention.millis * 1_000_000
+        begun_ns = around.attention.millis * 1_000_000
+        following.follow_on(old, begun_ns, is_meant=self.survey.means(path))
+        following.belong(self.input)
+        around.attention.meet(following, around.now)
         if old.source:
             following.become(around.new_source(), self.input, Progress(0))
             self.orphans.append((old, following))
@@ -151,7 +157,7 @@ class Roster:
         self._around.cannot_read(followed.current_path, error)
         self._around.handles.close(followed)
         if not followed.source:
-            path, since = followed.current_path, followed.met_millis
+            path, since = followed.current_path, followed.look.met_millis
             self._never_read(self.barred.bar(followed.identity, path, since))
 
     def _retry(self, followed: Followed) -> None:
@@ -181,21 +187,20 @@ class Roster:
             if path.endswith(DELETED) and not os.path.lexists(path):
                 path = other_name(followed)
             if not path:  # wherever that is
-                followed.missing_since = followed.missing_since or self._around.now
+                followed.is_missed(self._around.now)
                 self.leaving[followed] = None
             elif path != followed.current_path:
                 self.rename(followed, path)
         elif not followed.nameless:
-            followed.deleted_at = self._around.now
-            followed.deleted_mtime_ns = status.st_mtime_ns
+            followed.lose_name(self._around.now, status.st_mtime_ns)
             self.leaving[followed] = None
             self._around.attention.rouse(followed, self._around.now)
             if followed.source:
                 self._around.say(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
-        former, followed.current_path = followed.current_path, path
-        followed.missing_since = followed.deleted_at = None
+        former = followed.current_path
+        followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
             self._around.say(Renamed(followed, former))
@@ -223,7 +228,7 @@ class Roster:
         self._around.handles.notable.discard(followed)
         self.originals.drop(followed)
         self.leaving.pop(followed, None)
-        followed.suspect = False
+        followed.trust()
         if self.files.get(followed.identity) is followed:
             del self.files[followed.identity]
 
@@ -242,7 +247,7 @@ class Roster:
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
     ) -> None:
         if sighting is not None and followed.leaving:
-            followed.missing_since = followed.deleted_at = None
+            followed.is_found()
         self._retry(followed)
         if where is Where.CHANGED:
             self._around.attention.rouse(followed, self._around.now)
@@ -257,19 +262,15 @@ class Roster:
         if followed.fd is not None:
             self.rename(followed, sighting.path)
             return
-        if not (followed.fingerprint.size or followed.born_ns):
-            # Nothing shows whose device and inode these are now.
+        if not is_shown(followed.remembered()):
             self.lose_file(followed)
             return
-        former, followed.current_path = followed.current_path, sighting.path
         try:
-            fd = followed.open()
+            fd = followed.open(sighting.path)
         except OSError as error:
             self._cannot_read(followed.identity, sighting.path, error)
-            followed.current_path = former
             return
         self._can_read(followed.identity)
-        followed.current_path = former
         if fd is None:  # device and inode are another file's by now
             self.lose_file(followed)
         else:
@@ -287,7 +288,7 @@ class Roster:
         """Of a source that has no handle: by its last name, then by its inode in its folders."""
         try:
             if followed.open() is not None:
-                followed.missing_since = None
+                followed.is_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
                 self._around.attention.rouse(followed, self._around.now)
@@ -296,7 +297,7 @@ class Roster:
         except OSError as error:
             self._cannot_read(followed.identity, followed.current_path, error)
             return
-        followed.suspect = False
+        followed.trust()
         if not listing.complete:
             self.wants_all = self.wants_all or not followed.is_away
             return
@@ -306,13 +307,14 @@ class Roster:
             return
         truncated = find_truncated(followed, self._around.handles)
         if truncated is not None:
-            followed.current_path, fd = truncated
+            path, fd = truncated
+            followed.call(path)
             self.truncated(followed, fd)
             return
-        if has_its_folder(followed):
+        if sought(followed.remembered(), device_above(followed)) is Verdict.LOST:
             self.lose_file(followed)
         elif followed.missing_since is None:
-            followed.missing_since = self._around.now
+            followed.is_missed(self._around.now)
             self.leaving[followed] = None
 
     def _meet(
@@ -367,16 +369,14 @@ class Roster:
         if known is None:
             self._lose_remembered(identity)
         followed = Followed(sighting.path, identity, status, around.handles)
-        followed.idle_since = around.now
-        followed.looked_millis = around.attention.millis
-        followed.met_millis = around.attention.last_millis
-        followed.input = self.input.name
+        around.attention.meet(followed, around.now)
+        followed.belong(self.input)
         if known is not None:
             self.go_on(followed, known)
         elif (
             status.st_size and not self._looked
         ):  # it may have been a source that a damaged journal has forgotten
-            followed.forgotten_before = around.forgotten_before
+            followed.may_be_forgotten(around.forgotten_before)
         self.hold(followed, fd)
 
     def _cannot_read(
@@ -417,14 +417,15 @@ class Roster:
                 around.say(Forgettable(known.id))
             else:
                 before = self.remembered(known)
-                before.ended = True
+                before.finish()
                 around.say(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
             followed.become(around.new_source(), self.input, following)
             around.say(Appeared(followed, known_before=False))
             return
         followed.resume(known)
-        followed.input = self.input.name
+        around.attention.recall(followed, known.seen_millis)
+        followed.belong(self.input)
         around.say(Appeared(followed, known_before=True))
         former = known.last_path or known.path
         if former != followed.current_path:
@@ -440,10 +441,10 @@ class Roster:
         identity = known.device, known.inode
         path = known.last_path or known.path
         followed = Followed(path, identity, None, self._around.handles)
-        followed.size = known.size
+        attention = self._around.attention
+        attention.recall(followed, max(known.seen_millis, self.caught_up_millis), known.size)
         followed.resume(known)
-        followed.looked_millis = max(followed.looked_millis, self.caught_up_millis)
-        followed.idle_since = self._around.now
+        attention.rest(followed, self._around.now)
         return followed
 
     def _lose_remembered(self, identity: Identity) -> None:

@@ -1,32 +1,36 @@
-"""Where a file is that has no handle and has left its name."""
+"""Where a file is that has no handle and has left its name; and copies of files beside them, under
+names that no pattern matches.
+
+A file that was copied before anything of it was read, as `copytruncate` does it, may not have any
+more what the copy has.
+"""
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
-from agent.files.births import born_ns
 from agent.files.followed import Followed
 from agent.files.handles import Handles
+from agent.files.identity import Seen, Verdict, is_shown, moved_away, shows_emptied
 from agent.files.names import folder_of
+from agent.files.seen import born_ns, read_head
 
 
 def find_by_inode(followed: Followed) -> str:
     """The name that it has now in one of its folders, and opens it; empty if it is not there, or
     if nothing could show that it is the same file. Behind a symbolic link that leads elsewhere by
     now, its file lies where it lay."""
-    if not (followed.fingerprint.size or followed.born_ns):
+    if not is_shown(followed.remembered()):
         return ""
-    former = followed.current_path
     for path in _names_in_its_folders(followed):
-        followed.current_path = path
         try:
-            fd = followed.open()
+            fd = followed.open(path)
         except OSError:
             fd = None
-        followed.suspect = False
-        followed.current_path = former
+        followed.trust()
         if fd is not None:
             return path
     return ""
@@ -42,7 +46,9 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
             fd, status = handles.open(path)
         except OSError:
             continue
-        if (status.st_dev, status.st_ino) == followed.identity and born_ns(fd) == followed.born_ns:
+        there = status.st_dev, status.st_ino
+        seen = Seen(status.st_size, there, born_ns=born_ns(fd))
+        if moved_away(followed.remembered(), seen) is Verdict.NEW:
             return path, fd
         os.close(fd)
     return None
@@ -76,19 +82,19 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
             continue
 
 
-def has_its_folder(followed: Followed) -> bool:
-    """Whether the folder of its file is there, or was removed from one that is: on the same device,
-    so that the file is not. What a device was mounted on is there without it, on another one."""
+def device_above(followed: Followed) -> int | None:
+    """Of the folder of its file, or, if that was removed, of the nearest one that is there. What a
+    device was mounted on is there without it, on another one. None if nobody can tell."""
     folder = folder_of(followed.real_path or followed.current_path)
     while True:
         try:
-            return Path(folder).stat().st_dev == followed.identity[0]
+            return Path(folder).stat().st_dev
         except (FileNotFoundError, NotADirectoryError):
             if len(folder) <= 1:
-                return False
+                return None
             folder = folder_of(folder)
         except OSError:
-            return False
+            return None
 
 
 def _names_in_its_folders(followed: Followed) -> Iterator[str]:
@@ -102,3 +108,36 @@ def _names_in_its_folders(followed: Followed) -> Iterator[str]:
         except OSError:
             continue
         yield from found
+
+
+def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
+    """Whether there is a copy that was made since then and holds anything that the file does not
+    begin with. Only names are looked for that rotators give to the newest copy."""
+    return any(
+        not is_meant(name) and _is_another(name, path, since_ns) for name in _newest_rotated(path)
+    )
+
+
+def _newest_rotated(path: str) -> Iterator[str]:
+    named = PurePath(path)
+    today = time.strftime("%Y%m%d")
+    yield f"{path}.1"
+    yield f"{path}-{today}"
+    if named.suffix:
+        yield str(named.with_name(f"{named.stem}.1{named.suffix}"))
+        yield str(named.with_name(f"{named.stem}-{today}{named.suffix}"))
+
+
+def _is_another(copy: str, path: str, since_ns: int) -> bool:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+    opened: list[int] = []
+    try:
+        opened.append(os.open(copy, flags))
+        opened.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        copied, there = map(read_head, opened)
+        return shows_emptied(born_ns(opened[0]), copied, there, since_ns)
+    except OSError:
+        return False
+    finally:
+        for fd in opened:
+            os.close(fd)

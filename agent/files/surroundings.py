@@ -1,4 +1,8 @@
-"""What the rosters of all inputs share, and what they say in one look."""
+"""What the rosters of all inputs share, and what they say in one look.
+
+It stands around each of them, and is none's: the kernel's events, the handles, the clock, and what
+is said. A roster (see `roster`) has what is one input's.
+"""
 
 import os
 from collections.abc import Callable
@@ -66,6 +70,6 @@ class Surroundings:
             self.handles.close(followed)
             self.cannot_read(followed.current_path, error)
             return
-        followed.trouble = None
+        self.handles.untrouble(followed)
         self.can_read(followed.current_path)
         self.attention.rouse(followed, self.now)

@@ -1,8 +1,7 @@
 """Sources whose file is gone, read from an archive that a rotator made of it.
 
-An archive beside the file is that of a source if it was written after the source began, begins as
-its fingerprint says, and has what was read last where it was read. Then the source goes on there,
-at its position in the unpacked content, and is finished with it.
+Which archive beside the file is its own is decided in `identity`. The source goes on there, at its
+position in the unpacked content, and is finished with it.
 
 What is unpacked goes into a file without a name, a few megabytes ahead of what was read; what lies
 before the position is looked at and left out. So a source that is read from an archive is a deleted
@@ -22,15 +21,21 @@ from typing import Final
 
 from agent.files.archives import Damaged, unpacked
 from agent.files.compressed import has_compressed_name, without_compression
-from agent.files.fingerprints import FULL, TAIL, begins
 from agent.files.followed import Followed
+from agent.files.identity import (
+    FULL,
+    TAIL,
+    Verdict,
+    archived,
+    may_be_archive,
+    may_be_archived,
+)
 from agent.files.seeking import related_names
 from agent.files.surroundings import Surroundings
 
 AHEAD: Final = 8 * 1024 * 1024
 _MOST_ARCHIVES: Final = 64
 _RETRY_SECONDS: Final = 1.0
-_SECOND_NS: Final = 1_000_000_000
 
 
 class Unpacking:
@@ -92,7 +97,7 @@ class Unpacking:
             except OSError as error:
                 self._put_off(around, error)
                 return None
-            if is_there and self._is_its(around):
+            if is_there and self._is_its():
                 self.archive = self._path
                 return True
             if is_there or self.error or self._pieces is None or not self._begins_alike():
@@ -159,12 +164,11 @@ class Unpacking:
             _write_whole(self._file, piece[skipped:], self._end + skipped)
 
     def _begins_alike(self) -> bool:
-        known = self.followed.fingerprint
-        return len(self._head) < known.size or begins(known, self._head)
+        return may_be_archived(self.followed.remembered(), self._head)
 
-    def _is_its(self, around: Surroundings) -> bool:
-        followed = self.followed
-        return begins(followed.fingerprint, self._head) and followed.has_tail(self._file)
+    def _is_its(self) -> bool:
+        known, before = self.followed.remembered(), self.followed.before(self._file)
+        return archived(known, self._head, before) is Verdict.COPY
 
     def _put_off(self, around: Surroundings, error: OSError) -> None:
         """There may be room later."""
@@ -179,18 +183,11 @@ def archives_of(followed: Followed) -> list[str]:
     found = {
         path: status
         for path, status in related_names(followed)
-        if has_compressed_name(path) and _may_be_its(followed, status)
+        if has_compressed_name(path)
+        and may_be_archive(followed.remembered(), status.st_mtime_ns, status.st_ctime_ns)
     }
     newest = sorted(found, key=lambda path: -found[path].st_ctime_ns)
     return newest[:_MOST_ARCHIVES]
-
-
-def _may_be_its(followed: Followed, archive: os.stat_result) -> bool:
-    """Rotators leave an archive the time at which its content was last written: not before the
-    source began. Where nobody knows when that was, it was made after the source was last seen."""
-    if followed.begun_ns:
-        return archive.st_mtime_ns // _SECOND_NS >= followed.begun_ns // _SECOND_NS
-    return archive.st_ctime_ns // 1_000_000 >= followed.there_millis
 
 
 def _write_whole(fd: int, data: bytes, at: int) -> None:

@@ -2,6 +2,12 @@
 
 The rules are those of `agent.blind_times`; here it is remembered how the folders stood, and they
 are asked for names.
+
+A folder that was just made, or has just got its name, has a past that no event tells of: until it
+was watched, names may have come and gone. Its time of modification is that of the last one that
+did. If that was the coming of something that is there, in a moment, it had no past worth the name:
+a folder is made, and something in it. If names came or went for longer, or the last one went,
+nobody knows what there was.
 """
 
 import os
@@ -29,6 +35,7 @@ from agent.files.compressed import without_compression
 from agent.files.followed import Followed
 from agent.files.listing import Listing, Survey
 from agent.files.names import folder_of
+from agent.files.seen import born_ns
 from agent.runs import SourceId
 
 _MOST_NAMES: Final = 2_000
@@ -205,9 +212,51 @@ def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> U
     """A file that had no source: all that was in it is unknown, since before it was met."""
     path = followed.current_path
     born_millis = followed.born_ns // 1_000_000 or now_millis
-    since = min(followed.met_millis, born_millis, now_millis)
+    since = min(followed.look.met_millis, born_millis, now_millis)
     reason = f"{what} before it was clear what it is: {_name(path)}"
     return Unwatched(
         *(topic, folder_of(path), SourceId(""), -1),
-        *(since, max(followed.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
+        *(since, max(followed.look.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
     )
+
+
+_MOMENT_NS: Final = 1_000_000_000
+_TICK_NS: Final = 20_000_000
+
+
+def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
+    """What came and went in it from then until now; empty if nothing did, or if it is gone."""
+    if stamp.mtime_ns < since_ns - _TICK_NS:
+        return ""
+    try:
+        born = _born_ns(folder)
+        if stamp.mtime_ns - max(born, since_ns) > _MOMENT_NS:
+            return "names came or went for longer than a second"
+        return "" if _is_near(born, stamp) or _has_come(folder, stamp) else "names came and went"
+    except OSError:
+        return ""
+
+
+def _has_come(folder: str, stamp: Stamp) -> bool:
+    """Whether something is there that was made or moved there when a name came or went for the last
+    time; or may have been, where nobody knows when files were made."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _is_near(entry.stat(follow_symlinks=False).st_ctime_ns, stamp):
+                return True
+            born = _born_ns(entry.path)
+            if not born or _is_near(born, stamp):
+                return True
+    return False
+
+
+def _is_near(time_ns: int, stamp: Stamp) -> bool:
+    return abs(time_ns - stamp.mtime_ns) <= _TICK_NS
+
+
+def _born_ns(path: str) -> int:
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return born_ns(fd)
+    finally:
+        os.close(fd)

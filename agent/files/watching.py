@@ -9,6 +9,9 @@ why, and whoever asked looks by itself.
 A descriptor that an earlier process left is gone on with: watches that it has are had again under
 the same numbers, and what came to its queue in between says what happened `meanwhile`; unless
 that process has read something of it that it had not said when it died.
+
+On some file systems other hosts write as well: of their writes there is no event here, so that
+nothing is watched there.
 """
 
 import array
@@ -24,10 +27,8 @@ from typing import Final, NamedTuple
 
 from inotify_simple import INotify, flags, parse_events
 
-from agent.files.mounts import Mounts
 from agent.kept.meanwhile import Meanwhile, folders_meanwhile
 from agent.kept.unsaid import Unsaid
-from agent.kept.watches import watches_of
 from agent.name_events import ANY_NAME, Event
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
@@ -36,6 +37,38 @@ _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
 }
+
+
+_FROM_ELSEWHERE: Final = {
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "afs", "lustre", "gpfs", "beegfs"),
+    *("glusterfs", "virtiofs", "ncpfs", "ocfs2", "gfs2"),
+}
+
+
+class Mounts:
+    """Of this host. Read anew for a device that is not known yet."""
+
+    def __init__(self, table: Path = Path("/proc/self/mountinfo")) -> None:
+        self._table = table
+        self._types: dict[int, str] = {}
+
+    def without_events(self, device: int) -> str:
+        """The type of a file system that knows of no events; empty if it does."""
+        if device not in self._types:
+            self._types[device] = ""
+            self._read()
+        kind = self._types[device]
+        return kind if kind in _FROM_ELSEWHERE or kind.startswith("fuse.") else ""
+
+    def _read(self) -> None:
+        try:
+            text = self._table.read_text(errors="surrogateescape")
+        except OSError:
+            return
+        for line in text.splitlines():
+            mount, _, source = line.partition(" - ")
+            major, _, minor = mount.split()[2].partition(":")
+            self._types[os.makedev(int(major), int(minor))] = source.split()[0]
 
 
 class Anew(NamedTuple):
@@ -290,3 +323,13 @@ def _is_folder(path: str) -> bool:
         return Path(path).is_dir() and os.access(path, os.X_OK, effective_ids=True)
     except OSError:
         return False
+
+
+def watches_of(fd: int) -> dict[int, int]:
+    """The mask of each, by its number. Raises OSError."""
+    found = {}
+    for line in Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii").splitlines():
+        if line.startswith("inotify "):
+            fields = dict(field.partition(":")[::2] for field in line.split()[1:])
+            found[int(fields["wd"])] = int(fields["mask"], 16)
+    return found

@@ -1,18 +1,16 @@
 """What Prometheus gets to see of an agent: all of it made of one `Status`, when it asks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     InfoMetricFamily,
     Metric,
 )
-from prometheus_client.registry import Collector
 
 from agent.status import Status, why_not_ready
 
@@ -81,27 +79,6 @@ _OF_PROCESS: Final = (
     _Shown("in_flight_limit", "gauge", "in_flight_limit_bytes", "How many they may be now."),
     _Shown("over_memory", "gauge", "over_memory", "1 if above limits.memory_bytes."),
 )
-
-
-class AgentMetrics:
-    """`status` is called at every scrape, on the scraping thread."""
-
-    def __init__(self, status: Callable[[], Status]) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_AgentCollector(status))
-        ProcessCollector(registry=self._registry)
-
-    def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format."""
-        return generate_latest(self._registry)
-
-
-class _AgentCollector(Collector):
-    def __init__(self, status: Callable[[], Status]) -> None:
-        self._status = status
-
-    def collect(self) -> Iterator[Metric]:
-        return families(self._status())
 
 
 def families(status: Status) -> Iterator[Metric]:

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from agent.http.metrics import AgentMetrics
+from agent.http.metrics import families
 from agent.status import STATUS_PATH, Status, why_not_ready
-from serving.histogram import EXPOSITION_TYPE
-from serving.pages import Page, readiness_page, text_page
+from ground.exposition import EXPOSITION_TYPE, exposition_of
+from ground.page_server import Page, readiness_page, text_page
 
 _KEPT_SECONDS: Final = 1.0
 
@@ -19,9 +19,9 @@ def agent_pages(
     status: Callable[[], Status], stuck: Callable[[], str]
 ) -> Mapping[str, Callable[[], Page]]:
     """`stuck` says why the agent does not move any more; empty while it does."""
-    metrics = AgentMetrics(status)
+    exposition = exposition_of(lambda: families(status()))
     return {
-        "/metrics": lambda: Page(metrics.exposition(), EXPOSITION_TYPE),
+        "/metrics": lambda: Page(exposition(), EXPOSITION_TYPE),
         "/healthz": lambda: _health(stuck()),
         "/readyz": lambda: readiness_page(why_not_ready(status())),
         STATUS_PATH: _StatusPage(status),

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from serving.listening import CannotListen
-from serving.pages import Page, PageServer
+from ground.listening import CannotListen
+from ground.page_server import Page, PageServer
 
 _AGAIN_SECONDS: Final = 3.0
 _FIRST_SECONDS: Final = 1.0  # a name may be looked for longer than that

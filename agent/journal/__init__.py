@@ -1,0 +1,1 @@
+"""What an agent remembers over restarts and crashes (decision 17)."""

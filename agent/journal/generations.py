@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from agent.journal.frames import Buffer
+from ground.durable_files import TEMPORARY_SUFFIX, sync_directory
 
 _NAME: Final = re.compile(r"journal-(\d{20})\.log")
-_TEMPORARY: Final = ".tmp"
 _MODE: Final = 0o600
 _MOST_PIECES: Final = 512  # in one writev
 _COPIED_AT_ONCE: Final = 1024 * 1024
@@ -33,7 +33,7 @@ class GenerationFile:
     def make(cls, directory: Path, generation: int) -> Self:
         """Beside, until `publish`."""
         path = path_of(directory, generation)
-        temporary = path.with_name(path.name + _TEMPORARY)
+        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         return cls(path, os.open(temporary, flags, _MODE), 0)
 
@@ -53,7 +53,7 @@ class GenerationFile:
     def publish(self) -> None:
         """Flushed, and under its name for ever."""
         self.sync()
-        self.path.with_name(self.path.name + _TEMPORARY).rename(self.path)
+        self.path.with_name(self.path.name + TEMPORARY_SUFFIX).rename(self.path)
         sync_directory(self.path.parent)
 
     def append(self, pieces: Sequence[Buffer]) -> int:
@@ -92,7 +92,7 @@ class GenerationFile:
     def discard(self) -> None:
         """Closed and gone, under whichever name."""
         self.close()
-        for path in (self.path, self.path.with_name(self.path.name + _TEMPORARY)):
+        for path in (self.path, self.path.with_name(self.path.name + TEMPORARY_SUFFIX)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -127,16 +127,7 @@ def remove(paths: Sequence[Path]) -> None:
 
 def remove_unfinished(directory: Path) -> None:
     """What a crash left of a file that was being made."""
-    remove([path for path in directory.iterdir() if path.name.endswith(f".log{_TEMPORARY}")])
-
-
-def sync_directory(directory: Path) -> None:
-    """Make created, renamed and removed names survive a power loss."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    remove([path for path in directory.iterdir() if path.name.endswith(f".log{TEMPORARY_SUFFIX}")])
 
 
 def _write(fd: int, pieces: Sequence[Buffer], at: int) -> int:

@@ -18,7 +18,6 @@ nothing, as batches are sent after `numbered` has returned.
 Batches' bytes are kept in memory once: those that the parcel brought.
 """
 
-import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from agent.journal.writing import Writer
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from client.delivery import TopicPartition
+from ground.directory_lock import DirectoryLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class Journal:
             found = opened(directory, host_binding, ledger=ledger)
             journal = cls(found, held, sync=sync, limit_bytes=limit_bytes)
         except BaseException:
-            os.close(held)
+            held.close()
             raise
         return journal, journal._state(found)
 
-    def __init__(self, found: Opened, held: int, *, sync: bool, limit_bytes: int) -> None:
+    def __init__(self, found: Opened, held: DirectoryLock, *, sync: bool, limit_bytes: int) -> None:
         self._held = held
         self._contents: Final = found.contents
         self._writer: Final = Writer(
@@ -352,10 +352,9 @@ class Journal:
 
     def close(self) -> None:
         """What was told is on disk, and the directory others' to have."""
-        if self._held >= 0:
+        if not self._held.closed:
             self._writer.close()
-            os.close(self._held)
-            self._held = -1
+            self._held.close()
 
     def _take_number(self) -> int:
         number = self._next_number

@@ -1,7 +1,5 @@
 """A journal opened: the directory locked, the files read, the copy of another's made one's own."""
 
-import fcntl
-import os
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.recovery import Owner, Recovered, hold_against, recover
 from agent.journal.writing import made
 from agent.runs import Progress, SourceId
+from ground.directory_lock import DirectoryLock, InUse
 
 _LOCK: Final = ".lock"
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -41,26 +40,18 @@ def new_id() -> str:
     return "".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 100, 5))
 
 
-def lock(directory: Path) -> int:
-    """The directory is this process's until the descriptor is closed. Raises JournalError."""
+def lock(directory: Path) -> DirectoryLock:
+    """The directory is this process's until that is closed. Raises JournalError."""
     try:
         make_private(directory)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(directory / _LOCK, flags, 0o600)
-    except OSError as error:
-        raise _impossible(directory, error) from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
+        return DirectoryLock(directory / _LOCK)
+    except InUse:
         raise JournalError(
             f"{directory} is in use: another agent runs on it. Stop that one, or choose another "
             "`data_dir`"
         ) from None
     except OSError as error:
-        os.close(fd)
         raise _impossible(directory, error) from error
-    return fd
 
 
 def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> Opened:

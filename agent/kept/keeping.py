@@ -38,11 +38,20 @@ log = logging.getLogger(__name__)
 class Open(Protocol):
     """Who has a file open."""
 
-    fd: int | None
-    identity: Identity
-    source: SourceId
-    path: str
-    idle_since: float
+    @property
+    def fd(self) -> int | None: ...
+
+    @property
+    def identity(self) -> Identity: ...
+
+    @property
+    def source(self) -> SourceId: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def idle_since(self) -> float: ...
 
     @property
     def unread(self) -> int: ...

@@ -1,17 +1,21 @@
 """Whoever started this process keeps open files for it, over its death: systemd, or `penstock up`.
 
-The protocol is sd_notify(3)'s: a datagram to NOTIFY_SOCKET says FDSTORE=1 and a name, and carries
-the descriptor; FDSTOREREMOVE=1 gives it back by its name. FDSTORE in the environment says how many
-may be kept. systemd sets it from release 254 on, the unit of Penstock for those before; without it
-nothing is given away, as nobody would keep it.
+What is kept goes there by sd_notify(3)'s protocol: a datagram to NOTIFY_SOCKET says FDSTORE=1 and a
+name, and carries the descriptor; FDSTOREREMOVE=1 gives it back by its name. FDSTORE in the
+environment says how many may be kept. systemd sets it from release 254 on, the unit of Penstock for
+those before; without it nothing is given away, as nobody would keep it. Nothing here waits: a store
+that is busy is given the descriptor the next time.
 
-Nothing here waits: a store that is busy is given the descriptor the next time.
+What was kept of an earlier process comes back by sd_listen_fds(3): LISTEN_PID says for which
+process it is meant, LISTEN_FDS how many there are, from descriptor 3 on, and LISTEN_FDNAMES how
+they are called.
 """
 
 import os
 import socket
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from agent.systemd import notify_address
@@ -50,3 +54,33 @@ class DescriptorStore:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
             self._socket.setblocking(False)
         return self._socket
+
+
+_FIRST: Final = 3
+_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """An open descriptor, which is for whoever has this to close."""
+
+    name: str
+    fd: int
+
+
+def take_over(environment: MutableMapping[str, str] = os.environ) -> Sequence[HandedOver]:
+    """Once in a process's life: the environment does not say it any more afterwards, and children
+    inherit nothing of it."""
+    pid, count, names = (environment.pop(each, "") for each in _VARIABLES)
+    if pid != str(os.getpid()) or not (count.isascii() and count.isdigit()):
+        return ()
+    called = names.split(":") if names else []
+    found = []
+    for index in range(int(count)):
+        fd = _FIRST + index
+        try:
+            os.set_inheritable(fd, False)
+        except OSError:
+            continue  # whoever said so was wrong
+        found.append(HandedOver(called[index] if index < len(called) else "", fd))
+    return found

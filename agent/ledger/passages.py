@@ -15,15 +15,11 @@ from agent.blind_times import Unwatched
 from agent.journal.state import Finished, Shipped
 from agent.parcels import Eventless
 from agent.runs import KnownSource, Run
+from ground.printable import path_text
 from ledger.names import NOWHERE
 
 Json = dict[str, Any]
 PathOf = Callable[[str], str]
-
-
-def path_text(path: str) -> str:
-    """What is not UTF-8 in a name is replaced, as in events."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def passages_of(shipped: Iterable[Shipped], path_of: PathOf) -> list[Json]:

@@ -9,26 +9,35 @@ is on its way before more is. Nobody waits for the ledger.
 
 An entry that cannot be written, or that `_audit` calls too large although it makes one statement
 only, is left out, and that is said: the others go on.
+
+Which files sources are is said when a source is first spoken of, when twice as much or all is known
+of its head, and when it has another file. Nothing of that is kept: after a restart it is said
+again, which changes nothing.
+
+Heartbeats are one a window, topics named no more than they must be: a time is rounded down to where
+its window begins, which is all that can be decided with it; so topics that are about as far share
+one statement.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from agent.config import AgentConfig
+from agent.files.identity import FULL
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, drafts, entry
-from agent.ledger.files_said import FilesSaid
-from agent.ledger.heartbeats_said import Heartbeats
-from agent.ledger.passages import Json, path_text
+from agent.ledger.passages import Json, file_json
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
-from agent.runs import SourceId
+from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
 from client.delivery import Batch, TopicPartition
+from ground.printable import path_text
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
 from wire.compression import Codec
@@ -41,6 +50,121 @@ MOST_ENTRIES: Final = 4  # at once
 _FEW_FILES: Final = 100
 
 log = logging.getLogger(__name__)
+
+
+_AT_ONCE: Final = 500
+_MOST: Final = 50_000
+
+
+NAMED_SECONDS: Final = 3600.0
+
+
+class Heartbeats:
+    """What was told last, and what of it was said. One thread."""
+
+    def __init__(self, window_millis: int, program_version: str) -> None:
+        self._window_millis = window_millis
+        self._version = program_version
+        self._until: dict[str, int] = {}
+        self._lag_bytes = -1
+        self._said: dict[str, int] = {}
+        self._named: frozenset[str] = frozenset()
+        self._named_at = -NAMED_SECONDS
+
+    def tell(self, until: Mapping[str, int], lag_bytes: int) -> None:
+        """Up to when everything of each topic is acknowledged, in milliseconds. Topics that are
+        not there any more are not shipped to any more."""
+        self._until = {
+            topic: millis - millis % self._window_millis for topic, millis in until.items()
+        }
+        self._lag_bytes = lag_bytes
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything that was not said."""
+        return self._until != self._said
+
+    def statements(self, now: float) -> list[Json]:
+        """What is to be said now; `said` follows once the journal has it."""
+        if not self._until:
+            return []
+        together: dict[int, list[str]] = defaultdict(list)
+        for topic, millis in sorted(self._until.items()):
+            together[millis].append(topic)
+        names = frozenset(self._until)
+        known = names == self._named and now - self._named_at < NAMED_SECONDS
+        if known and len(together) == 1:
+            return [{"until": next(iter(together)), "lag_bytes": self._lag_bytes}]
+        return [
+            {
+                "until": millis,
+                "topics": topics,
+                "lag_bytes": self._lag_bytes,
+                "program_version": self._version,
+            }
+            for millis, topics in sorted(together.items())
+        ]
+
+    def said(self, statements: list[Json], now: float) -> None:
+        self._said = dict(self._until)
+        if statements and "topics" in statements[0]:
+            self._named, self._named_at = frozenset(self._until), now
+
+
+class FilesSaid:
+    """One thread's, as the ledger is."""
+
+    def __init__(self, known_source: Callable[[SourceId], KnownSource | None]) -> None:
+        self._known_source = known_source
+        self._said: dict[str, tuple[int, int, int]] = {}  # device, inode, bytes of the head
+        self._now: dict[str, tuple[int, int, int]] = {}
+
+    def spoken_of(
+        self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
+    ) -> list[list[Json]]:
+        """What must be said of the sources in these entries, and of those that have another file:
+        nothing else may ever be said of them again. Each part is for one entry."""
+        self._now = {}
+        news = []
+        for source, is_over in (dict.fromkeys(moved, True) | _sources_in(entries)).items():
+            known = self._known_source(SourceId(source))
+            if known is None:
+                continue
+            state = known.device, known.inode, known.fingerprint.size
+            if self._is_news(self._said.get(source), state, is_over=is_over):
+                self._now[source] = state
+                news.append(file_json(known))
+        return [news[at : at + _AT_ONCE] for at in range(0, len(news), _AT_ONCE)]
+
+    def said(self) -> None:
+        """What was asked for last is on its way."""
+        for source, state in self._now.items():
+            self._said.pop(source, None)
+            self._said[source] = state
+        while len(self._said) > _MOST:
+            del self._said[next(iter(self._said))]
+        self._now = {}
+
+    def _is_news(
+        self, before: tuple[int, int, int] | None, state: tuple[int, int, int], *, is_over: bool
+    ) -> bool:
+        if before is None or before[:2] != state[:2]:
+            return True
+        grown = state[2] >= 2 * max(before[2], 1) or state[2] == FULL
+        return before[2] < state[2] and (is_over or grown)
+
+
+def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:
+    """Each with whether it is over."""
+    found: dict[str, bool] = {}
+    for lists in entries:
+        for passage in lists.get("passages", ()):
+            for run in passage["runs"]:
+                found.setdefault(run["source"], False)
+        for each in (*lists.get("finished", ()), *lists.get("unwatched", ())):
+            if each["source"]:
+                found[each["source"]] = True
+    return found
 
 
 class Ledger:

@@ -1,0 +1,1 @@
+"""From the journal to acknowledgements, on a thread of its own."""

@@ -14,6 +14,7 @@ from agent.accounts import bytes_of_events
 from agent.runs import Run, SourceId
 from agent.shipping.event_headers import event_header
 from agent.topic_schemas.values import TopicSchema
+from ground.printable import path_text
 from schemas.envelope import Decoder, Encoder
 from schemas.event_schemas import DEAD_LETTER, built_in
 from wire.records import Record
@@ -56,7 +57,7 @@ class Refused:
                 "reason": f"{reason} (event {header.seq} of source {header.source})",
                 "raw": event.value[:MOST_RAW],
                 "offset": header.position,
-                "path": _text(self._path_of(header.source)),
+                "path": path_text(self._path_of(header.source)),
                 "size": bytes_of_events(runs[0]) if runs else UNKNOWN,
             }
         )
@@ -73,11 +74,6 @@ class Refused:
     def posted(self) -> None:
         """The letter is in the journal."""
         self._seq += 1
-
-
-def _text(path: str) -> str:
-    """What is not UTF-8 in a name is replaced, as in events."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def shortened(letter: Record, schema: TopicSchema) -> Record | None:

@@ -1,7 +1,7 @@
-"""All lanes of an agent, and what they share: the producer, its identities, the journal.
+"""All queues of an agent, and what they share: the producer, its identities, the journal.
 
 The producer numbers under identities that are lent to it, so that it never begins an epoch by
-itself: a batch that is refused brings back what is behind it, and its lane decides in which order
+itself: a batch that is refused brings back what is behind it, and its queue decides in which order
 all of it goes on.
 
 The shipping thread's.
@@ -17,12 +17,11 @@ from agent.journal.state import Numbers
 from agent.shipping.counts import Counts
 from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
-from agent.shipping.lane import Lane
-from agent.shipping.loads import Load, rank_of
+from agent.shipping.in_flight import InFlight, Load, origin_of
 from agent.shipping.looking import evidence_of
-from agent.shipping.open_ranks import OpenRanks
+from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
-from agent.shipping.replacing import Replacement, Workshop
+from agent.shipping.replacing import Replacement, Replacer
 from agent.shipping.topics import Topics
 from client.addresses import Address
 from client.batch_producer import BatchProducer
@@ -50,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class Dispatch:
-    """Lanes by partition."""
+    """Queues by partition."""
 
     def __init__(  # noqa: PLR0917 - each is another part
         self,
@@ -58,8 +57,8 @@ class Dispatch:
         journal: Journal,
         questions: Questions,
         topics: Topics,
-        workshop: Workshop,
-        ranks: OpenRanks,
+        replacer: Replacer,
+        in_flight: InFlight,
         counts: Counts,
         *,
         request_seconds: float,
@@ -69,52 +68,52 @@ class Dispatch:
         self._journal = journal
         self._questions = questions
         self._topics = topics
-        self._workshop = workshop
-        self._ranks = ranks
+        self._replacer = replacer
+        self._in_flight = in_flight
         self._counts = counts
         self._stand_seconds = stand_seconds
         self._limits = Limits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
         self.producer: BatchProducer | None = None
         self.trouble: ClientError | None = None  # why there is no producer id
-        self._lanes: dict[TopicPartition, Lane] = {}
-        self._handed: dict[Batch, tuple[Lane, Load]] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._handed: dict[Batch, tuple[PartitionQueue, Load]] = {}
         self._own: Identity | None = None
         self._asking = False
         self._identity_due = 0.0
         self._troubles: dict[TopicPartition, ClientError] = {}
         self._vanished: dict[TopicPartition, TopicPartition] = {}
 
-    def lanes(self) -> Iterator[Lane]:
-        return iter(list(self._lanes.values()))
+    def queues(self) -> Iterator[PartitionQueue]:
+        return iter(list(self._queues.values()))
 
     def add(self, load: Load) -> None:
         target = load.batch.target
-        lane = self._lanes.get(target)
-        if lane is None:
-            lane = Lane(target, self, stand_seconds=self._stand_seconds)
-            self._lanes[target] = lane
-        lane.add(load)
+        queue = self._queues.get(target)
+        if queue is None:
+            queue = PartitionQueue(target, self, stand_seconds=self._stand_seconds)
+            self._queues[target] = queue
+        queue.add(load)
 
     def work(self, now: float) -> float:
-        """Lets all lanes take their next steps; until when nothing is due."""
-        if self._own is None and self._lanes:
+        """Lets all queues take their next steps; until when nothing is due."""
+        if self._own is None and self._queues:
             self.identity(None)
         if self.producer is None:
             # Nobody asks for an identity as long as there is nothing to be sent under it.
-            return self._identity_due if self._lanes and not self._asking else NEVER
+            return self._identity_due if self._queues and not self._asking else NEVER
         for event in self.producer.collect():
             self._happened(event, now)
-        for lane in self.lanes():
-            lane.work(now)
+        for queue in self.queues():
+            queue.work(now)
         self._count_troubles()
-        return min((each.due for each in self.lanes() if each.waits), default=NEVER)
+        return min((each.due for each in self.queues() if each.waits), default=NEVER)
 
     def made_anew(self, topic: str, partitions: int, successor: TopicPartition) -> None:
         """The topic has other partitions now: what has none any more goes to the successor."""
-        for target, lane in self._lanes.items():
+        for target, queue in self._queues.items():
             if target.topic == topic and target.partition >= partitions:
                 self._vanished[target] = successor
-                lane.halt(ClientError(f"{target}: the topic was made anew without it"))
+                queue.halt(ClientError(f"{target}: the topic was made anew without it"))
             elif target.topic == topic:
                 self._vanished.pop(target, None)
 
@@ -122,18 +121,20 @@ class Dispatch:
         if self.producer is not None:
             self.producer.close()
 
-    # What lanes have done
+    # What queues have done
 
-    def renew(self, lane: Lane, identity: Identity, sequence: int, first: Sequence[Load]) -> None:
+    def renew(
+        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Load]
+    ) -> None:
         assert self.producer is not None
         for load in first:
-            self._handed[load.batch] = lane, load
+            self._handed[load.batch] = queue, load
         batches = [each.batch for each in first]
-        self.producer.renew(lane.target, identity=identity, sequence=sequence, first=batches)
+        self.producer.renew(queue.target, identity=identity, sequence=sequence, first=batches)
 
-    def submit(self, lane: Lane, load: Load) -> None:
+    def submit(self, queue: PartitionQueue, load: Load) -> None:
         assert self.producer is not None
-        self._handed[load.batch] = lane, load
+        self._handed[load.batch] = queue, load
         taken = self.producer.submit(load.batch)
         assert taken
 
@@ -142,18 +143,18 @@ class Dispatch:
         for batch in self.producer.halt(target, error):
             del self._handed[batch]
 
-    def ask(self, lane: Lane, sent: Sequence[Stamped]) -> None:
-        last = self._journal.acknowledged_offset(lane.target)
+    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped]) -> None:
+        last = self._journal.acknowledged_offset(queue.target)
         offset = 0 if last is None else last + 1
 
         def question(brokers: Brokers, goes_on: GoesOn) -> Evidence:
-            return evidence_of(brokers, lane.target, sent, offset, goes_on)
+            return evidence_of(brokers, queue.target, sent, offset, goes_on)
 
         def answered(answer: Evidence | ClientError) -> None:
-            known = self._topics.known(lane.target.topic)
+            known = self._topics.known(queue.target.topic)
             if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
-                self._topics.doubt(lane.target.topic)
-            lane.found_out(sent, answer, time.monotonic())
+                self._topics.doubt(queue.target.topic)
+            queue.found_out(sent, answer, time.monotonic())
 
         self._questions.ask(question, answered, long=True)
 
@@ -187,7 +188,7 @@ class Dispatch:
         outgoing, topic = load.outgoing, load.batch.target.topic
         now_millis = time.time_ns() // 1_000_000
         bounds = self._topics.bounds(topic)
-        new = self._workshop.replacement(outgoing, cure, reason, bounds, now_millis)
+        new = self._replacer.replacement(outgoing, cure, reason, bounds, now_millis)
         return None if new is None else self._replace(load, new)
 
     def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
@@ -202,7 +203,7 @@ class Dispatch:
         return None
 
     def moved(self, load: Load, target: TopicPartition) -> None:
-        self._replace(load, self._workshop.moved(load.outgoing, target))
+        self._replace(load, self._replacer.moved(load.outgoing, target))
 
     def successor(self, target: TopicPartition) -> TopicPartition | None:
         return self._vanished.get(target)
@@ -210,15 +211,15 @@ class Dispatch:
     # How
 
     def _leave(self, load: Load) -> None:
-        self._ranks.remove(rank_of(load), load.batch.target.topic, load.batch.size)
+        self._in_flight.remove(origin_of(load), load.batch.target.topic, load.batch.size)
 
     def _replace(self, load: Load, new: Replacement) -> list[Load]:
-        """Other partitions' are added there; those of this one are its lane's to place."""
+        """Other partitions' are added there; those of this one are its queue's to place."""
         self._journal.replaced(load.outgoing.number, new.batches, new.eventless)
-        self._workshop.letter_posted(new.letters)
-        loads = [Load(each, load.rank) for each in new.batches]
+        self._replacer.letter_posted(new.letters)
+        loads = [Load(each, load.origin) for each in new.batches]
         for each in loads:
-            self._ranks.add(rank_of(each), each.batch.target.topic, each.batch.size)
+            self._in_flight.add(origin_of(each), each.batch.target.topic, each.batch.size)
         self._counts.topics[load.batch.target.topic].replaced += 1
         self._leave(load)
         for each in loads:
@@ -242,8 +243,8 @@ class Dispatch:
                 limits=self._limits,
                 journal=self._write_down,
             )
-        for lane in self.lanes():
-            lane.poke()
+        for queue in self.queues():
+            queue.poke()
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
         """Called by the producer before it sends batches under numbers that nobody has seen."""
@@ -267,21 +268,21 @@ class Dispatch:
     def _happened(self, event: Event, now: float) -> None:
         match event:
             case Acknowledged(batch, base_offset):
-                lane, load = self._handed.pop(batch)
-                lane.acknowledged(load, base_offset)
+                queue, load = self._handed.pop(batch)
+                queue.acknowledged(load, base_offset)
             case Rejected(batch, error):
-                lane, load = self._handed.pop(batch)
-                self._failed(lane, error)
-                lane.rejected(load, error)
+                queue, load = self._handed.pop(batch)
+                self._failed(queue, error)
+                queue.rejected(load, error)
             case Unsettled(target, batches, error):
                 for each in batches:
                     del self._handed[each.batch]
-                lane = self._lanes[target]
-                self._failed(lane, error)
-                lane.unsettled(error, now)
+                queue = self._queues[target]
+                self._failed(queue, error)
+                queue.unsettled(error, now)
 
-    def _failed(self, lane: Lane, error: ClientError) -> None:
-        self._counts.topics[lane.target.topic].last_error = str(error)
+    def _failed(self, queue: PartitionQueue, error: ClientError) -> None:
+        self._counts.topics[queue.target.topic].last_error = str(error)
 
     def _count_troubles(self) -> None:
         """Each failure has an error of its own."""

@@ -2,34 +2,107 @@
 
 Whatever is done, every event is in exactly one of the new batches, in the order that it had, or is
 a dead letter; and the bookkeeping says so, byte by byte.
+
+Runs are cut where the batch is cut, so that each part names exactly the bytes in it. Where in the
+file an event starts, its header says. Not written anywhere is which of several lines that became
+one event each, and which lines between them were excepted: of a run that is cut, each part but the
+last has a line for every event, and the last has what is left, so that sums hold.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agent.accounts import bytes_of_events, divided
 from agent.parcels import Cargo, Eventless, Outgoing
-from agent.runs import Run, WindowCount
+from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import Refused, shortened
-from agent.shipping.event_headers import event_header
-from agent.shipping.ledger_entries import without_statements
+from agent.shipping.event_headers import EventHeader, event_header
 from agent.shipping.rebuilding import TimeBounds, batch_of, codec_of, contents
-from agent.shipping.run_cutting import (
-    cut_delays,
-    cut_runs,
-    dead_lettered,
-    dead_lettered_of_spread,
-    window_counts,
-)
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX
+from schemas.envelope import Decoder, Encoder, split
+from schemas.event_schemas import LEDGER, built_in
 from wire.compression import Codec
 from wire.records import Record
 
 log = logging.getLogger(__name__)
+
+
+def cut_runs(
+    runs: Iterable[Run], counts: Sequence[int], positions: Sequence[int]
+) -> Iterator[tuple[Run, ...]]:
+    """The runs of consecutive parts of a batch, with so many events each.
+
+    `positions` say for each part where in its file its first event starts.
+    """
+    left = list(runs)[::-1]
+    for part, count in enumerate(counts):
+        mine: list[Run] = []
+        wanted = count
+        while wanted and left:
+            run = left.pop()
+            if run.events > wanted:
+                run, rest = divided(run, wanted, positions[part + 1])
+                left.append(rest)
+            wanted -= run.events
+            mine.append(run)
+        if part == len(counts) - 1:
+            mine += left[::-1]
+        yield tuple(mine)
+
+
+def dead_lettered(run: Run, reason: str) -> Run:
+    """A run of one event that its topic refused: it is none any more."""
+    if not run.events:
+        return run
+    refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
+    return replace(run, events=0, lines=0, excepted=(*run.excepted, refused))
+
+
+def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
+    """The same for an event whose run is told without offsets, and counts it: an empty stretch."""
+    place = header.position
+    refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
+    return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
+
+
+def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount, ...]:
+    counts: dict[int, int] = {}
+    for time in times:
+        start = time - time % window_millis
+        counts[start] = counts.get(start, 0) + 1
+    return tuple(WindowCount(start, counts[start]) for start in sorted(counts))
+
+
+def cut_delays(delays: Sequence[int], parts: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """How late the events of each part were, given their times: as all were had at one time, the
+    latest were the least late."""
+    if sum(delays) != sum(map(len, parts)):
+        return [() for _ in parts]  # not measured
+    latest_first = sorted(
+        ((time, part) for part, times in enumerate(parts) for time in times), reverse=True
+    )
+    found = [[0] * len(delays) for _ in parts]
+    buckets = (bucket for bucket, count in enumerate(delays) for _ in range(count))
+    for (_, part), bucket in zip(latest_first, buckets, strict=True):
+        found[part][bucket] += 1
+    return [tuple(each) for each in found]
+
+
+def without_statements(record: Record) -> Record | None:
+    """The same entry with nothing in its lists; None if there is nothing in them."""
+    message = record.value or b""
+    schema_id, _ = split(message)
+    entry = Decoder(lambda _: built_in(LEDGER)).decode(message)
+    lists = {name for name, value in entry.items() if isinstance(value, list) and value}
+    if not lists:
+        return None
+    emptied = entry | {name: [] for name in lists}
+    return record._replace(value=Encoder(built_in(LEDGER), schema_id).encode(emptied))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +113,29 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class DeadLetterTopic:
     """Where dead letters of a topic go, and how they are written."""
 
     target: TopicPartition
     schema: TopicSchema
 
 
-class Workshop:
+class Replacer:
     """Makes replacements, and keeps nothing but the count of dead letters."""
 
     def __init__(
         self,
         next_number: Callable[[], int],
         refused: Refused,
-        post: Callable[[str], Post | None],
+        dead_letter_topic: Callable[[str], DeadLetterTopic | None],
         ledger_too_large: Callable[[int], None],
     ) -> None:
-        """`post` knows about the topic of dead letters; None while nobody does. `ledger_too_large`
-        is told that entries must be smaller."""
+        """`dead_letter_topic` knows where dead letters of a topic go; None while nobody does.
+        `ledger_too_large` is told that entries must be smaller."""
         self._next_number = next_number
         self._ledger_too_large = ledger_too_large
         self._refused = refused
-        self._post = post
+        self._dead_letter_topic = dead_letter_topic
 
     def replacement(
         self, outgoing: Outgoing, cure: Cure, reason: str, bounds: TimeBounds, now_millis: int
@@ -152,21 +225,21 @@ class Workshop:
         if outgoing.cargo is Cargo.LEDGER:
             return self._emptied(outgoing, event) if cure is Cure.SPLIT else None
         if outgoing.cargo is Cargo.DEAD_LETTERS:
-            post = self._post(topic.removesuffix(DEAD_SUFFIX))
-            if cure is not Cure.SPLIT or post is None:
+            dead_letters = self._dead_letter_topic(topic.removesuffix(DEAD_SUFFIX))
+            if cure is not Cure.SPLIT or dead_letters is None:
                 return None
-            shorter = shortened(event, post.schema)
+            shorter = shortened(event, dead_letters.schema)
             if shorter is None:
                 return None
             return self._rebuilt(outgoing, [shorter], codec_of(outgoing.batch))
-        post = self._post(topic)
-        if post is None:
+        dead_letters = self._dead_letter_topic(topic)
+        if dead_letters is None:
             return None
-        letter = self._refused.letter(event, topic, reason, post.schema, outgoing.runs)
+        letter = self._refused.letter(event, topic, reason, dead_letters.schema, outgoing.runs)
         dead = Outgoing(
             number=self._next_number(),
             cargo=Cargo.DEAD_LETTERS,
-            batch=batch_of(post.target, [letter.record], codec_of(outgoing.batch)),
+            batch=batch_of(dead_letters.target, [letter.record], codec_of(outgoing.batch)),
             runs=(letter.run,),
             windows=window_counts([event.timestamp], outgoing.window_millis),
             delays=outgoing.delays,

@@ -22,12 +22,11 @@ from agent.runs import SourceId
 from agent.shipping.counts import Counts
 from agent.shipping.dead_letters import Refused
 from agent.shipping.dispatch import CLIENT_ID, Dispatch
-from agent.shipping.lane import STAND_SECONDS
-from agent.shipping.loads import Load, rank_of
-from agent.shipping.open_ranks import OpenRanks
+from agent.shipping.in_flight import InFlight, Load, origin_of
+from agent.shipping.partition_queue import STAND_SECONDS
 from agent.shipping.placements import Placement
 from agent.shipping.questions import Questions
-from agent.shipping.replacing import Post, Workshop
+from agent.shipping.replacing import DeadLetterTopic, Replacer
 from agent.shipping.topics import Topics, Unusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
@@ -70,7 +69,7 @@ class Shipper:
         self._config = config
         self._journal = journal
         self._schemas = schemas
-        self._ranks = OpenRanks()
+        self._in_flight = InFlight()
         self._submitted: deque[Load] = deque()
         self._news = threading.Event()
         self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
@@ -81,13 +80,13 @@ class Shipper:
             journal,
             self._questions,
             self._topics,
-            Workshop(
+            Replacer(
                 journal.next_number,
                 Refused(journal.next_source, self._path_of),
-                self._post,
+                self._dead_letter_topic,
                 self._ledger.too_large,
             ),
-            self._ranks,
+            self._in_flight,
             self.counts,
             request_seconds=request_seconds,
             stand_seconds=stand_seconds,
@@ -115,7 +114,7 @@ class Shipper:
         if self._thread.ident is not None:
             self._thread.join()
         self._questions.close()
-        return self._ranks.oldest() is None
+        return self._in_flight.oldest() is None
 
     def target(self, topic: str) -> Placement | None:
         """Which partitions of a topic are this agent's; None while the cluster has not said."""
@@ -140,11 +139,12 @@ class Shipper:
         less the more stand still: so all of them together never take what is left."""
         most = self.in_flight_limit
         if topic is not None:
-            mine = (self._ranks.in_flight(each)[1] for each in (topic, topic + DEAD_SUFFIX))
+            mine = (self._in_flight.in_flight(each)[1] for each in (topic, topic + DEAD_SUFFIX))
             if sum(mine) > most / 2 / (1 + len(self._stalled)):
                 return False
         return (
-            self._ranks.bytes(self._stalled) < most and self._ranks.bytes() < _MOST_STALLED * most
+            self._in_flight.bytes(self._stalled) < most
+            and self._in_flight.bytes() < _MOST_STALLED * most
         )
 
     def wait_for_room(self, seconds: float) -> bool:
@@ -153,13 +153,13 @@ class Shipper:
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            self._ranks.wait(left)
+            self._in_flight.wait(left)
         return True
 
     def oldest_open(self, topic: str | None = None) -> int | None:
         """The smallest number, of a topic or of all, of which not everything is acknowledged; None
         if all is."""
-        return self._ranks.oldest(topic)
+        return self._in_flight.oldest(topic)
 
     def stalled(self) -> Mapping[str, str]:
         """Topics that do not move, and why."""
@@ -167,10 +167,10 @@ class Shipper:
 
     def in_flight(self, topic: str) -> tuple[int, int]:
         """Batches and bytes that are not acknowledged."""
-        return self._ranks.in_flight(topic)
+        return self._in_flight.in_flight(topic)
 
     def in_flight_bytes(self) -> int:
-        return self._ranks.bytes()
+        return self._in_flight.bytes()
 
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
         """Up to when everything of each topic is acknowledged, in milliseconds."""
@@ -188,7 +188,7 @@ class Shipper:
         finally:
             self._dispatch.close()
             self._drained.set()
-            self._ranks.wake()
+            self._in_flight.wake()
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -230,7 +230,7 @@ class Shipper:
 
     def _enter(self, load: Load) -> None:
         """It is open before any thread is told."""
-        self._ranks.add(rank_of(load), load.batch.target.topic, load.batch.size)
+        self._in_flight.add(origin_of(load), load.batch.target.topic, load.batch.size)
         self._submitted.append(load)
 
     def _made_anew(self, new: Placement) -> None:
@@ -240,10 +240,10 @@ class Shipper:
         known = self._journal.known_source(SourceId(source))
         return known.path if known else ""
 
-    def _post(self, topic: str) -> Post | None:
+    def _dead_letter_topic(self, topic: str) -> DeadLetterTopic | None:
         placement = self._topics.place(topic + DEAD_SUFFIX)
         schema = self._schemas.dead_letters(topic)
-        return Post(placement.target, schema) if placement and schema else None
+        return DeadLetterTopic(placement.target, schema) if placement and schema else None
 
     # The ledger
 
@@ -258,22 +258,22 @@ class Shipper:
             schema,
             time.time_ns() // 1_000_000,
             most_batch_bytes=self._topics.batch_bytes(LEDGER_TOPIC),
-            hurry=self._draining and self._ranks.oldest() is None,
+            hurry=self._draining and self._in_flight.oldest() is None,
         )
         for each in batches:
             self._enter(Load(each, each.number))
 
     def _ledger_is_open(self) -> bool:
-        return self._ranks.in_flight(LEDGER_TOPIC)[0] > 0
+        return self._in_flight.in_flight(LEDGER_TOPIC)[0] > 0
 
     # How it stands
 
     def _is_done(self) -> bool:
         """Whether there is nothing to wait for that may still happen."""
-        lanes = [each for each in self._dispatch.lanes() if each.loads]
-        if self._submitted or any(not each.stands for each in lanes):
+        queues = [each for each in self._dispatch.queues() if each.loads]
+        if self._submitted or any(not each.stands for each in queues):
             return False
-        if lanes or not self._config.ledger or self._schemas.ledger is None:
+        if queues or not self._config.ledger or self._schemas.ledger is None:
             return True
         if self._topics.place(LEDGER_TOPIC) is None and LEDGER_TOPIC in self._topics.troubles():
             return True
@@ -283,22 +283,22 @@ class Shipper:
         troubles = self._dispatch.troubles()
         self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
         found: dict[str, str] = {}
-        for lane in self._dispatch.lanes():
-            why = lane.why
-            since = self._trouble_since.get(lane.target, now)
+        for queue in self._dispatch.queues():
+            why = queue.why
+            since = self._trouble_since.get(queue.target, now)
             if why is None and now - since >= _PATIENCE_WITH_TROUBLE:
-                why = str(troubles[lane.target])
-            if why is None and lane.loads and self._dispatch.trouble is not None:
+                why = str(troubles[queue.target])
+            if why is None and queue.loads and self._dispatch.trouble is not None:
                 why = str(self._dispatch.trouble)
             if why is not None:
-                found[lane.target.topic] = why
+                found[queue.target.topic] = why
         for topic, error in self._topics.troubles().items():
             if self._topics.known(topic) is None or isinstance(error, Unusable):
                 found.setdefault(topic, str(error))
         if found != self._stalled:
             self._say_stalls(found)
             self._stalled = found
-            self._ranks.wake()
+            self._in_flight.wake()
 
     def _say_stalls(self, found: Mapping[str, str]) -> None:
         """Once when a topic stops, and once when it goes on."""

@@ -1,0 +1,1 @@
+"""Which schema a topic has, asked of the registry and remembered."""

@@ -7,7 +7,6 @@ cannot be read is asked for again.
 """
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ import crc32c
 import msgspec
 
 from agent.topic_schemas.values import Purpose, TopicSchema, Wanted
+from ground.durable_files import replace_file
 from schemas.errors import InvalidSchema
 from schemas.parsing import parse
 
@@ -80,7 +80,8 @@ def write_cache(
         for wanted, each in schemas.items()
     )
     body = msgspec.json.encode(_Content(registry=tuple(registry), schemas=entries))
-    _replace(directory / FILE_NAME, f"{_FORMAT} {crc32c.crc32c(body):08x}\n".encode() + body)
+    head = f"{_FORMAT} {crc32c.crc32c(body):08x}\n".encode()
+    replace_file(directory / FILE_NAME, head + body)
 
 
 def _content(data: bytes) -> _Content:
@@ -99,17 +100,3 @@ def _content(data: bytes) -> _Content:
 def _schema(entry: _Entry) -> TopicSchema:
     schema = parse(entry.schema, strict=False)
     return TopicSchema(entry.topic, entry.id, entry.version, schema)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

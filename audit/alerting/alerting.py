@@ -10,20 +10,27 @@ from typing import Final
 
 from audit.alerting.conditions import (
     FAULTS,
+    MOST_RAISED,
     UNLOADED,
     AlertKey,
+    Waiting,
+    decide,
+    key_of,
     of_agents,
     of_hours,
     of_loads,
+    waiting,
 )
-from audit.alerting.deciding import MOST_RAISED, Waiting, decide, key_of, waiting
 from audit.alerting.messages import MOST_AT_ONCE, untold
 from audit.alerting.webhook import Webhook
+from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
 from audit.judged_hours import HourVerdict
+from audit.queries import AgentsQuery
 from audit.standing import Standing
+from audit.store.fleet import patience
 from audit.store.reading import Reading
-from audit.store.rows import AgentRow, Alert, FailingLoad
+from audit.store.rows import Alert
 from audit.store.store import Store
 
 _MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
@@ -57,7 +64,9 @@ class Alerting:
         self._waiting: tuple[Waiting, ...] = ()
         self._taken = 0
         self._raised_before = 0
-        self._alerts = {_identity(each): each for each in self._kept()}
+        # What a former run has raised, and what it has not told.
+        kept = reading.unfinished_alerts(MOST_RAISED)
+        self._alerts = {_identity(each): each for each in kept}
 
     @property
     def raised(self) -> int:
@@ -143,15 +152,6 @@ class Alerting:
             else:
                 self._alerts[_identity(each)] = each
 
-    def _kept(self) -> Iterator[Alert]:
-        """What a former run has raised, and what it has not told."""
-        for state in ("raised", "untold"):
-            for page in range(1, MOST_RAISED // _PAGE + 1):
-                items = self._reading.alerts(state, page=page, size=_PAGE).items
-                yield from items
-                if len(items) < _PAGE:
-                    break
-
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Of topics that were deleted nothing is loaded any more."""
         found = self._reading.failing_loads()
@@ -172,17 +172,9 @@ class Alerting:
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):
-            found = self._reading.agents(
-                now=now,
-                silent_millis=int(self._config.alerts.silent * 1000),
-                expected_millis=int(self._config.expected * 1000),
-                cluster=cluster,
-                state=state,
-                sort="host",
-                page=page,
-                size=_PAGE,
-            )
-            yield from found.page.items
+            query = AgentsQuery(cluster=cluster, state=state, sort="host", page=page, size=_PAGE)
+            found = self._reading.agents(query, patience(self._config, now, by_pace=False))
+            yield from found.items
             if page * _PAGE >= found.page.total:
                 return
 

@@ -7,22 +7,22 @@ What was sent is said by `sent`; what is under way when the process is killed
 is sent once more after the next start, with the same ids.
 """
 
-import http.client
 import logging
 import threading
 import time
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from audit.alerting.messages import Message, Post
+from ground.http_client import HttpClient, HttpError, parse_url
 
 _PATIENCE_S: Final = 10.0  # with one request
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 1.0
+_HEADERS: Final = {"Content-Type": "application/json"}
 _REFUSED: Final = frozenset({400, 413, 415, 422})  # it is what was sent that is not taken
 _MOST_REFUSALS: Final = 10  # of the same request: whoever listens may be about to be mended
 
@@ -118,28 +118,22 @@ class Webhook:
 def post(url: str, messages: Sequence[Message], *, patience: float = _PATIENCE_S) -> None:
     """Raises NotTold, which does not say the URL: it may be a secret."""
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise NotTold("the webhook is no URL") from None
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    if host is None or parts.scheme not in kinds:
-        raise NotTold("the webhook is no http:// or https:// URL")
-    try:
-        connection = kinds[parts.scheme](host, port, timeout=patience)
-    except http.client.InvalidURL:
-        raise NotTold("the webhook is no URL") from None
-    target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+        at = parse_url(url)
+    except ValueError as error:
+        raise NotTold(f"the webhook: {error}") from None
+    target = f"?{at.query}" if at.query else ""
     began = time.monotonic()
     try:
         body = msgspec.json.encode(Post(alerts=messages))
-        connection.request("POST", target, body, {"Content-Type": "application/json"})
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        with HttpClient(at) as client:
+            status = client.ask(
+                *("POST", target, body), within=patience, headers=_HEADERS, whole=False
+            ).status
+    except UnicodeEncodeError as error:
+        raise NotTold(f"what is to be told is no text: {error.reason}") from None
+    except HttpError as error:
         seconds = time.monotonic() - began
-        raise NotTold(f"{type(error).__name__}: {error} (after {seconds:.1f} s)") from None
-    finally:
-        connection.close()
+        raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
     if status in _REFUSED:
         raise Refused(f"it answers with {status}")
     if not 200 <= status < 300:

@@ -20,16 +20,14 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from audit.errors import NotNow, Unanswerable, Unknown
-from audit.http import queries
-from audit.http.answers import Problem
-from audit.http.openapi import description
+from audit import queries
+from audit.answers import Problem
+from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.page_files import INDEX, PageFile
-from audit.http.resources import RESOURCES, Resource
+from audit.http.resources import RESOURCES, Resource, description
 from audit.http.stream import MOST_STREAMS, Streams
 from audit.service import Service, now_millis
-from audit.store.errors import StoreDamaged
-from serving.histogram import EXPOSITION_TYPE, Histogram
+from ground.exposition import EXPOSITION_TYPE, Histogram
 
 THREADS: Final = 4  # that make answers
 
@@ -81,8 +79,7 @@ class Application:
         self._executor = executor
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
-        described = [each.described for each in RESOURCES]
-        self._description = msgspec.json.encode(description(described, version))
+        self._description = msgspec.json.encode(description(version))
         self.streams = Streams(self._line)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

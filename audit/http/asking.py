@@ -1,24 +1,21 @@
-"""What several answers need: which topic is meant, what is said of it over some time, which part of
-a list is wanted."""
+"""What several answers need: which topic is meant, what is said of it over some time, and which of
+its tables no load commits anything of, as loaders say it: every verdict of such a topic can be
+complete, as nothing was asked of a destination that has never spoken of it."""
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final
 
-from audit.deleted import settled
+from audit.answers import FailingLoad
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.http.answers import Page
-from audit.http.queries import Paged
 from audit.judged_hours import HOUR
 from audit.judging import picture_of
 from audit.picture import TopicKey, TopicPicture
 from audit.reconciling.verdict import reconcile
 from audit.service import Service, now_millis
-from audit.verdicts import Finding, TopicVerdict
+from audit.verdicts import Finding, State, TopicVerdict, settled, worst
 
 _MOST_KEPT_MILLIS: Final = 36 * HOUR  # of a verdict: a longer one is large
 _MOST_FINDINGS: Final = 10_000
-
-T = TypeVar("T")
 
 
 def key_of(service: Service, cluster: str, topic: str) -> TopicKey:
@@ -85,10 +82,35 @@ def open_findings(service: Service, key: TopicKey) -> Sequence[Finding]:
     return service.kept(("open", key), make)
 
 
-def page_of(query: Paged, total: int) -> Page:
-    return Page(page=query.page, size=query.size, total=total)
+def failing_loads(service: Service, cluster: str = "") -> list[FailingLoad]:
+    """What fails longest first. Of topics that were deleted nothing is loaded any more."""
+    found = service.reading.failing_loads()
+    there = service.standing.those_there(service.reading.topics()) if found else frozenset()
+    return [
+        each
+        for each in found
+        if cluster in {"", each.cluster} and (each.cluster, each.topic) in there
+    ]
 
 
-def cut(items: Sequence[T], query: Paged) -> Sequence[T]:
-    """The page that is asked for."""
-    return items[(query.page - 1) * query.size : query.page * query.size]
+def failing_of(service: Service, key: TopicKey) -> list[FailingLoad]:
+    """None of one that was deleted, though another has its name now."""
+    if service.standing.is_deleted(key):
+        return []
+    return [each for each in failing_loads(service, key.cluster) if each.topic == key.topic]
+
+
+def failing_in(service: Service, verdict: TopicVerdict) -> list[FailingLoad]:
+    """Those that what is judged has to do with: a day that was landed before loads began to fail
+    is as good as it was."""
+    loaded = {each.destination for each in verdict.tiers}
+    return [
+        each
+        for each in failing_of(service, verdict.key)
+        if each.since < verdict.to_time or (verdict.windows and each.destination not in loaded)
+    ]
+
+
+def not_landed(state: State, failing: Sequence[FailingLoad]) -> State:
+    """Nothing of such a topic is complete."""
+    return worst([state, State.PENDING]) if failing else state

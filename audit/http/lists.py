@@ -1,47 +1,37 @@
-"""Answers that are lists: hosts, files, agents, loads, brokers, alerts."""
+"""Answers that are lists: hosts, files, agents, loads, brokers, alerts. The store makes them; what
+judges have found is added here."""
 
 from collections import defaultdict
-from typing import Final, TypeVar
+from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
-from audit.cluster_state import BrokerFacts
-from audit.http import answers, queries
-from audit.http.asking import key_of, now_of, open_findings, page_of
-from audit.http.failing import failing_loads
+from audit import answers, queries
+from audit.http.asking import failing_loads, key_of, now_of, open_findings
 from audit.judged_hours import HOUR, hour_of
 from audit.picture import TopicKey
-from audit.reconciling.totals import totals
 from audit.service import Service, now_millis
-from audit.store.rows import HourRow, JournalRow
-from audit.verdicts import Finding, State, worst
+from audit.standing import BrokerFacts
+from audit.store.fleet import patience
+from audit.store.rows import JournalRow
+from audit.verdicts import Finding, State, totals, worst
 
 _MOST_WAITING: Final = 100  # alerts that are not raised yet
-
-A = TypeVar("A")
-
-
-def _as(row: object, kind: type[A], **more: object) -> A:
-    """A row of the store as it is answered: its fields have the same names."""
-    fields = row._asdict() if isinstance(row, tuple) and hasattr(row, "_asdict") else {}
-    known = kind.__struct_fields__  # type: ignore[attr-defined]
-    return msgspec.convert({k: v for k, v in (fields | more).items() if k in known}, kind)
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.hosts(key, search=query.search, page=query.page, size=query.size)
+    found = service.reading.hosts(key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for each in open_findings(service, key):
         faults[each.host].append(each)
-    return answers.Hosts(
-        page=page_of(query, found.total),
+    return replace(
+        found,
         items=[
-            _as(
+            replace(
                 each,
-                answers.HostRow,
                 missing=_missing(faults[each.host]),
-                state=_state(faults[each.host], pending=each.suspect > 0 or each.pending > 0),
+                state=_state(each.state, faults[each.host]),
             )
             for each in found.items
         ],
@@ -50,20 +40,17 @@ def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
 
 def sources(service: Service, query: queries.SourcesQuery) -> answers.Sources:
     key = key_of(service, query.cluster, query.topic)
-    found = service.reading.sources(
-        key, host=query.host, search=query.search, page=query.page, size=query.size
-    )
+    found = service.reading.sources(key, query)
     faults: defaultdict[str, list[Finding]] = defaultdict(list)
     for each in open_findings(service, key):
         if each.source:
             faults[each.source].append(each)
-    return answers.Sources(
-        page=page_of(query, found.total),
+    return replace(
+        found,
         items=[
-            _as(
+            replace(
                 each,
-                answers.SourceRow,
-                state=_state(faults[each.source], pending=each.suspect),
+                state=_state(each.state, faults[each.source]),
                 words=[finding.words for finding in faults[each.source]],
             )
             for each in found.items
@@ -77,52 +64,28 @@ def _missing(faults: list[Finding]) -> int:
     return lacking.missing + lacking.lost
 
 
-def _state(faults: list[Finding], *, pending: bool) -> State:
+def _state(waiting: State, faults: list[Finding]) -> State:
     """The worst that nobody has accepted."""
-    states = [each.kind.state for each in faults if not each.accepted]
-    return worst([*states, State.PENDING if pending else State.COMPLETE])
+    return worst([waiting, *(each.kind.state for each in faults if not each.accepted)])
 
 
 def agents(service: Service, query: queries.AgentsQuery) -> answers.Agents:
-    config = service.config
     now = now_of(service, query.cluster) if query.cluster else service.standing.as_of
-    found = service.reading.agents(
-        now=now or now_millis(),
-        silent_millis=int(config.alerts.silent * 1000),
-        window_millis=service.window_millis,
-        expected_millis=int(config.expected * 1000),
-        cluster=query.cluster,
-        state=query.state or "",
-        search=query.search,
-        sort=query.sort,
-        page=query.page,
-        size=query.size,
-    )
-    return answers.Agents(
-        by_state=found.by_state,
-        page=page_of(query, found.page.total),
-        items=[_as(each, answers.AgentRow) for each in found.page.items],
+    return service.reading.agents(
+        query, patience(service.config, now or now_millis(), by_pace=True)
     )
 
 
 def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
-    found = service.reading.loads(
-        cluster=query.cluster,
-        topic=query.topic,
-        destination=query.destination,
-        page=query.page,
-        size=query.size,
-    )
-    destinations = service.reading.destinations()
+    found = service.reading.loads(query)
     hours: list[answers.HourRow] = []
     if query.topic:
         key = key_of(service, query.cluster, query.topic)
-        chosen = query.destination or (destinations[0] if len(destinations) == 1 else "")
-        hours = _hours(service, key, chosen) if chosen else []
-    return answers.Loads(
-        destinations=destinations,
-        page=page_of(query, found.total),
-        items=[_as(each, answers.LoadRow) for each in found.items],
+        only = found.destinations[0] if len(found.destinations) == 1 else ""
+        if chosen := query.destination or only:
+            hours = _hours(service, key, chosen)
+    return replace(
+        found,
         hours=hours,
         failing_loads=[
             each
@@ -135,22 +98,7 @@ def loads(service: Service, query: queries.LoadsQuery) -> answers.Loads:
 def _hours(service: Service, key: TopicKey, destination: str) -> list[answers.HourRow]:
     to_time = hour_of(now_millis()) + HOUR
     from_time = to_time - int(service.config.retention * 1000)
-    rows = service.reading.hours(key, destination, from_time=from_time, to_time=to_time)
-    return [_hour(each) for each in rows]
-
-
-def _hour(row: HourRow) -> answers.HourRow:
-    said = [row.words] if row.words else []
-    if row.faults:
-        said.append(f"{row.faults} files are not as they were committed")
-    return answers.HourRow(
-        hour=row.hour,
-        state=State(row.state) if row.state else State.COMPLETE,
-        events=row.events,
-        rows=row.rows,
-        checked=row.checked,
-        words="; ".join(said),
-    )
+    return service.reading.hours(key, destination, from_time=from_time, to_time=to_time)
 
 
 def brokers(service: Service, query: queries.BrokersQuery) -> answers.Brokers:
@@ -168,9 +116,7 @@ def brokers(service: Service, query: queries.BrokersQuery) -> answers.Brokers:
         ]
     return answers.Brokers(
         brokers=rows,
-        consumers=[
-            _as(each, answers.ConsumerRow) for each in service.reading.consumers(query.cluster)
-        ],
+        consumers=service.reading.consumers(query.cluster),
         unreachable={name: each.unreachable for name, each in clusters.items() if each.unreachable},
     )
 
@@ -194,11 +140,23 @@ def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> 
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.Alerts:
-    found = service.reading.alerts(query.state or "", page=query.page, size=query.size)
+    page, found = service.reading.alerts(query)
     waiting = service.alerts_waiting
     return answers.Alerts(
-        page=page_of(query, found.total),
-        items=[_as(each, answers.AlertRow) for each in found.items],
+        page=page,
+        items=[
+            answers.AlertRow(
+                kind=each.kind,
+                cluster=each.cluster,
+                topic=each.topic,
+                host=each.host,
+                words=each.words,
+                raised=each.raised,
+                resolved=each.resolved,
+                hour=each.hour,
+            )
+            for each in found
+        ],
         waiting=[
             answers.WaitingAlert(
                 **each.key._asdict(), words=each.words, since=each.since, due=each.due

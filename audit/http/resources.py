@@ -1,13 +1,16 @@
-"""What `/api/v1` is made of: which path asks what, and who answers it."""
+"""What `/api/v1` is made of: which path asks what, who answers it, and the description of it all
+that programs read: made of the very types that are answered with, so that it cannot say anything
+else than what is served.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from audit.http import answers, lists, queries, topics
-from audit.http.openapi import Described
-from audit.http.queries import Query
+from audit import answers, queries
+from audit.http import lists, topics
+from audit.queries import Query
 from audit.service import Service
 
 
@@ -19,10 +22,6 @@ class Resource(NamedTuple):
     answer: Callable[[Service, Any], msgspec.Struct]
     answered: type[msgspec.Struct]
     summary: str
-
-    @property
-    def described(self) -> Described:
-        return Described(self.path, self.query, self.answered, self.summary)
 
 
 RESOURCES: Final = (
@@ -104,3 +103,74 @@ RESOURCES: Final = (
         "Whether agents and brokers are done with an hour of a topic.",
     ),
 )
+
+
+_REFERENCE: Final = "#/components/schemas/{name}"
+_PROBLEMS: Final = {
+    "400": "A parameter is unknown, missing or out of its bounds.",
+    "404": "There is nothing of that name.",
+    "503": "Too much is being asked, or nothing can be answered yet.",
+}
+
+
+def description(version: str) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    answered = [each.answered for each in RESOURCES]
+    schemas, components = msgspec.json.schema_components(
+        [*answered, answers.Problem], ref_template=_REFERENCE
+    )
+    problem = schemas[-1]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Penstock audit",
+            "version": version,
+            "summary": "What became of every line.",
+        },
+        "paths": {
+            each.path: {"get": _operation(each, schema, problem)}
+            for each, schema in zip(RESOURCES, schemas[:-1], strict=True)
+        },
+        "components": {"schemas": components},
+    }
+
+
+def _operation(
+    resource: Resource, answer: dict[str, Any], problem: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "operationId": resource.path.rpartition("/")[2],
+        "summary": resource.summary,
+        "parameters": _parameters(resource.query),
+        "responses": {
+            "200": {"description": "The answer.", "content": _json(answer)},
+            **{
+                status: {"description": words, "content": _json(problem)}
+                for status, words in _PROBLEMS.items()
+            },
+        },
+    }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _parameters(query: type[Query]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.encode_name,
+            "in": "query",
+            "required": each.required,
+            "schema": _inline(each.type),
+        }
+        for each in msgspec.structs.fields(query)
+    ]
+
+
+def _inline(kind: Any) -> dict[str, Any]:
+    """A parameter's type, without a name. What may be left out is not null then."""
+    (schema,), named = msgspec.json.schema_components([kind], ref_template="{name}")
+    choices = [each for each in schema.get("anyOf", [schema]) if each != {"type": "null"}]
+    chosen: dict[str, Any] = choices[0]
+    return named[chosen["$ref"]] if "$ref" in chosen else chosen

@@ -3,6 +3,9 @@ nothing that the program does, and `/healthz` is there while it still starts.
 
 What clients may hold is bounded: connections, the head of a request, the time to send one, the time
 that what was sent to them may stay unread.
+
+uvicorn waits for ever for a request whose head was begun and not finished, and so for whoever opens
+connections and says nothing: patience with these has an end here.
 """
 
 import asyncio
@@ -12,15 +15,54 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from audit.http.application import THREADS, Application
-from audit.http.connections import PatientConnection
 from audit.http.page_files import PageFile
 from audit.service import Service
-from serving.listening import listen
+from ground.listening import listen
+
+HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
+
+
+class PatientConnection(H11Protocol):
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering():
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        # uvicorn's own type leaves out that there may be none yet.
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        if not self._is_answering():
+            self.transport.abort()
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
 
 _BACKLOG: Final = 128
 _CONNECTIONS: Final = 256

@@ -1,30 +1,34 @@
 """Answers about topics: all of them by hour, one of them by window, what is wrong with them, and
-whether an hour is done."""
+whether an hour is done.
 
-from collections import Counter
-from collections.abc import Iterator
+For these, verdicts of windows are taken together: cells of a heat map, totals of tiers, delays.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
+from audit import answers, queries
+from audit.answers import TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.http import answers, queries, sums
 from audit.http.asking import (
-    cut,
+    failing_in,
+    failing_loads,
     findings,
     is_current,
     key_of,
+    not_landed,
     now_of,
     open_findings,
-    page_of,
     picture,
     verdict,
 )
-from audit.http.failing import failing_loads, not_landed, of_verdict
 from audit.judged_hours import DAY, HOUR, hour_of
-from audit.picture import TopicKey
+from audit.picture import Sums, Tier, TierKind, TopicKey
 from audit.reconciling.gate import hour_gate
 from audit.service import Service, now_millis
-from audit.store.rows import TopicRow
-from audit.verdicts import Finding, State, TopicVerdict, worst
+from audit.store.topics import Delays
+from audit.verdicts import Finding, State, TopicVerdict, WindowVerdict, worst
 
 _FEW: Final = 100  # findings and waits of a topic
 _MANY: Final = 1_000  # of a report
@@ -34,62 +38,18 @@ _MOST_FAILING: Final = 500
 def topics(service: Service, query: queries.TopicsQuery) -> answers.Topics:
     now = now_millis()
     standing = service.standing
-    to_hour = hour_of(now) + HOUR
-    from_hour = to_hour - query.hours * HOUR
-    keys = service.reading.topics()
-    deleted = frozenset(each for each in keys if standing.is_deleted(each))
-    found = service.reading.topic_rows(
-        from_hour=from_hour,
-        to_hour=to_hour,
-        cluster=query.cluster,
-        search=query.search,
-        state=query.state or "",
-        deleted=deleted,
-        sort=query.sort,
-        page=query.page,
-        size=query.size,
-    )
-    states = service.reading.states(from_hour, to_hour, deleted)
-    by_state = Counter(states.get(key) or State.COMPLETE for key in keys)
+    found = service.reading.overview(query, hour_of(now) + HOUR, standing.is_deleted)
     return answers.Topics(
         now=now,
         as_of=standing.as_of,
-        by_state={each.value: by_state[each] for each in State},
+        by_state={each.value: found.by_state[each] for each in State},
         clusters=sorted(standing.clusters),
         alerts=service.alerts_raised,
-        page=page_of(query, found.total),
-        items=[_row(each, from_hour) for each in found.items],
+        page=found.page,
+        items=list(found.items),
         notices=[*standing.notices(), *standing.too_old(now)],
         failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
     )
-
-
-def _row(row: TopicRow, from_hour: int) -> answers.TopicRow:
-    return answers.TopicRow(
-        cluster=row.key.cluster,
-        topic=row.key.topic,
-        topic_id=row.key.topic_id,
-        state=_state(row.state),
-        events=row.events,
-        missing=row.missing,
-        excess=row.excess,
-        pending_windows=row.pending_windows,
-        findings=row.findings,
-        agents=row.agents,
-        agents_behind=row.agents_behind,
-        last_event=row.last_event,
-        from_hour=from_hour,
-        counts=list(row.counts),
-        states=[_state(each) for each in row.states],
-        waits=row.waits,
-        deleted=row.deleted,
-        load_fails=row.load_fails,
-    )
-
-
-def _state(word: str) -> State:
-    """What was never judged has nothing against it."""
-    return State(word) if word else State.COMPLETE
 
 
 def _so_far(state: State, from_time: int, now: int) -> State:
@@ -105,7 +65,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     key = key_of(service, query.cluster, query.topic)
     judged = verdict(service, key, from_time, to_time)
     reading = service.reading
-    failing = of_verdict(service, judged)
+    failing = failing_in(service, judged)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
@@ -117,9 +77,9 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         from_time=from_time,
         to_time=to_time,
         step=step,
-        tiers=sums.totals(judged, reading.delays(key, from_time, to_time)),
-        flow=sums.flow(reading.flow(key, from_time, to_time)),
-        cells=sums.cells(judged.windows, step),
+        tiers=tier_totals(judged, reading.delays(key, from_time, to_time)),
+        flow=reading.flow(key, from_time, to_time),
+        cells=cells(judged.windows, step),
         findings=judged.findings[:_FEW],
         findings_total=len(judged.findings),
         waits=judged.waits[:_FEW],
@@ -156,9 +116,9 @@ def all_findings(service: Service, query: queries.FindingsQuery) -> answers.Find
         and query.kind in {None, finding.kind}
         and query.accepted in {None, bool(finding.accepted)}
     ]
-    chosen = cut(found, query)
+    chosen = query.cut(found)
     return answers.Findings(
-        page=page_of(query, len(found)),
+        page=query.of(len(found)),
         items=[finding for finding, _ in chosen],
         topics=[name for _, name in chosen],
     )
@@ -221,14 +181,14 @@ def _read(service: Service, clusters: set[str]) -> set[str]:
 def _report(service: Service, judged: TopicVerdict) -> answers.TopicReport:
     key, between = judged.key, (judged.from_time, judged.to_time)
     windows = judged.windows
-    failing = of_verdict(service, judged)
+    failing = failing_in(service, judged)
     return answers.TopicReport(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
         state=not_landed(_so_far(judged.state, judged.from_time, now_millis()), failing),
-        tiers=sums.totals(judged, service.reading.delays(key, *between)),
-        flow=sums.flow(service.reading.flow(key, *between)),
+        tiers=tier_totals(judged, service.reading.delays(key, *between)),
+        flow=service.reading.flow(key, *between),
         missing=judged.totals.missing + judged.totals.lost,
         excess=judged.totals.duplicated,
         unclaimed=sum(each.unclaimed for each in windows),
@@ -261,3 +221,92 @@ def hour(service: Service, query: queries.HourQuery) -> answers.HourGate:
 
 def _not_yet(missing: str) -> answers.HourGate:
     return answers.HourGate(complete=False, by="", missing=missing, names=[])
+
+
+UNKNOWN: Final = -1
+_NOTHING: Final = Sums()
+
+
+def cells(windows: Iterable[WindowVerdict], step: int) -> list[WindowVerdict]:
+    """As many windows together as begin in a stretch of `step` milliseconds since 1970."""
+    grouped = groupby(windows, key=lambda each: each.start // step * step)
+    return [_together(start, step, list(several)) for start, several in grouped]
+
+
+def tier_totals(verdict: TopicVerdict, delays: Delays) -> list[TierTotals]:
+    """Each tier over all windows."""
+    return [
+        _totals(tier, added(each.sums[number] for each in verdict.windows), _delays(delays, tier))
+        for number, tier in enumerate(verdict.tiers)
+    ]
+
+
+def _delays(delays: Delays, tier: Tier) -> Sequence[int]:
+    """Brokers count what they have now and then: that would be how late they did."""
+    return () if tier.kind is TierKind.BROKER else delays.get(tier, ())
+
+
+def added(sums: Iterable[Sums]) -> Sums:
+    columns = list(zip(*sums, strict=True))
+    return Sums(*map(sum, columns)) if columns else _NOTHING
+
+
+def percentile(counts: Sequence[int], share: float) -> int:
+    """The delay that this share of all stays below, in milliseconds; element i of the counts is of
+    delays of 2^(i-1) milliseconds and more, but less than 2^i."""
+    total = sum(counts)
+    if not total:
+        return UNKNOWN
+    seen = 0
+    for number, count in enumerate(counts):
+        seen += count
+        if count and seen >= total * share:
+            return 1 << number
+    return UNKNOWN
+
+
+def _totals(tier: Tier, sums: Sums, delays: Sequence[int]) -> TierTotals:
+    return TierTotals(
+        tier=tier.kind.value,
+        destination=tier.destination,
+        events=sums.events,
+        bytes=sums.bytes,
+        crc_sum=sums.crc_sum,
+        late=sums.late,
+        duplicates=sums.duplicates,
+        dead=sums.dead,
+        p50=percentile(delays, 0.50),
+        p95=percentile(delays, 0.95),
+        p99=percentile(delays, 0.99),
+        max=percentile(delays, 1.0),
+    )
+
+
+def _together(start: int, step: int, windows: Sequence[WindowVerdict]) -> WindowVerdict:
+    if len(windows) == 1 and windows[0].start == start and windows[0].length == step:
+        return windows[0]
+    tiers = max(len(each.sums) for each in windows)
+    return WindowVerdict(
+        start=start,
+        length=max(step, max(each.start + each.length for each in windows) - start),
+        state=worst([each.state for each in windows]),
+        sums=[added(each.sums[tier] for each in windows) for tier in range(tiers)],
+        missing=sum(each.missing for each in windows),
+        pending=sum(each.pending for each in windows),
+        excess=sum(each.excess for each in windows),
+        unclaimed=sum(each.unclaimed for each in windows),
+        elsewhere=sum(each.elsewhere for each in windows),
+        changed=any(each.changed for each in windows),
+        late=sum(each.late for each in windows),
+        duplicates=sum(each.duplicates for each in windows),
+        dead=sum(each.dead for each in windows),
+        filtered=sum(each.filtered for each in windows),
+        lost=_lost(windows),
+        waits=sorted({wait for each in windows for wait in each.waits}),
+        accepted=any(each.accepted for each in windows),
+    )
+
+
+def _lost(windows: Sequence[WindowVerdict]) -> int:
+    counts = [each.lost for each in windows]
+    return UNKNOWN if UNKNOWN in counts else sum(counts)

@@ -1,15 +1,57 @@
-"""Faults that somebody states as such, and statements that are themselves missing."""
+"""Faults that somebody states as such, and statements that are themselves missing.
 
-from collections.abc import Iterator
+Batches that can be read and are not what was written are united before they are looked at: who
+reads a dying disk says so of each batch, each time, and several readers do. However many there are,
+so many findings at most come of them; of what is left there is one.
 
-from audit.picture import Hole, Intervals, Source, Tier, TierKind, TopicPicture, Twice
+Rows of files, or of the ends of files, of which no agent has spoken, are untold. An agent says what
+it has shipped some seconds after it has. If it is killed before that and its data directory is
+deleted, nobody ever says it, and the next agent of that host ships the same lines again, as other
+files. So where a host has had several agents, such rows may be there twice; nobody can know. Once
+each agent that is left has said everything from before these rows were first heard of, it is none
+of theirs. Elsewhere they are somebody's who numbers events without being an agent.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from audit.picture import (
+    Damage,
+    Hole,
+    Landing,
+    Source,
+    Span,
+    Stretch,
+    Tier,
+    TierKind,
+    TopicPicture,
+    Twice,
+)
 from audit.reconciling import words
-from audit.reconciling.axis import Axis
 from audit.reconciling.faults import Fault
-from audit.reconciling.intervals import gaps, has, intersection, merged, size, union, upto
+from audit.reconciling.passing import Told
+from audit.reconciling.windows import Axis
 from audit.verdicts import Finding, Kind
+from ground.intervals import (
+    Interval,
+    Intervals,
+    gaps,
+    has,
+    intersection,
+    merged,
+    minus,
+    size,
+    union,
+    upto,
+)
 
-_HOUR = 3_600_000
+MOST_DAMAGES: Final = 1_000  # findings of a topic
+_HOUR: Final = 3_600_000
 
 
 def lost(picture: TopicPicture) -> Iterator[Fault]:
@@ -216,3 +258,208 @@ def _why(source: Source, seq: int) -> str:
     if has(union(*source.landed.values()), seq):
         return "although they have landed"
     return "although the file is finished"
+
+
+class _Untold(NamedTuple):
+    source: Source
+    tier: Tier
+    seqs: Interval
+    landing: Landing
+
+
+def untold(picture: TopicPicture) -> Iterator[Fault]:
+    """Those of which nobody will speak any more."""
+    of_agents = {each.agent: each.until for each in picture.agents}
+    for each in _untold(picture):
+        source, (first, after), landing = each.source, each.seqs, each.landing
+        if not _is_settled(picture, landing):
+            continue
+        done = min(of_agents.get(source.agent, 0), landing.to_time - 1)
+        finding = Finding(
+            kind=Kind.UNKNOWN,
+            words="",
+            tier=each.tier.kind.value,
+            destination=each.tier.destination,
+            host=source.host or (min(picture.renewed) if len(picture.renewed) == 1 else ""),
+            agent=source.agent,
+            path=source.path,
+            source=source.source,
+            seq=first,
+            events=after - first,
+            from_time=max(landing.from_time, done),
+            to_time=landing.to_time,
+        )
+        yield Fault(finding)
+
+
+def young(picture: TopicPicture) -> list[Landing]:
+    """Those of which somebody may still speak."""
+    return [
+        each.landing
+        for each in _untold(picture)
+        if not _is_settled(picture, each.landing)
+        and each.landing.from_time < picture.to_time
+        and picture.from_time < each.landing.to_time
+    ]
+
+
+def _untold(picture: TopicPicture) -> Iterator[_Untold]:
+    living = {each.agent for each in picture.agents if each.agent and each.required_until is None}
+    for source in picture.sources:
+        is_renewed = source.host in picture.renewed if source.agent else picture.renewed
+        if not is_renewed or source.agent in living:
+            continue
+        told = ((0, upto(source.shipped)),) if source.shipped else ()
+        for tier in picture.tiers:
+            for each in minus(source.landed.get(tier, ()), told):
+                yield _Untold(source, tier, each, source.landings[tier])
+
+
+def _is_settled(picture: TopicPicture, landing: Landing) -> bool:
+    due = landing.said + picture.grace_millis
+    return not any(
+        each.required_until is None and each.until < due for each in picture.agents
+    ) and not any(hole.tier is TierKind.AGENT and is_young(hole, picture) for hole in picture.holes)
+
+
+class _Here(NamedTuple):
+    """Stretches of one partition by their first offset, and how far any so far reaches."""
+
+    stretches: Sequence[tuple[Source, Stretch]]
+    first: Sequence[int]
+    upto: Sequence[int]
+
+    def at(self, offsets: Interval) -> Iterator[tuple[Source, Stretch]]:
+        """Those that have something in common with these offsets; the last first."""
+        for number in range(bisect_left(self.first, offsets[1]) - 1, -1, -1):
+            if self.upto[number] <= offsets[0]:
+                return
+            source, stretch = self.stretches[number]
+            if stretch.first + stretch.events > offsets[0]:
+                yield source, stretch
+
+
+def united(damaged: Iterable[Damage]) -> list[Damage]:
+    """The same offsets, each once, by partition and offset; for several reasons, the first."""
+    found: list[Damage] = []
+    for each in sorted(damaged):
+        last = found[-1] if found else None
+        if last is None or not _goes_on(last, each):
+            found.append(each)
+        elif _end_of(each) > _end_of(last):
+            found[-1] = _both(last, each)
+    return found
+
+
+def damaged(picture: TopicPicture, told: Told) -> Iterator[Fault]:
+    """With the names of what is in them, as far as it is known."""
+    some = united(picture.damaged)
+    here = _by_partition(picture.sources, {each.partition for each in some})
+    spans = defaultdict(list)
+    for span in picture.open:
+        spans[span.partition].append(span)
+    count = 0
+    for number, each in enumerate(some):
+        for fault in _faults_of(each, here.get(each.partition), spans[each.partition]):
+            fault.since = told.said(each.partition, _offsets(fault))
+            count += 1
+            if count > MOST_DAMAGES:
+                yield _more_damage(some[number:])
+                return
+            yield fault
+
+
+def _faults_of(damage: Damage, here: _Here | None, spans: Sequence[Span]) -> Iterator[Fault]:
+    offsets = (damage.first, _end_of(damage))
+    known: list[Interval] = []
+    times = [
+        (one.from_time, one.to_time)
+        for one in spans
+        if one.first < offsets[1] and offsets[0] < one.next_offset
+    ] or [(damage.from_time, damage.to_time)]
+    whole = Finding(
+        kind=Kind.CHANGED,
+        words="",
+        tier=TierKind.BROKER.value,
+        partition=damage.partition,
+        from_time=min(one for one, _ in times),
+        to_time=max(one for _, one in times),
+    )
+    for source, stretch in here.at(offsets) if here is not None else ():
+        first = max(stretch.first, offsets[0])
+        count = min(stretch.first + stretch.events, offsets[1]) - first
+        known.append((first, first + count))
+        finding = replace(
+            whole,
+            host=source.host,
+            agent=source.agent,
+            path=source.path,
+            source=source.source,
+            seq=stretch.seq + first - stretch.first,
+            events=count,
+            position=stretch.position,
+            end_position=stretch.end_position,
+            offset=first,
+            offsets=count,
+            from_time=stretch.from_time,
+            to_time=stretch.to_time,
+        )
+        exact = count == stretch.events and not stretch.partly
+        yield Fault(finding, exact=exact, count=count, reason=damage.reason)
+    for first, end in minus((offsets,), merged(known)):
+        finding = replace(whole, offset=first, offsets=end - first)
+        yield Fault(finding, count=end - first, reason=damage.reason)
+
+
+def _offsets(fault: Fault) -> Interval:
+    return fault.finding.offset, fault.finding.offset + fault.finding.offsets
+
+
+def _by_partition(sources: Iterable[Source], partitions: set[int]) -> Mapping[int, _Here]:
+    found: dict[int, list[tuple[Source, Stretch]]] = defaultdict(list)
+    for source in sources:
+        for stretch in source.stretches:
+            if stretch.partition in partitions:
+                found[stretch.partition].append((source, stretch))
+    here = {}
+    for partition, some in found.items():
+        some.sort(key=lambda each: each[1].first)
+        ends = (each.first + each.events for _, each in some)
+        here[partition] = _Here(some, [each.first for _, each in some], [*accumulate(ends, max)])
+    return here
+
+
+def _more_damage(rest: Sequence[Damage]) -> Fault:
+    """Of what is left, in one."""
+    known = [each for each in rest if each.from_time >= 0]
+    finding = Finding(
+        kind=Kind.CHANGED,
+        words="",
+        tier=TierKind.BROKER.value,
+        events=sum(each.count for each in rest),
+        from_time=min((each.from_time for each in known), default=-1),
+        to_time=max((each.to_time for each in known), default=-1),
+    )
+    return Fault(finding, reason=words.more_damage(len(rest), finding.events))
+
+
+def _goes_on(one: Damage, other: Damage) -> bool:
+    if one.partition != other.partition or _end_of(one) < other.first:
+        return False
+    return one.reason == other.reason or other.first < _end_of(one)
+
+
+def _both(one: Damage, other: Damage) -> Damage:
+    known = [each for each in (one, other) if each.from_time >= 0]
+    return Damage(
+        one.partition,
+        one.first,
+        _end_of(other) - one.first,
+        one.reason,
+        min((each.from_time for each in known), default=-1),
+        max((each.to_time for each in known), default=-1),
+    )
+
+
+def _end_of(damage: Damage) -> int:
+    return damage.first + damage.count

@@ -6,25 +6,27 @@ tiers have said of all their offsets exactly what became of each, then what has 
 explain it is neither missing nor doubled. It is in another window at the later tier, as with events
 whose producer gave them another time than their records. Where sums cannot show that something is
 lacking, offsets alone tell what is still to come.
+
+What is named as missing is weighed against what sums lack. An event is in one window, but its batch
+may reach into several. So faults are laid on the windows that they may be in, those that must end
+first being laid first, until the lack is filled; nobody can name the rest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
-from audit.picture import Tier, TierKind, TopicPicture, Window
-from audit.reconciling import accepting, words
-from audit.reconciling.axis import Axis
-from audit.reconciling.faults import Fault
-from audit.reconciling.naming import Named
-from audit.reconciling.passing import Passing
-from audit.reconciling.statements import is_young
-from audit.reconciling.steps import Pair, Step, compared, is_counted, sums_at
-from audit.reconciling.waiting import until, waits_for_agents
-from audit.reconciling.weighing import attach, lay
+from audit.picture import Agent, Tier, TierKind, TopicPicture, Window
+from audit.reconciling import words
+from audit.reconciling.faults import Fault, cut
+from audit.reconciling.passing import Named, Passing
+from audit.reconciling.statements import is_young, landed_twice
+from audit.reconciling.windows import Axis, Pair, Step, compared, is_counted, sums_at
 from audit.verdicts import Finding, Kind
 
 _BEGINNING = 3_600_000  # of a tier's statements: events were late by so much then
-_LEDGER = "ledger"  # what is waited for where a statement may be under way
+LEDGER = "ledger"  # what is waited for where a statement may be under way
+_FOR_EVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,11 @@ class _Unsettled:
 
 @dataclass(slots=True)
 class Tallied:
-    """Of one pair of tiers; `steps` by window, where there is anything but what adds up."""
+    """Of one pair of tiers; `steps` by window, where there is anything but what adds up. `doubled`
+    are events that the later tier has twice."""
 
+    passing: Passing
+    doubled: list[Fault]
     steps: dict[int, Step] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     waits: dict[int, set[str]] = field(default_factory=dict)
@@ -48,9 +53,9 @@ class Tallied:
 class Tally:
     """What is the same for all pairs of tiers of a picture."""
 
-    def __init__(self, picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> None:
+    def __init__(self, picture: TopicPicture, axis: Axis) -> None:
         self._picture = picture
-        self._windows = windows
+        self._windows = axis.windows
         self._axis = axis
         self._hole_times: dict[tuple[TierKind, bool], list[int]] = {}
         for hole in picture.holes:
@@ -60,24 +65,19 @@ class Tally:
         for each in picture.inexact:
             touched = axis.touched(each.from_time, each.to_time)
             self._inexact.setdefault(each.tier, set()).update(touched)
-        done = until(picture.agents)
+        done = _until(picture.agents)
         with_agents = any(tier.kind is TierKind.AGENT for tier in picture.tiers)
         self.agents_awaited = {
             number
-            for number, window in enumerate(windows)
-            if with_agents and waits_for_agents(window, done)
+            for number, window in enumerate(axis.windows)
+            if with_agents and _waits_for_agents(window, done)
         }
 
-    def of(
-        self,
-        passing: Passing,
-        named: Named,
-        damaged: Sequence[Fault],
-        doubled: Sequence[Fault] = (),
-    ) -> Tallied:
-        """`damaged` are those of the faults of batches that the later tier lacks, `doubled` those
-        of events that it has twice."""
-        tallied = Tallied()
+    def of(self, passing: Passing, named: Named, damaged: Sequence[Fault]) -> Tallied:
+        """`damaged` are the faults of all batches that are."""
+        damaged = [each for each in damaged if passing.lacks(each)]
+        doubled = cut(landed_twice(self._picture, passing.pair.later), self._picture.accepted)
+        tallied = Tallied(passing, doubled)
         lack: dict[int, int] = {}
         over: dict[int, int] = {}
         changed: list[int] = []
@@ -145,7 +145,7 @@ class Tally:
         for fault in found:
             if fault.finding.from_time <= old:
                 fault.doubt(Kind.UNPROVEN, self._hole_reason(kind))
-        return accepting.cut(found, self._picture.accepted)
+        return cut(found, self._picture.accepted)
 
     def _open_to_nothing(self, faults: Iterable[Fault], passing: Passing) -> list[Fault]:
         young = max(self._holes(passing.pair.later.kind, young=True), default=-1)
@@ -195,14 +195,14 @@ class Tally:
         awaited = {kind.value} if number in passing.pending else set()
         young = max(self._holes(kind, young=True), default=-1)
         if self._is_fresh(window.start + window.length) or window.start <= young:
-            awaited.add(_LEDGER)
+            awaited.add(LEDGER)
         return awaited
 
     def _unseen(self, passing: Passing, unsettled: _Unsettled, number: int) -> set[str]:
         """What may still be said about a window whose sums show no lack: others can hide it."""
         awaited = {passing.pair.later.kind.value} if number in passing.pending else set()
         if number in unsettled.windows:
-            awaited.add(_LEDGER)
+            awaited.add(LEDGER)
         return awaited
 
     def _is_exact(self, passing: Passing, number: int) -> bool:
@@ -256,7 +256,7 @@ class Tally:
             if number in tallied.waits:
                 continue
             if self._is_fresh(window.start + window.length):
-                tallied.waits[number] = {_LEDGER}
+                tallied.waits[number] = {LEDGER}
             elif number not in explained and not self._statements_missing(passing, number):
                 events = sums_at(window, passing.pair.later).events
                 tallied.faults.append(self._of_window(number, passing.pair, Kind.CHANGED, events))
@@ -302,3 +302,88 @@ class Tally:
             for each in self._picture.holes
             if each.tier is kind and not is_young(each, self._picture)
         )
+
+
+def _until(agents: Sequence[Agent]) -> list[tuple[int, int]]:
+    """(up to when one is done, up to when it has to be), as pairs that say all: of those that have
+    to be for ever, the one that is furthest behind."""
+    found: list[tuple[int, int]] = []
+    behind: int | None = None
+    for each in agents:
+        if each.required_until is None:
+            if behind is None or each.until < behind:
+                behind = each.until
+        elif each.until < each.required_until:
+            found.append((each.until, each.required_until))
+    if behind is not None:
+        found.append((behind, _FOR_EVER))
+    return found
+
+
+def _waits_for_agents(window: Window, done: Sequence[tuple[int, int]]) -> bool:
+    end = window.start + window.length
+    return any(up_to < min(end, needed) and window.start < needed for up_to, needed in done)
+
+
+def lay(
+    faults: Sequence[Fault], lack: dict[int, int], axis: Axis, awaited: Collection[int]
+) -> list[Fault]:
+    """Takes from the lack of each window what these faults explain. What they found no place for
+    is returned; whose time is not known may be anywhere. Windows for which something is awaited
+    come last: what they lack may have a better reason."""
+    left = {id(each): each.count for each in faults}
+    for some in (
+        [each for each in sorted(lack) if each not in awaited],
+        [each for each in sorted(lack) if each in awaited],
+    ):
+        _lay(faults, some, lack, left, axis)
+    return [each for each in faults if not each.windows]
+
+
+def _lay(
+    faults: Sequence[Fault],
+    windows: Sequence[int],
+    lack: dict[int, int],
+    left: dict[int, int],
+    axis: Axis,
+) -> None:
+    touched = {id(each): axis.touched(*_times(each)) for each in faults if each.has_time}
+    coming = [each for each in faults if each.has_time and left[id(each)]]
+    coming.sort(key=lambda each: touched[id(each)].start)
+    active: list[tuple[int, int, Fault]] = []
+    at = 0
+    for window in windows:
+        while at < len(coming) and touched[id(coming[at])].start <= window:
+            heappush(active, (touched[id(coming[at])].stop, at, coming[at]))
+            at += 1
+        while active and lack[window]:
+            stop, _, fault = active[0]
+            if stop <= window or not left[id(fault)]:
+                heappop(active)
+                continue
+            _take(fault, window, lack, left)
+    for fault in faults:
+        if not fault.has_time:
+            for window in windows:
+                if not left[id(fault)]:
+                    break
+                _take(fault, window, lack, left)
+
+
+def attach(faults: Iterable[Fault], axis: Axis) -> None:
+    """To all windows that they may be in, where they have none yet."""
+    for fault in faults:
+        if not fault.windows and fault.has_time:
+            fault.windows.extend(axis.touched(*_times(fault)))
+
+
+def _take(fault: Fault, window: int, lack: dict[int, int], left: dict[int, int]) -> None:
+    taken = min(left[id(fault)], lack[window])
+    if taken:
+        lack[window] -= taken
+        left[id(fault)] -= taken
+        fault.windows.append(window)
+
+
+def _times(fault: Fault) -> tuple[int, int]:
+    return fault.finding.from_time, fault.finding.to_time

@@ -1,4 +1,5 @@
-"""The verdict about a topic: `reconcile`.
+"""The verdict about a topic: `reconcile`. Offsets are looked at first (passing.py), then sums of
+windows (tally.py), then what is a fault whatever the sums are (statements.py).
 
 Rule 1. What a later tier has said nothing about yet is pending: offsets above the highest that it
 has spoken of, windows that an agent has not passed, entries of journals that may still come, and
@@ -16,65 +17,62 @@ the windows it touches are, even if nothing is known to have happened in them.
 Rule 7. A window's state is the worst of its faults that nobody has accepted, and of its waits.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from audit.picture import TierKind, TopicPicture, Window
-from audit.reconciling import accepting, damages, statements, untold, words
-from audit.reconciling.axis import Axis
-from audit.reconciling.faults import Fault
-from audit.reconciling.intervals import gaps, intersection, merged, minus, size
-from audit.reconciling.joining import joined
-from audit.reconciling.naming import missing
-from audit.reconciling.passing import Passing, Told, passed
-from audit.reconciling.steps import aligned, pairs, sums_at
-from audit.reconciling.tally import Tallied, Tally
-from audit.reconciling.totals import by_host, totals
-from audit.reconciling.waiting import behind, for_agent
-from audit.reconciling.weighing import attach
-from audit.reconciling.window_verdicts import window_verdicts
-from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, worst
+from audit.picture import Agent, Landing, TierKind, TopicPicture, Window
+from audit.reconciling import statements, words
+from audit.reconciling.faults import Fault, cut, joined, why_accepted
+from audit.reconciling.passing import Told, missing, passed
+from audit.reconciling.tally import LEDGER, Tallied, Tally, attach
+from audit.reconciling.windows import Axis, aligned, pairs, sums_at, with_unwatched
+from audit.verdicts import (
+    Finding,
+    Kind,
+    State,
+    TopicVerdict,
+    Wait,
+    WindowVerdict,
+    by_host,
+    totals,
+    worst,
+)
+from ground.intervals import gaps, size
 
 MOST_FINDINGS: Final = 2_000
 _WINDOW: Final = 60_000  # where there is none to tell how long they are
+_KINDS: Final = list(Kind)
 
 
 def reconcile(picture: TopicPicture) -> TopicVerdict:
     """What holds of a topic between two times, and of each of its windows."""
-    windows = _with_unwatched(aligned(picture.windows), picture)
-    axis = Axis(windows)
-    tally = Tally(picture, windows, axis)
-    passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
+    axis = Axis(with_unwatched(aligned(picture.windows), picture))
+    # By offsets: what is damaged, and what each tier lacks of the one before it.
     told = Told(picture.open, picture.placed)
-    damaged = accepting.cut(damages.damaged(picture, told), picture.accepted)
+    passages = [passed(picture, pair, axis) for pair in pairs(picture.tiers)]
     named = missing(passages, picture.sources, picture.damaged, told)
-    doubled = [
-        accepting.cut(statements.landed_twice(picture, each.pair.later), picture.accepted)
-        for each in passages
+    damaged = cut(statements.damaged(picture, told), picture.accepted)
+    # By sums: what is not named, too much, or still to come.
+    tally = Tally(picture, axis)
+    steps = [
+        tally.of(passing, names, damaged) for passing, names in zip(passages, named, strict=True)
     ]
-    tallied = [
-        tally.of(each, names, [one for one in damaged if _lacks(each, one)], again)
-        for each, names, again in zip(passages, named, doubled, strict=True)
-    ]
-    attach((fault for again in doubled for fault in again), axis)
-    faults = [*damaged, *(fault for each in tallied for fault in each.faults)]
-    faults += (fault for again in doubled for fault in again)
-    faults += _stated(picture, windows, axis, passages, tallied)
-    attach(damaged, axis)
-    judged = _judged(picture, faults)
-    waits = list(_waits(picture, windows, passages, tallied))
-    young = untold.young(picture)
-    if young:
-        since = min(each.said for each in young)
-        waits.append(Wait(on="ledger", words=words.untold(len(young)), since=since))
-    awaited = {
-        TierKind.AGENT.value: tally.agents_awaited,
-        "ledger": {at for each in young for at in axis.touched(each.from_time, each.to_time)},
-    }
-    verdicts = window_verdicts(picture.tiers, windows, awaited, tallied, judged)
-    states = [each.state for each in verdicts]
+    doubled = [fault for step in steps for fault in step.doubled]
+    attach([*damaged, *doubled], axis)
+    # By what somebody states, whatever the sums are.
+    faults = [*damaged, *(fault for step in steps for fault in step.faults), *doubled]
+    faults += _lost(picture, axis)
+    faults += _files(picture, axis)
+    faults += _said(picture, axis, steps)
+    judged = joined(_accepted(picture, faults))
+    # What all of it comes to.
+    young = statements.young(picture)
+    waits = list(_waits(picture, axis, steps, young))
+    awaited = _awaited(axis, tally, steps, young)
+    windows = _windows(picture, axis, awaited, steps, judged)
+    states = [each.state for each in windows]
     states += [fault.finding.kind.state for fault in judged if not fault.finding.accepted]
     if waits:
         states.append(State.PENDING)
@@ -84,7 +82,7 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
         to_time=picture.to_time,
         tiers=list(picture.tiers),
         state=worst(states),
-        windows=verdicts,
+        windows=windows,
         findings=_findings(picture, judged),
         waits=waits,
         totals=totals(fault.finding for fault in judged),
@@ -92,107 +90,10 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     )
 
 
-def _with_unwatched(windows: Sequence[Window], picture: TopicPicture) -> Sequence[Window]:
-    """Windows in which nothing is known to have happened are there as well, where nobody knows."""
-    blind = merged(
-        (max(each.from_time, picture.from_time), min(each.to_time, picture.to_time))
-        for each in picture.unwatched
-    )
-    if not blind:
-        return windows
-    length = min((each.length for each in windows), default=_WINDOW)
-    blind = merged((first - first % length, end + -end % length) for first, end in blind)
-    known = merged((each.start, each.start + each.length) for each in windows)
-    empty = [
-        Window(start, min(length, end - start), {})
-        for first, end in minus(blind, known)
-        for start in range(first, end, length)
-    ]
-    return sorted([*windows, *empty], key=lambda each: each.start)
-
-
-def _lacks(passing: Passing, damage: Fault) -> bool:
-    one = damage.finding
-    lacking = passing.lacking.get(one.partition, ())
-    return bool(intersection(lacking, ((one.offset, one.offset + one.offsets),)))
-
-
-def _stated(
-    picture: TopicPicture,
-    windows: Sequence[Window],
-    axis: Axis,
-    passages: Sequence[Passing],
-    tallied: Sequence[Tallied],
-) -> list[Fault]:
-    """What is a fault whatever the sums are."""
-    lost = _lost(picture, windows, axis)
-    files = list(statements.of_files(picture))
-    attach(files, axis)
-    for fault in files:
-        fault.windows = [
-            each
-            for each in fault.windows
-            if any(
-                sums.events
-                for tier, sums in windows[each].sums.items()
-                if (tier.kind, tier.destination) == (fault.finding.tier, fault.finding.destination)
-            )
-        ]
-    holes = [
-        fault
-        for fault in statements.holes(picture)
-        if _concerns(fault.finding.tier, picture, passages, tallied)
-    ]
-    unproven = list(statements.unproven(picture))
-    twice = _twice(picture, windows, axis, tallied)
-    unknown = list(statements.unknown(picture))
-    unknown += untold.untold(picture)
-    said = accepting.cut([*holes, *unproven, *twice, *unknown], picture.accepted)
-    said += statements.copied(picture, axis)
-    attach(said, axis)
-    return [*lost, *files, *said]
-
-
-def _twice(
-    picture: TopicPicture, windows: Sequence[Window], axis: Axis, tallied: Sequence[Tallied]
-) -> list[Fault]:
-    """What loaders have dropped does no harm; as long as they have not come to it, nobody knows."""
-    found = list(statements.twice(picture))
-    loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
-    if not found or not loaders:
-        return found
-    awaited = {
-        number
-        for each in tallied
-        for number, waits in each.waits.items()
-        if TierKind.HDFS.value in waits
-    }
-    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in found]
-    settled = [
-        (fault, touched)
-        for fault, touched in zip(found, times, strict=True)
-        if awaited.isdisjoint(touched)
-    ]
-    doubled: set[int] = set()
-    for tier in loaders:
-        dropped = [sums_at(each, tier).duplicates for each in windows]
-        for fault, touched in settled:
-            left = fault.count
-            for number in touched:
-                taken = min(left, dropped[number])
-                dropped[number] -= taken
-                left -= taken
-            if left:
-                doubled.add(id(fault))
-    for fault, _ in settled:
-        if id(fault) not in doubled:
-            fault.harmless = words.landed_once()
-    return [fault for fault, _ in settled]
-
-
-def _lost(picture: TopicPicture, windows: Sequence[Window], axis: Axis) -> list[Fault]:
+def _lost(picture: TopicPicture, axis: Axis) -> list[Fault]:
     """Each in the window in which it is counted: that of its statement, or of the events about it.
     What is counted and has no name is a fault all the same."""
+    windows = axis.windows
     faults = list(statements.lost(picture))
     attach(faults, axis)
     counted = [number for number, each in enumerate(windows) if each.lost_events or each.lost_bytes]
@@ -219,16 +120,49 @@ def _lost_in(number: int, window: Window) -> Fault:
     return Fault(finding, reason=words.count(window.lost_bytes, "byte"), windows=[number])
 
 
-def _concerns(
-    kind: str, picture: TopicPicture, passages: Sequence[Passing], tallied: Sequence[Tallied]
-) -> bool:
+def _files(picture: TopicPicture, axis: Axis) -> list[Fault]:
+    """Each in the windows of which its tier has anything."""
+    files = list(statements.of_files(picture))
+    attach(files, axis)
+    for fault in files:
+        fault.windows = [
+            each
+            for each in fault.windows
+            if any(
+                sums.events
+                for tier, sums in axis.windows[each].sums.items()
+                if (tier.kind, tier.destination) == (fault.finding.tier, fault.finding.destination)
+            )
+        ]
+    return files
+
+
+def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
+    """Statements that are missing, that contradict others, or that say that nobody knows."""
+    said = [
+        fault
+        for fault in statements.holes(picture)
+        if _concerns(fault.finding.tier, picture, steps)
+    ]
+    said += statements.unproven(picture)
+    said += _twice(picture, axis, steps)
+    said += statements.unknown(picture)
+    said += statements.untold(picture)
+    said = cut(said, picture.accepted)
+    said += statements.copied(picture, axis)
+    attach(said, axis)
+    return said
+
+
+def _concerns(kind: str, picture: TopicPicture, steps: Sequence[Tallied]) -> bool:
     """Whether a missing entry may have been about this topic. An agent's may; one of brokers or
     loaders speaks of offsets, and if it was about this topic, some are not spoken of now."""
-    if kind == TierKind.AGENT or not passages:
+    if kind == TierKind.AGENT or not steps:
         return True
-    for passing, each in zip(passages, tallied, strict=True):
+    for step in steps:
+        passing = step.passing
         if passing.pair.later.kind == kind:
-            if passing.lacking or passing.waiting or each.steps:
+            if passing.lacking or passing.waiting or step.steps:
                 return True
         elif passing.pair.earlier.kind == kind and (passing.unspoken or passing.ahead):
             return True
@@ -240,7 +174,42 @@ def _concerns(
     )
 
 
-def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
+def _twice(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[Fault]:
+    """What loaders have dropped does no harm; as long as they have not come to it, nobody knows."""
+    found = list(statements.twice(picture))
+    loaders = [tier for tier in picture.tiers if tier.kind is TierKind.HDFS]
+    if not found or not loaders:
+        return found
+    awaited = {
+        number
+        for each in steps
+        for number, waits in each.waits.items()
+        if TierKind.HDFS.value in waits
+    }
+    times = [axis.touched(each.finding.from_time, each.finding.to_time) for each in found]
+    settled = [
+        (fault, touched)
+        for fault, touched in zip(found, times, strict=True)
+        if awaited.isdisjoint(touched)
+    ]
+    doubled: set[int] = set()
+    for tier in loaders:
+        dropped = [sums_at(each, tier).duplicates for each in axis.windows]
+        for fault, touched in settled:
+            left = fault.count
+            for number in touched:
+                taken = min(left, dropped[number])
+                dropped[number] -= taken
+                left -= taken
+            if left:
+                doubled.add(id(fault))
+    for fault, _ in settled:
+        if id(fault) not in doubled:
+            fault.harmless = words.landed_once()
+    return [fault for fault, _ in settled]
+
+
+def _accepted(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
     """Those of the time that is asked for, with what was accepted of them."""
     found: list[Fault] = []
     for fault in faults:
@@ -249,10 +218,143 @@ def _judged(picture: TopicPicture, faults: Iterable[Fault]) -> list[Fault]:
             one.from_time < picture.to_time
             and picture.from_time < max(one.to_time, one.from_time + 1)
         ):
-            accepted = accepting.reason(fault, picture.accepted) or fault.harmless
+            accepted = why_accepted(fault, picture.accepted) or fault.harmless
             fault.finding = replace(one, accepted=accepted)
             found.append(fault)
-    return joined(found)
+    return found
+
+
+def _waits(
+    picture: TopicPicture, axis: Axis, steps: Sequence[Tallied], young: Sequence[Landing]
+) -> Iterator[Wait]:
+    if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
+        for agent in _behind(picture, axis.windows):
+            yield Wait(
+                on=TierKind.AGENT.value,
+                words=words.behind(agent),
+                host=agent.host,
+                agent=agent.agent,
+                since=agent.until,
+            )
+    for step in steps:
+        passing = step.passing
+        earlier, later = passing.pair
+        kinds = {kind for waits in step.waits.values() for kind in waits}
+        if later.kind.value in kinds:
+            offsets = sum(size(waiting) for waiting in passing.waiting.values())
+            said = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
+            yield Wait(on=later.kind.value, words=said, since=passing.since)
+        if earlier.kind.value in kinds:
+            yield Wait(on=earlier.kind.value, words=words.behind_files(later))
+        if LEDGER in kinds:
+            yield Wait(on=LEDGER, words=words.fresh())
+    for hole in picture.holes:
+        if statements.is_young(hole, picture) and hole.from_time < picture.to_time:
+            host = hole.host or picture.names.get(hole.journal, "")
+            yield Wait(
+                on=LEDGER, words=words.missing_entry(hole, host), host=host, since=hole.from_time
+            )
+    if young:
+        since = min(each.said for each in young)
+        yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)
+
+
+def _behind(picture: TopicPicture, windows: Sequence[Window]) -> list[Agent]:
+    """Agents without whom this time is not complete, the one furthest behind first. One that is
+    retired is waited for up to then only. Where the time that is asked for is not over yet, an
+    agent that is as far as agents are (a window and what may be under way) is not behind."""
+    due = picture.to_time
+    if due > picture.now:
+        length = max((each.length for each in windows), default=_WINDOW)
+        due = picture.now - 2 * length - picture.grace_millis
+    late = [
+        each
+        for each in picture.agents
+        if each.until < due and (each.required_until is None or each.until < each.required_until)
+    ]
+    return sorted(late, key=lambda each: (each.until, each.host, each.agent))
+
+
+def _awaited(
+    axis: Axis, tally: Tally, steps: Sequence[Tallied], young: Sequence[Landing]
+) -> dict[int, set[str]]:
+    """By window, who has still something to say of it."""
+    found: dict[int, set[str]] = {}
+    for number in tally.agents_awaited:
+        found.setdefault(number, set()).add(TierKind.AGENT.value)
+    for each in young:
+        for number in axis.touched(each.from_time, each.to_time):
+            found.setdefault(number, set()).add(LEDGER)
+    for step in steps:
+        for number, awaited in step.waits.items():
+            found.setdefault(number, set()).update(awaited)
+    return found
+
+
+def _windows(
+    picture: TopicPicture,
+    axis: Axis,
+    awaited_in: Mapping[int, Collection[str]],
+    steps: Sequence[Tallied],
+    faults: Iterable[Fault],
+) -> list[WindowVerdict]:
+    """What is said of each window. Most are as they should be, and cost little."""
+    tiers = picture.tiers
+    faults_of: dict[int, list[Finding]] = {}
+    for fault in faults:
+        for number in set(fault.windows):
+            faults_of.setdefault(number, []).append(fault.finding)
+    files = [number for number, tier in enumerate(tiers) if tier.kind is TierKind.HDFS]
+    found: list[WindowVerdict] = []
+    for number, window in enumerate(axis.windows):
+        sums = [sums_at(window, tier) for tier in tiers]
+        late = duplicates = dead = 0
+        for file in files:
+            landed = sums[file]
+            late += landed.late
+            duplicates += landed.duplicates
+            dead += landed.dead
+        some = faults_of.get(number, ())
+        awaited = awaited_in.get(number, ())
+        missing = pending = excess = unclaimed = elsewhere = 0
+        for each in steps:
+            if (step := each.steps.get(number)) is not None:
+                missing += step.missing
+                pending += step.pending
+                excess += step.excess
+                unclaimed += step.unclaimed
+                elsewhere += step.elsewhere
+        found.append(
+            WindowVerdict(
+                start=window.start,
+                length=window.length,
+                state=_state(some, awaited),
+                sums=sums,
+                missing=missing,
+                pending=pending,
+                excess=excess,
+                unclaimed=unclaimed,
+                elsewhere=elsewhere,
+                changed=any(each.kind is Kind.CHANGED for each in some) if some else False,
+                late=late,
+                duplicates=duplicates,
+                dead=window.dead + dead,
+                filtered=window.filtered,
+                lost=window.lost_events,
+                waits=sorted(awaited),
+                accepted=all(each.accepted for each in some) if some else False,
+            )
+        )
+    return found
+
+
+def _state(findings: Collection[Finding], awaited: Collection[str]) -> State:
+    if not findings and not awaited:
+        return State.COMPLETE
+    states = [each.kind.state for each in findings if not each.accepted]
+    if awaited:
+        states.append(State.PENDING)
+    return worst(states)
 
 
 def _findings(picture: TopicPicture, faults: Sequence[Fault]) -> list[Finding]:
@@ -280,36 +382,5 @@ def _all_of(findings: Sequence[Finding]) -> Finding:
     )
 
 
-_KINDS = list(Kind)
-
-
 def _rank(one: Finding) -> tuple[bool, int, str, str, int, int]:
     return (bool(one.accepted), _KINDS.index(one.kind), one.host, one.path, one.from_time, one.seq)
-
-
-def _waits(
-    picture: TopicPicture,
-    windows: Sequence[Window],
-    passages: Sequence[Passing],
-    tallied: Sequence[Tallied],
-) -> Iterable[Wait]:
-    if any(tier.kind is TierKind.AGENT for tier in picture.tiers):
-        for agent in behind(picture, windows):
-            yield for_agent(agent)
-    for passing, each in zip(passages, tallied, strict=True):
-        kinds = {kind for waits in each.waits.values() for kind in waits}
-        later = passing.pair.later
-        if later.kind.value in kinds:
-            offsets = sum(size(waiting) for waiting in passing.waiting.values())
-            said = words.offsets_ahead(later, offsets, len(passing.waiting), passing.since)
-            yield Wait(on=later.kind.value, words=said, since=passing.since)
-        if passing.pair.earlier.kind.value in kinds:
-            yield Wait(on=passing.pair.earlier.kind.value, words=words.behind_files(later))
-        if "ledger" in kinds:
-            yield Wait(on="ledger", words=words.fresh())
-    for hole in picture.holes:
-        if statements.is_young(hole, picture) and hole.from_time < picture.to_time:
-            host = hole.host or picture.names.get(hole.journal, "")
-            yield Wait(
-                on="ledger", words=words.missing_entry(hole, host), host=host, since=hole.from_time
-            )

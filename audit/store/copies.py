@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, cut, hours_of, numbers
 from audit.picture import Copied
-from audit.store.changes import all_changed
 from audit.store.chunks import Chunk
+from audit.store.database import all_changed
 from audit.store.details import stretches_of
 
 WHOLE_HEAD: Final = 1024  # bytes: a shorter beginning may be that of many files

@@ -18,12 +18,10 @@ from typing import Final
 import numpy as np
 
 from audit.folding.columns import Numbers
-from audit.folding.grouping import grouped
-from audit.folding.keyed import Keyed, Mask
+from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store.chunks import Chunk
-from audit.store.gaps import broker_gaps
-from audit.store.generations import STRIDE, Generations, placed_in
+from audit.store.generations import STRIDE, Generations, broker_gaps, placed_in
 from audit.store.offsets import Places, counted_by
 
 OPEN: Final = 0

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, hours_of, numbers
-from audit.folding.grouping import grouped
-from audit.folding.keyed import Mask
+from audit.folding.keyed import Mask, grouped
 from audit.picture import Inexact, Placed, Tier
 from audit.store.chunks import Chunk
 from audit.store.offsets import Places

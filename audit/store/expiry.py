@@ -10,7 +10,7 @@ and texts go when nothing speaks of them any more; of texts, so many are looked 
 import sqlite3
 from typing import Final
 
-from audit.store.changes import changed
+from audit.store.database import changed
 
 AGENTS_KEPT: Final = 31 * 86_400_000
 _SILENT_KEPT: Final = 731 * 86_400_000

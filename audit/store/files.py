@@ -9,22 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from audit.picture import Intervals
-from audit.reconciling.intervals import merged, minus, upto
-from audit.reconciling.intervals import size as size_of
+from audit.answers import HostRow, Hosts, SourceRow, Sources
+from audit.queries import HostsQuery, SourcesQuery, pattern
 from audit.store.details import MISSING, stretches_of
 from audit.store.histories import OF_SOURCES
-from audit.store.paging import offset, pattern
-from audit.store.rows import HostRow, Paged, SourceRow
 from audit.store.suspects import pairs_of
+from audit.verdicts import State
+from ground.intervals import Intervals, merged, minus, upto
 
 
-def hosts(
-    connection: sqlite3.Connection, topic: int, *, search: str, page: int, size: int
-) -> Paged[HostRow]:
+def hosts(connection: sqlite3.Connection, topic: int, query: HostsQuery) -> Hosts:
+    """What is missing on each host, findings say."""
     where, values = "", list[int | str]([topic])
-    if search:
-        where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(search)]
+    if query.search:
+        where, values = " AND text LIKE ? ESCAPE '\\'", [topic, pattern(query.search)]
     ((total,),) = connection.execute(
         f"SELECT count(*) FROM topic_hosts JOIN names ON names.id = host WHERE topic = ?{where}",  # noqa: S608
         values,
@@ -36,16 +34,19 @@ def hosts(
         " JOIN names ON names.id = topic_hosts.host"
         f" LEFT JOIN suspects ON suspects.host = topic_hosts.host WHERE topic = ?1{where}"
         " ORDER BY 3 DESC, 2 LIMIT ? OFFSET ?",
-        (*values, size, offset(page, size)),
+        (*values, query.size, query.skipped),
     ).fetchall()
     behind = _are_loaders_behind(connection, topic)
-    found = [_host(connection, topic, *row) for row in rows]
-    if behind:
-        found = [
-            host._replace(pending=_pending_of(connection, topic, row[0]))
-            for host, row in zip(found, rows, strict=True)
-        ]
-    return Paged(found, total)
+    items = []
+    for number, host, suspect in rows:
+        pending = suspect or (behind and _pending_of(connection, topic, number))
+        items.append(_host(connection, topic, number, host, _state(pending)))
+    return Hosts(page=query.of(total), items=items)
+
+
+def _state(pending: object) -> State:
+    """As far as it is known here: what is wrong, judges say."""
+    return State.PENDING if pending else State.COMPLETE
 
 
 def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
@@ -67,6 +68,7 @@ def _are_loaders_behind(connection: sqlite3.Connection, topic: int) -> bool:
 
 
 def _pending_of(connection: sqlite3.Connection, topic: int, host: int) -> int:
+    """Events beyond what has landed of their file."""
     rows = connection.execute(
         "SELECT id, shipped FROM sources WHERE topic = ? AND host = ?", (topic, host)
     ).fetchall()
@@ -78,7 +80,9 @@ def _pending_of(connection: sqlite3.Connection, topic: int, host: int) -> int:
     )
 
 
-def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, bad: int) -> HostRow:
+def _host(
+    connection: sqlite3.Connection, topic: int, number: int, host: str, state: State
+) -> HostRow:
     rows = connection.execute(
         "SELECT events, lost_bytes, filtered, dead, last,"
         " (SELECT min(events) FROM landed WHERE source = sources.id"
@@ -89,29 +93,19 @@ def _host(connection: sqlite3.Connection, topic: int, number: int, host: str, ba
     ).fetchall()
     shipped, lost, filtered, dead = (sum(row[at] for row in rows) for at in range(4))
     landed = [row[5] for row in rows if row[5] is not None]
-    missing = sum(len_ for len_ in (_missing_of(connection, topic, number) if bad else ()))
     return HostRow(
-        host,
-        sorted({row[6] for row in rows if row[6]}),
-        len(rows),
-        shipped,
-        sum(landed) if landed else -1,
-        missing,
-        lost,
-        filtered,
-        dead,
-        max((row[4] for row in rows), default=-1),
-        bad,
+        host=host,
+        agents=sorted({row[6] for row in rows if row[6]}),
+        files=len(rows),
+        shipped=shipped,
+        landed=sum(landed) if landed else -1,
+        missing=0,
+        lost_bytes=lost,
+        filtered=filtered,
+        dead=dead,
+        last=max((row[4] for row in rows), default=-1),
+        state=state,
     )
-
-
-def _missing_of(connection: sqlite3.Connection, topic: int, host: int) -> list[int]:
-    ids = connection.execute(
-        "SELECT id, shipped FROM sources WHERE topic = ? AND host = ? AND suspect = 1",
-        (topic, host),
-    ).fetchall()
-    landed = _landed(connection, str([number for number, _ in ids]))
-    return [size_of(_missing(pairs_of(shipped), landed.get(number))) for number, shipped in ids]
 
 
 def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
@@ -122,26 +116,17 @@ def _missing(shipped: Intervals, landed: Intervals | None) -> Intervals:
     return minus(tuple((first, min(end, most)) for first, end in shipped if first < most), landed)
 
 
-def sources(
-    connection: sqlite3.Connection,
-    topic: int,
-    name: int,
-    *,
-    host: str,
-    search: str,
-    page: int,
-    size: int,
-) -> Paged[SourceRow]:
+def sources(connection: sqlite3.Connection, topic: int, name: int, query: SourcesQuery) -> Sources:
     where, values = "topic = ?", list[int | str]([topic])
-    if host:
+    if query.host:
         where += " AND host = (SELECT id FROM names WHERE text = ?)"
-        values.append(host)
-    if search:
+        values.append(query.host)
+    if query.search:
         where += (
             " AND (source LIKE ? ESCAPE '\\' OR path IN"
             " (SELECT id FROM names WHERE text LIKE ? ESCAPE '\\'))"
         )
-        values += [pattern(search)] * 2
+        values += [pattern(query.search)] * 2
     ((total,),) = connection.execute(
         f"SELECT count(*) FROM sources WHERE {where}",  # noqa: S608
         values,
@@ -153,11 +138,14 @@ def sources(
         " shipped, position, EXISTS (SELECT 1 FROM finished WHERE source = sources.source"
         f"  AND name = {int(name)}), lost_bytes, filtered, dead, last, suspect"
         f" FROM sources WHERE {where} ORDER BY suspect DESC, id DESC LIMIT ? OFFSET ?",
-        (*values, size, offset(page, size)),
+        (*values, query.size, query.skipped),
     ).fetchall()
     landed = _landed(connection, str([row[0] for row in rows]))
     lost = _stretches(connection, topic, {row[0] for row in rows if row[-1]})
-    return Paged([_source(row, landed.get(row[0]), lost.get(row[0], [])) for row in rows], total)
+    return Sources(
+        page=query.of(total),
+        items=[_source(row, landed.get(row[0]), lost.get(row[0], [])) for row in rows],
+    )
 
 
 def _source(
@@ -167,21 +155,22 @@ def _source(
     lost_bytes, filtered, dead, last, suspect = more
     shipped = pairs_of(packed)
     return SourceRow(
-        source,
-        path or "",
-        agent or "",
-        host or "",
-        shipped,
-        landed or (),
-        _missing(shipped, landed),
-        lost,
-        position,
-        bool(finished),
-        lost_bytes,
-        filtered,
-        dead,
-        last,
-        bool(suspect),
+        source=source,
+        path=path or "",
+        agent=agent or "",
+        host=host or "",
+        shipped=list(shipped),
+        landed=list(landed or ()),
+        missing=list(_missing(shipped, landed)),
+        missing_bytes=lost,
+        position=position,
+        finished=bool(finished),
+        lost_bytes=lost_bytes,
+        filtered=filtered,
+        dead=dead,
+        last=last,
+        state=_state(suspect),
+        words=[],
     )
 
 

@@ -17,6 +17,10 @@ Rule 3: a cut is what a broker calls withdrawn, or where one and the same journa
         Another journal that counts them counts the same log once more. A rise of the epoch alone,
         as with each change of leader, cuts nothing.
 Rule 4: an epoch that is not known (-1) is that of the log as it is now.
+
+Of batches that are not what was written nobody says under which leader epoch they were. When one
+was last found tells: damage that was found before the log was cut there has gone with the rest,
+which is missing, or had landed before; whoever is given its offsets next has nothing to do with it.
 """
 
 import sqlite3
@@ -27,12 +31,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from audit.folding.columns import Numbers
-from audit.folding.grouping import grouped
-from audit.folding.keyed import Keyed
+from audit.folding.keyed import Keyed, grouped
 from audit.folding.stretches import STRETCH, Stretches
-from audit.picture import Interval, Intervals
-from audit.reconciling.intervals import intersection, minus
+from audit.picture import Damage, TierKind
 from audit.store.chunks import Chunk
+from ground.intervals import Interval, Intervals, intersection, minus
 
 STRIDE: Final = 1 << 21  # more than there are partitions
 MOST_CUTS: Final = 1_000  # of a partition: the newest
@@ -253,3 +256,72 @@ def placed_in(
     order = np.argsort(row, kind="stable")
     row = row[order]
     return row, number[order], Keyed(offsets.key[row], first[order], end[order])
+
+
+_MOST: Final = 10_000
+_DAMAGED: Final = """
+SELECT partition, first, first + count, min(reason), min(time), max(damaged.last)
+    FROM damaged JOIN topics USING (name)
+    WHERE topics.id = ? AND damaged.topic_id IN ('', topics.topic_id)
+    GROUP BY partition, first, count LIMIT ?
+"""
+
+
+def damage_of(connection: sqlite3.Connection, topic: int, generations: Generations) -> list[Damage]:
+    return [
+        Damage(partition, begin, end - begin, reason, time, time + 1)
+        for partition, first, after, reason, time, last in connection.execute(
+            _DAMAGED, (topic, _MOST)
+        )
+        for begin, end in generations.still_there(partition, last, (first, after))
+    ]
+
+
+def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    """By generation, united: offsets between those that brokers have spoken of: none, as usual; and
+    what they have not spoken of where the log was cut."""
+    rows = connection.execute(
+        "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ?1 AND kind = ?2 AND (length(intervals) > 16"
+        "  OR partition IN (SELECT partition FROM cuts WHERE topic = ?1)"
+        "  OR EXISTS (SELECT 1 FROM claimed AS others WHERE others.topic = ?1"
+        "   AND others.partition = claimed.partition AND others.tier = claimed.tier"
+        "   AND others.epoch <> claimed.epoch))",
+        (topic, TierKind.BROKER),
+    ).fetchall()
+    there = _in_generations(generations, rows)
+    same = there.key[1:] == there.key[:-1]
+    gaps = Keyed(there.key[1:][same], there.end[:-1][same], there.first[1:][same])
+    if not generations:
+        return gaps
+    taken = _taken(connection, topic, generations)
+    for number, cut in generations.cut_off():
+        # What nobody took from there before it was lost is in a gap, counted or not.
+        mine = there.where((there.key == number) & (number in taken))
+        first = int(mine.first.min(initial=cut.next_offset))
+        rest = [(cut.first, first), (int(mine.end.max(initial=first)), cut.next_offset)]
+        edges = np.array([(number, *each) for each in rest], np.int64)
+        gaps = gaps.and_(Keyed(edges[:, 0], edges[:, 1], edges[:, 2]))
+    return gaps.united()
+
+
+def _taken(connection: sqlite3.Connection, topic: int, generations: Generations) -> set[int]:
+    """Generations of which a tier behind the brokers has spoken."""
+    rows = connection.execute(
+        "SELECT partition, epoch, intervals FROM claimed JOIN tiers ON tiers.id = tier"
+        " WHERE topic = ?1 AND kind NOT IN (?2, ?3)"
+        " AND partition IN (SELECT partition FROM cuts WHERE topic = ?1)",
+        (topic, TierKind.AGENT, TierKind.BROKER),
+    ).fetchall()
+    return set(_in_generations(generations, rows).key.tolist())
+
+
+def _in_generations(generations: Generations, rows: Sequence[tuple[int, int, bytes]]) -> Keyed:
+    """Packed offsets of partitions and epochs, by generation and united."""
+    keys = np.arange(len(rows))
+    there = Keyed.of_packed(keys, [row[2] for row in rows])
+    partition = np.array([row[0] for row in rows], np.int64)[there.key]
+    epoch = np.array([row[1] for row in rows], np.int64)[there.key]
+    topic = np.zeros(len(there.key), np.int64)
+    _, number, offsets = placed_in({0: generations}, topic, partition, epoch, there)
+    return Keyed(number, offsets.first, offsets.end).united()

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from audit.folding.grouping import grouped
+from audit.folding.keyed import grouped
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
 from audit.store.offsets import tiers_of

@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 
 from audit.folding.columns import Entries, Numbers
-from audit.folding.grouping import grouped, in_order
-from audit.folding.keyed import Keyed, Mask, groups
-from audit.store.numbers import AllNumbers
+from audit.folding.keyed import Keyed, Mask, grouped, groups, in_order
+from audit.store.chunks import AllNumbers
 
 _MOST_SEQ: Final = 1 << 62
 _QUAD: Final = 32  # bytes: first, end, and when they were written

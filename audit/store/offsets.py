@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import Numbers, numbers
-from audit.folding.grouping import grouped, in_order
-from audit.folding.keyed import PAIR, Keyed, Mask, groups, running_most
+from audit.folding.keyed import PAIR, Keyed, Mask, grouped, groups, in_order, running_most
 from audit.picture import TierKind
 from audit.store.chunks import Chunk
 from audit.store.generations import FOR_EVER, all_generations, any_cuts, placed_in

@@ -10,17 +10,16 @@ missing has a hole like any other.
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from audit.folding.keyed import Keyed
 from audit.picture import (
     Acceptance,
     FileFault,
     Hole,
-    Interval,
-    Intervals,
     Partition,
     Span,
     Sums,
@@ -31,15 +30,14 @@ from audit.picture import (
     Unwatched,
     Window,
 )
-from audit.reconciling.intervals import merged
-from audit.store import damage, exactness, placed
-from audit.store.acceptances import accepted
-from audit.store.expected import expected_agents, renewed_hosts
-from audit.store.generations import STRIDE, Generations
+from audit.store import exactness, placed
+from audit.store.fleet import expected_agents, renewed_hosts
+from audit.store.generations import STRIDE, Generations, damage_of
 from audit.store.journals import unpacked
 from audit.store.offsets import limits_of
 from audit.store.statements import HOUR
 from audit.store.suspects import pairs_of, suspects
+from ground.intervals import Interval, Intervals, merged
 
 _ORDER: Final = list(TierKind)
 _NO_SUMS: Final = Sums()
@@ -138,7 +136,7 @@ def picture(
     first = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
     partitions = _partitions(topic, generations)
-    spoilt = damage.of(connection, topic.id, generations)
+    spoilt = damage_of(connection, topic.id, generations)
     known = accepted(connection, topic.name, topic.key.topic_id)
     odd = placed.lacking(partitions) | {each.partition for each in spoilt}
     odd |= {each.number for each in partitions if _is_accepted(each, known)}
@@ -381,3 +379,48 @@ def _is_newest(topic: Topic) -> bool:
         (topic.name,),
     ).fetchall()
     return rows == [(topic.id,)]
+
+
+_MOST_NUMBER: Final = 1 << 62
+_NONE: Final = ((-1, -1),)  # covers nothing: what is empty stands for any
+
+
+def accepted(connection: sqlite3.Connection, name: int, topic_id: str) -> list[Acceptance]:
+    """Of the topics of that name those that this one is meant by."""
+    rows = connection.execute(
+        "SELECT statement, time FROM accepted WHERE name = ? AND topic_id IN ('', ?)"
+        " ORDER BY journal, seq, number",
+        (name, topic_id),
+    )
+    return [_acceptance(msgspec.json.decode(statement), time) for statement, time in rows]
+
+
+def _acceptance(said: dict[str, Any], time: int) -> Acceptance:
+    seqs: dict[str, list[Interval]] = defaultdict(list)
+    sizes: dict[str, list[Interval]] = defaultdict(list)
+    for run in said["runs"]:
+        if run["events"] > 0:
+            seqs[run["source"]].append((run["seq"], run["seq"] + run["events"]))
+        else:
+            sizes[run["source"]].append((run["position"], run["end_position"]))
+    offsets = [(each["first"], each["first"] + each["count"]) for each in said["offsets"]]
+    return Acceptance(
+        said["partition"],
+        _united(offsets) or (_NONE if offsets else ()),
+        {source: _united(each) for source, each in seqs.items()},
+        {source: _united(each) for source, each in sizes.items()},
+        said["host"],
+        said["from_time"],
+        said["to_time"],
+        said["reason"],
+        said["operator"],
+        time,
+    )
+
+
+def _united(intervals: Sequence[Interval]) -> Intervals:
+    """As far as there can be such numbers: an operator may have written "to the end"."""
+    within = [(max(0, first), min(end, _MOST_NUMBER)) for first, end in intervals]
+    columns = np.array([each for each in within if each[0] < each[1]], np.int64).reshape(-1, 2)
+    found = Keyed(np.zeros(len(columns), np.int64), columns[:, 0], columns[:, 1]).united()
+    return tuple(zip(found.first.tolist(), found.end.tolist(), strict=True))

@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 
 from audit.folding.columns import hours_of
-from audit.folding.grouping import grouped
+from audit.folding.keyed import grouped
 from audit.picture import Damage, Partition, Placed, TierKind
-from audit.reconciling.intervals import intersection, minus, upto
 from audit.store.chunks import Chunk
 from audit.store.generations import STRIDE, Generations
 from audit.store.offsets import Places
+from ground.intervals import intersection, minus, upto
 
 _FOR_EVER: Final = 1 << 60
 _UP_TO_THE_LOG: Final = {TierKind.AGENT, TierKind.BROKER}

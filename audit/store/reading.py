@@ -1,33 +1,49 @@
 """All that is read from the database. Any thread; each has a connection of its own.
 
-Every answer is of one moment, and lists are cut into pages here. What is `sort` may have a `-` in
-front of it: the other way round. Pages are numbered from 1.
+Every answer is of one moment. What is asked comes as one value and goes down as it is; what comes
+up is shown as it is, but for what only judges can say.
 """
 
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
-from audit.picture import TopicKey, TopicPicture
-from audit.store import figures, files, fleet, loading, loads_tried, overview, pictures
-from audit.store.opening import damage_said, open_for_reading
-from audit.store.rows import (
+from audit.answers import (
     Agents,
-    Alert,
     ConsumerRow,
-    Delays,
     FailingLoad,
-    FlowRow,
-    HostRow,
+    Flow,
+    Hosts,
     HourRow,
-    JournalRow,
-    LoadRow,
-    Paged,
-    SourceRow,
-    TopicRow,
+    Loads,
+    Page,
+    Sources,
 )
+from audit.picture import TopicKey, TopicPicture
+from audit.queries import (
+    AgentsQuery,
+    AlertsQuery,
+    HostsQuery,
+    LoadsQuery,
+    SourcesQuery,
+    TopicsQuery,
+)
+from audit.store import files, fleet, loads, pictures, topics
+from audit.store.database import damage_said, open_for_reading
+from audit.store.rows import Alert, JournalRow
+from audit.store.topics import Delays, Overview
+
+_ALERTS: Final = """
+SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour
+    FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
+    LIMIT ? OFFSET ?
+"""
+_STANDING: Final = "resolved < 0"
+_UNTOLD: Final = "resolved >= 0 AND NOT told_resolved"
+_STATES: Final = {None: "1", "raised": _STANDING, "resolved": "resolved >= 0"}
 
 
 class Reading:
@@ -63,7 +79,7 @@ class Reading:
     def topics(self) -> list[TopicKey]:
         """All that are known, without those that are not judged (their names begin with `_`)."""
         with self._moment() as connection:
-            return overview.topics(connection)
+            return topics.topics(connection)
 
     def picture(
         self,
@@ -91,12 +107,12 @@ class Reading:
     def open_hours(self, key: TopicKey) -> list[int]:
         """Hours of which something is known and that were not judged complete, the oldest first."""
         with self._moment() as connection:
-            return overview.open_hours(connection, pictures.Topic(connection, key).id)
+            return topics.open_hours(connection, pictures.Topic(connection, key).id)
 
     def faulty_hours(self, key: TopicKey) -> list[int]:
         """Hours that were judged to have faults that nobody has accepted, the oldest first."""
         with self._moment() as connection:
-            return overview.faulty_hours(connection, pictures.Topic(connection, key).id)
+            return topics.faulty_hours(connection, pictures.Topic(connection, key).id)
 
     def hole_hours(self, key: TopicKey) -> set[int]:
         """About which entries are missing, or which nobody watched, whether anything else is known
@@ -107,121 +123,39 @@ class Reading:
     def hour_counts(self, from_hour: int) -> dict[TopicKey, dict[int, int]]:
         """Events by hour, as the first tier that counts has them."""
         with self._moment() as connection:
-            return overview.hour_counts(connection, from_hour)
+            return topics.hour_counts(connection, from_hour)
 
-    def states(
-        self, from_hour: int, to_hour: int, deleted: Container[TopicKey] = ()
-    ) -> dict[TopicKey, str]:
-        """The worst of each topic's hours; those that were deleted wait for nobody."""
+    def overview(
+        self, query: TopicsQuery, to_hour: int, is_deleted: Callable[[TopicKey], bool]
+    ) -> Overview:
+        """Those that were deleted wait for nobody."""
         with self._moment() as connection:
-            return overview.states(connection, from_hour, to_hour, deleted)
+            return topics.overview(connection, query, to_hour, is_deleted)
 
-    def topic_rows(
-        self,
-        *,
-        from_hour: int,
-        to_hour: int,
-        cluster: str = "",
-        search: str = "",
-        state: str = "",
-        deleted: Container[TopicKey] = (),
-        sort: str = "state",
-        page: int = 1,
-        size: int = 50,
-    ) -> Paged[TopicRow]:
-        """Sorted by state, topic, events, missing, excess or agents; those that were deleted wait
-        for nobody."""
+    def hosts(self, key: TopicKey, query: HostsQuery) -> Hosts:
+        """Those with faults first."""
         with self._moment() as connection:
-            return overview.topic_rows(
-                connection,
-                from_hour=from_hour,
-                to_hour=to_hour,
-                cluster=cluster,
-                search=search,
-                state=state,
-                deleted=deleted,
-                sort=sort,
-                page=page,
-                size=size,
-            )
+            return files.hosts(connection, pictures.Topic(connection, key).id, query)
 
-    def hosts(
-        self, key: TopicKey, *, search: str = "", page: int = 1, size: int = 50
-    ) -> Paged[HostRow]:
+    def sources(self, key: TopicKey, query: SourcesQuery) -> Sources:
         """Those with faults first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
-            return files.hosts(connection, topic.id, search=search, page=page, size=size)
+            return files.sources(connection, topic.id, topic.name, query)
 
-    def sources(
-        self, key: TopicKey, *, host: str = "", search: str = "", page: int = 1, size: int = 50
-    ) -> Paged[SourceRow]:
-        """Those with faults first."""
+    def agents(self, query: AgentsQuery, patience: fleet.Patience) -> Agents:
         with self._moment() as connection:
-            topic = pictures.Topic(connection, key)
-            return files.sources(
-                connection, topic.id, topic.name, host=host, search=search, page=page, size=size
-            )
+            return fleet.agents(connection, query, patience)
 
-    def agents(
-        self,
-        *,
-        now: int,
-        silent_millis: int,
-        expected_millis: int,
-        window_millis: int = 0,
-        cluster: str = "",
-        state: str = "",
-        search: str = "",
-        sort: str = "state",
-        page: int = 1,
-        size: int = 50,
-    ) -> Agents:
-        """Sorted by state, host, lag, heard or until. With `window_millis`, who keeps silent for
-        longer than he ever did is silent before `silent_millis`."""
-        with self._moment() as connection:
-            return fleet.agents(
-                connection,
-                now=now,
-                silent_millis=silent_millis,
-                window_millis=window_millis,
-                expected_millis=expected_millis,
-                cluster=cluster,
-                state=state,
-                search=search,
-                sort=sort,
-                page=page,
-                size=size,
-            )
-
-    def loads(
-        self,
-        *,
-        cluster: str = "",
-        topic: str = "",
-        destination: str = "",
-        page: int = 1,
-        size: int = 50,
-    ) -> Paged[LoadRow]:
+    def loads(self, query: LoadsQuery) -> Loads:
         """The newest first."""
         with self._moment() as connection:
-            return loading.loads(
-                connection,
-                cluster=cluster,
-                topic=topic,
-                destination=destination,
-                page=page,
-                size=size,
-            )
+            return loads.loads(connection, query)
 
     def failing_loads(self) -> list[FailingLoad]:
         """Tables whose last load failed; what fails longest comes first."""
         with self._moment() as connection:
-            return loads_tried.failing(connection)
-
-    def destinations(self) -> list[str]:
-        with self._moment() as connection:
-            return loading.destinations(connection)
+            return loads.failing(connection)
 
     def hours(
         self, key: TopicKey, destination: str, *, from_time: int, to_time: int
@@ -229,7 +163,7 @@ class Reading:
         """The newest first."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
-            return loading.hours(
+            return loads.hours(
                 connection,
                 topic.id,
                 topic.name,
@@ -242,24 +176,39 @@ class Reading:
         """Element 0 counts delays below a millisecond, element i those of 2^(i-1) up to 2^i."""
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
-            return figures.delays(connection, topic.id, topic.tiers, from_time, to_time)
+            return topics.delays(connection, topic.id, topic.tiers, from_time, to_time)
 
-    def flow(self, key: TopicKey, from_time: int, to_time: int) -> FlowRow:
+    def flow(self, key: TopicKey, from_time: int, to_time: int) -> Flow:
         """Of lines, in the window of the events that they were read with."""
         with self._moment() as connection:
-            return figures.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
+            return topics.flow(connection, pictures.Topic(connection, key).id, from_time, to_time)
 
     def consumers(self, cluster: str = "") -> list[ConsumerRow]:
         with self._moment() as connection:
-            return loading.consumers(connection, cluster)
+            return loads.consumers(connection, cluster)
 
     def journals(self, cluster: str = "", tier: str = "broker") -> list[JournalRow]:
         """Who writes entries, and when the last one was."""
         with self._moment() as connection:
             return fleet.journals(connection, cluster, tier)
 
-    def alerts(self, state: str = "", *, page: int = 1, size: int = 50) -> Paged[Alert]:
-        """The newest first; `raised` or `resolved` only, if that is asked for, or `untold`: those
-        that are resolved, of which the webhook does not know."""
+    def alerts(self, query: AlertsQuery) -> tuple[Page, list[Alert]]:
+        """The newest first."""
+        where = _STATES[query.state]
         with self._moment() as connection:
-            return figures.alerts(connection, state, page, size)
+            ((total,),) = connection.execute(
+                f"SELECT count(*) FROM alerts WHERE {where}"  # noqa: S608
+            ).fetchall()
+            return query.of(total), _alerts(connection, where, query.size, query.skipped)
+
+    def unfinished_alerts(self, most: int) -> list[Alert]:
+        """Those that stand, and those that are over, of which the webhook does not know: at most so
+        many of each, that these take no room from those."""
+        with self._moment() as connection:
+            standing = _alerts(connection, _STANDING, most, 0)
+            return standing + _alerts(connection, _UNTOLD, most, 0)
+
+
+def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
+    rows = connection.execute(_ALERTS.format(where), (most, skipped))
+    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), row[9])) for row in rows]

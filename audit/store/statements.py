@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import MOST_EPOCH, MOST_TIME, cut, numbers
-from audit.store import generations, loads_tried
+from audit.store import generations, loads
 from audit.store.chunks import Chunk
 
 HOUR: Final = 3_600_000
@@ -76,7 +76,7 @@ def keep(chunk: Chunk) -> None:
     for row, each in _said(chunk, "damaged", ""):
         _keep_damaged(chunk, row, each)
     for row, each in _said(chunk, "loads", "hdfs"):
-        loads_tried.keep(chunk, row, each)
+        loads.keep(chunk, row, each)
 
 
 def _said(chunk: Chunk, name: str, tier: str) -> Iterator[tuple[int, Json]]:

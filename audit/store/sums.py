@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from audit.folding.columns import MOST, Numbers, hours_of, numbers
-from audit.folding.grouping import Grouped, grouped
-from audit.folding.keyed import Mask, groups
+from audit.folding.keyed import Grouped, Mask, grouped, groups
 from audit.store.chunks import Chunk
 
 _DOUBLINGS: Final = 64

@@ -10,12 +10,12 @@ import numpy as np
 
 from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
-from audit.picture import Intervals, Landing, Lost, Source, Stretch, Tier, Twice
-from audit.store import copies, damage
+from audit.picture import Landing, Lost, Source, Stretch, Tier, Twice
+from audit.store import copies
 from audit.store.details import MISSING, inside, stretches_of
-from audit.store.gaps import broker_gaps
-from audit.store.generations import Generations
+from audit.store.generations import Generations, broker_gaps, damage_of
 from audit.store.histories import OF_SOURCES
+from ground.intervals import Intervals
 
 MOST_SOURCES: Final = 2_000  # of one picture
 MOST_STRETCHES: Final = 20_000
@@ -164,7 +164,7 @@ def _missing(connection: sqlite3.Connection, topic: int, generations: Generation
 def _damaged(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
     rows = [
         (each.partition, each.first, each.first + each.count)
-        for each in damage.of(connection, topic, generations)
+        for each in damage_of(connection, topic, generations)
     ]
     columns = np.array(rows, np.int64).reshape(-1, 3)
     return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])

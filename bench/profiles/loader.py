@@ -10,7 +10,7 @@ from bench.brokers import PENSTOCK
 from bench.loaders import Load, Loaded, loader_of, topics_of
 from bench.measurement import Figure, Goal, NotMeasured, Sample
 from bench.profile import Case, Place, Profile
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 
 ROWS_PER_SECOND: Final = Figure("rows/s", more_is_better=True)
 _CPU: Final = Figure("CPU-s per million rows", 2)

@@ -10,8 +10,8 @@ from bench.registry_contents import REGISTER, fill, ids_of, registry_of
 from bench.registry_load import load
 from bench.registry_requests import get, numbered
 from bench.requests import AnswerError
-from tests.registry_process import RegistryProcess
-from tests.server_process import ServerFailed
+from harness.registry_process import RegistryProcess
+from harness.server_process import ServerFailed
 
 _ANSWERS = Figure("seconds to the first answer", 2)
 _WRITES = Figure("seconds to the first write", 2)

@@ -7,10 +7,10 @@ Not here: brokers, whose configs are set in their file and read-only over the wi
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.topics import TopicAdmin
 from wire.errors import ErrorCode
 from wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -20,19 +20,16 @@ from wire.messages.alter_configs import (
 )
 from wire.messages.describe_configs import ResourceType
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 async def handle(
-    broker: "Broker", request: AlterConfigsRequest, _caller: Caller
+    topics: TopicAdmin, request: AlterConfigsRequest, _caller: Caller
 ) -> AlterConfigsResponse:
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
             check_resource(resource.resource_type, resource.resource_name, times)
-            await broker.topics.set_configs(
+            await topics.set_configs(
                 resource.resource_name, _overrides(resource), validate_only=request.validate_only
             )
         except ApiError as error:

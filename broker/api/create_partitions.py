@@ -9,10 +9,10 @@ Not here: quotas. Fewer partitions: Kafka has no such thing.
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.topics import TopicAdmin
 from wire.errors import ErrorCode
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -21,12 +21,9 @@ from wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 async def handle(
-    broker: "Broker", request: CreatePartitionsRequest, _caller: Caller
+    topics: TopicAdmin, request: CreatePartitionsRequest, _caller: Caller
 ) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
 
@@ -34,7 +31,7 @@ async def handle(
         try:
             if times[topic.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
-            await broker.topics.add_partitions(
+            await topics.add_partitions(
                 topic.name,
                 topic.count,
                 None

@@ -11,13 +11,12 @@ Not here: quotas.
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
 from broker.config_entries import topic_entries
 from broker.errors import ApiError
 from broker.topic_rules import MOST_PARTITIONS, UNSAID, NewTopic
-from broker.topics import CreatedTopic
+from broker.topics import CreatedTopic, TopicAdmin
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
     CreatableTopic,
@@ -27,15 +26,12 @@ from wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 async def handle(
-    broker: "Broker", request: CreateTopicsRequest, _caller: Caller
+    topics: TopicAdmin, request: CreateTopicsRequest, _caller: Caller
 ) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
-    wanted = sum(_partitions(broker, topic) for topic in request.topics)
+    wanted = sum(_partitions(topics, topic) for topic in request.topics)
 
     async def create(topic: CreatableTopic) -> CreatableTopicResult:
         try:
@@ -46,24 +42,24 @@ async def handle(
                     ErrorCode.invalid_partitions,
                     f"{wanted} partitions in one request, {MOST_PARTITIONS} are allowed",
                 )
-            created = await broker.topics.create(
+            created = await topics.create(
                 _new_topic(topic), timeout_ms=request.timeout, validate_only=request.validate_only
             )
         except ApiError as error:
             return CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
-        return _result(broker, topic.name, created)
+        return _result(topics, topic.name, created)
 
     results = await asyncio.gather(*(create(topic) for topic in request.topics))
     return CreateTopicsResponse(topics=tuple(results))
 
 
-def _partitions(broker: "Broker", topic: CreatableTopic) -> int:
+def _partitions(topics: TopicAdmin, topic: CreatableTopic) -> int:
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == UNSAID:
-        return broker.topics.defaults.partitions
+        return topics.defaults.partitions
     return max(topic.num_partitions, 0)
 
 
@@ -95,7 +91,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(broker: "Broker", name: str, created: CreatedTopic) -> CreatableTopicResult:
+def _result(topics: TopicAdmin, name: str, created: CreatedTopic) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=created.topic_id,
@@ -109,6 +105,6 @@ def _result(broker: "Broker", name: str, created: CreatedTopic) -> CreatableTopi
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in topic_entries(created.config, broker.topics.defaults)
+            for entry in topic_entries(created.config, topics.defaults)
         ),
     )

@@ -4,8 +4,6 @@ There are no groups here: GROUP_ID_NOT_FOUND, whichever is asked for. Served bec
 aborts its process where a coordinator is found and this is not served.
 """
 
-from typing import TYPE_CHECKING
-
 from broker.caller import Caller
 from wire.errors import ErrorCode
 from wire.messages.delete_groups import (
@@ -14,13 +12,8 @@ from wire.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
-
-def handle(
-    _broker: "Broker", request: DeleteGroupsRequest, _caller: Caller
-) -> DeleteGroupsResponse:
+def handle(_nothing: None, request: DeleteGroupsRequest, _caller: Caller) -> DeleteGroupsResponse:
     not_found = ErrorCode.group_id_not_found
     return DeleteGroupsResponse(
         results=tuple(

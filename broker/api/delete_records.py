@@ -6,10 +6,10 @@ a checkpoint. A topic that is only compacted refuses (POLICY_VIOLATION), as in K
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.errors import ErrorCode
 from wire.messages.delete_records import (
@@ -20,14 +20,11 @@ from wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 _END = -1
 
 
 def handle(
-    broker: "Broker", request: DeleteRecordsRequest, _caller: Caller
+    partitions: Partitions, request: DeleteRecordsRequest, _caller: Caller
 ) -> DeleteRecordsResponse:
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
@@ -38,7 +35,7 @@ def handle(
         try:
             if times[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
-            start = _delete(broker, topic, index, wanted.offset)
+            start = _delete(partitions, topic, index, wanted.offset)
         except (ApiError, StorageError) as error:
             return DeleteRecordsPartitionResult(partition_index=index, error_code=error.code)
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=start)
@@ -54,9 +51,9 @@ def handle(
     )
 
 
-def _delete(broker: "Broker", topic: str, index: int, offset: int) -> int:
+def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
     """Delete what lies before `offset`; where the log starts then."""
-    partition = broker.partitions.find(topic, index)
+    partition = partitions.find(topic, index)
     partition.check_leader()
     if not partition.config.deletes:
         raise ApiError(

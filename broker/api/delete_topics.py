@@ -7,10 +7,12 @@ the map, or with REQUEST_TIMED_OUT when that takes longer than the client waits.
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.topics import TopicAdmin
+from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -19,16 +21,19 @@ from wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    topics: TopicAdmin
 
 
 async def handle(
-    broker: "Broker", request: DeleteTopicsRequest, _caller: Caller
+    needs: Needs, request: DeleteTopicsRequest, _caller: Caller
 ) -> DeleteTopicsResponse:
     named = (DeleteTopicState(name=name) for name in request.topic_names)
     topics = (*request.topics, *named)
-    snapshot = broker.cluster.snapshot
+    snapshot = needs.cluster.snapshot
     names = [
         snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
         for topic in topics
@@ -45,7 +50,7 @@ async def handle(
                 raise _unknown(topic)
             if times[name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Found multiple entries for this topic.")
-            await broker.topics.delete(name, topic.topic_id, timeout_ms=request.timeout)
+            await needs.topics.delete(name, topic.topic_id, timeout_ms=request.timeout)
         except ApiError as error:
             return DeletableTopicResult(
                 name=topic.name if name is None else name,

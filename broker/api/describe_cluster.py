@@ -6,10 +6,8 @@ do with the cluster: everything.
 Not here: KRaft controllers as endpoints.
 """
 
-from typing import TYPE_CHECKING
-
-from broker import authorized_operations
-from broker.caller import Caller
+from broker.caller import ON_CLUSTER, Caller
+from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.describe_cluster import (
     BROKERS,
@@ -19,14 +17,11 @@ from wire.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 def handle(
-    broker: "Broker", request: DescribeClusterRequest, _caller: Caller
+    cluster: ClusterView, request: DescribeClusterRequest, _caller: Caller
 ) -> DescribeClusterResponse:
-    snapshot = broker.cluster.snapshot
+    snapshot = cluster.snapshot
     cluster_id = snapshot.cluster_id or ""
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
@@ -44,7 +39,7 @@ def handle(
             )
             for each in snapshot.brokers.values()
         ),
-        cluster_authorized_operations=authorized_operations.ON_CLUSTER
+        cluster_authorized_operations=ON_CLUSTER
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

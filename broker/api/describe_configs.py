@@ -8,14 +8,16 @@ that all brokers share, and there are none.
 Not here: broker loggers.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from broker.caller import Caller
+from broker.config import BrokerConfig
 from broker.config_entries import broker_entries, topic_entries, without
 from broker.errors import ApiError
-from broker.topic_config import TopicConfig
+from broker.topic_config import TopicConfig, TopicDefaults
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
+from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -26,12 +28,18 @@ from wire.messages.describe_configs import (
     ResourceType,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    config: BrokerConfig
+    defaults: TopicDefaults
+    listener: str
+    advertised: str
 
 
 def handle(
-    broker: "Broker", request: DescribeConfigsRequest, _caller: Caller
+    needs: Needs, request: DescribeConfigsRequest, _caller: Caller
 ) -> DescribeConfigsResponse:
     described: set[tuple[int, str]] = set()
 
@@ -41,7 +49,7 @@ def handle(
             if which in described:  # the answers are long: each is given once
                 raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
             described.add(which)
-            entries = _entries(broker, resource)
+            entries = _entries(needs, resource)
         except ApiError as error:
             return DescribeConfigsResult(
                 error_code=error.code,
@@ -68,13 +76,13 @@ def handle(
 
 
 def _entries(
-    broker: "Broker", resource: DescribeConfigsResource
+    needs: Needs, resource: DescribeConfigsResource
 ) -> tuple[DescribeConfigsResourceResult, ...]:
     match resource.resource_type:
         case ResourceType.TOPIC:
-            return _of_topic(broker, resource.resource_name)
+            return _of_topic(needs, resource.resource_name)
         case ResourceType.BROKER:
-            return _of_broker(broker, resource.resource_name)
+            return _of_broker(needs, resource.resource_name)
     raise ApiError(
         ErrorCode.invalid_request,
         f"resource type {resource.resource_type} has no configs here: "
@@ -82,29 +90,29 @@ def _entries(
     )
 
 
-def _of_topic(broker: "Broker", name: str) -> tuple[DescribeConfigsResourceResult, ...]:
+def _of_topic(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, ...]:
     try:
         check_topic_name(name)
     except InvalidTopicName as error:
         raise ApiError(ErrorCode.invalid_topic_exception, str(error)) from None
-    snapshot = broker.cluster.snapshot
+    snapshot = needs.cluster.snapshot
     if name not in snapshot.topics or name in snapshot.deleting:
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
-    defaults = broker.topics.defaults
+    defaults = needs.defaults
     config, _ = TopicConfig.salvage(snapshot.topic_configs.get(name, {}), defaults.configs)
     return topic_entries(config, defaults)
 
 
-def _of_broker(broker: "Broker", name: str) -> tuple[DescribeConfigsResourceResult, ...]:
+def _of_broker(needs: Needs, name: str) -> tuple[DescribeConfigsResourceResult, ...]:
     if name == "":
         return ()
-    if name != str(broker.config.id):
+    if name != str(needs.config.id):
         raise ApiError(
-            ErrorCode.invalid_request, f"this is broker {broker.config.id}, not {name[:20]!r}"
+            ErrorCode.invalid_request, f"this is broker {needs.config.id}, not {name[:20]!r}"
         )
     return broker_entries(
-        broker.config,
-        broker.topics.defaults,
-        listener=f"PLAINTEXT://{broker.config.host}:{broker.server.port}",
-        advertised=broker.listener,
+        needs.config,
+        needs.defaults,
+        listener=needs.listener,
+        advertised=needs.advertised,
     )

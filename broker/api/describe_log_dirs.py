@@ -9,10 +9,11 @@ Not here: several directories, and replicas on the move between them.
 
 import os
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
+from broker.partitions import Partitions
 from wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -21,20 +22,23 @@ from wire.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 _UNKNOWN = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    data_dir: str
+
+
 def handle(
-    broker: "Broker", request: DescribeLogDirsRequest, _caller: Caller
+    needs: Needs, request: DescribeLogDirsRequest, _caller: Caller
 ) -> DescribeLogDirsResponse:
     asked = None
     if request.topics is not None:
         asked = {(each.topic, index) for each in request.topics for index in each.partitions}
     sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for partition in broker.partitions:
+    for partition in needs.partitions:
         wanted = asked is None or (partition.topic, partition.index) in asked
         if wanted and not partition.offline_reason:
             sizes[partition.topic].append(
@@ -42,7 +46,7 @@ def handle(
                     partition_index=partition.index, partition_size=partition.log.size
                 )
             )
-    directory = Path(broker.config.data_dir).absolute()
+    directory = Path(needs.data_dir).absolute()
     total, usable = _space(directory)
     result = DescribeLogDirsResult(
         log_dir=str(directory),

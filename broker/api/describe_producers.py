@@ -8,10 +8,9 @@ about twice in a request is answered once.
 Not here: transactions (their fields are -1).
 """
 
-from typing import TYPE_CHECKING
-
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.partitions import Partitions
 from wire.errors import ErrorCode
 from wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -21,12 +20,9 @@ from wire.messages.describe_producers import (
     TopicResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 def handle(
-    broker: "Broker", request: DescribeProducersRequest, _caller: Caller
+    partitions: Partitions, request: DescribeProducersRequest, _caller: Caller
 ) -> DescribeProducersResponse:
     described: set[tuple[str, int]] = set()
 
@@ -35,7 +31,7 @@ def handle(
             if (topic, index) in described:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             described.add((topic, index))
-            partition = broker.partitions.find(topic, index)
+            partition = partitions.find(topic, index)
             partition.check_leader()
         except ApiError as error:
             return PartitionResponse(

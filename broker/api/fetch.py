@@ -8,13 +8,15 @@ Not here: sessions (declined with session id 0), transactions (both isolation le
 fetching from followers, topic ids (version 13).
 """
 
+import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
-from broker.open_logs import NoRoom
+from broker.open_files import NoRoom, OpenLogs
 from broker.partition import Partition
+from broker.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.messages.fetch import (
     FetchableTopicResponse,
@@ -26,33 +28,37 @@ from wire.messages.fetch import (
 from wire.primitives import Part
 from wire.slices import FileSlice
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 Encode = Callable[[FetchResponse], list[Part]]
 
 _LONGEST_WAIT_MS = 60_000
 _LARGEST_RESPONSE = 64 * 1024 * 1024
 
 
-def serve(broker: "Broker", connection: Connection, request: FetchRequest, encode: Encode) -> None:
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    open_logs: OpenLogs
+    loop: asyncio.AbstractEventLoop
+
+
+def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
     """Respond as soon as there is enough, or when the client has waited as long as it wants."""
-    fetch = _Fetch(broker, request)
+    fetch = _Fetch(needs, request)
     response = fetch.respond()
     if fetch.satisfied or request.max_wait <= 0:
         fetch.count()
         connection.send(encode(response))
     else:
-        _Parked(broker, fetch, connection.reply(exclusive=True), encode)
+        _Parked(needs, fetch, connection.reply(exclusive=True), encode)
 
 
 class _Fetch:
     """One request, to be looked at again whenever one of its partitions exposes more."""
 
-    __slots__ = ("_broker", "_decided", "_room", "read", "request")
+    __slots__ = ("_decided", "_needs", "_room", "read", "request")
 
-    def __init__(self, broker: "Broker", request: FetchRequest) -> None:
-        self._broker = broker
+    def __init__(self, needs: Needs, request: FetchRequest) -> None:
+        self._needs = needs
         self.request = request
         self.read: list[tuple[Partition, FileSlice]] = []
         self._room = 0
@@ -82,7 +88,7 @@ class _Fetch:
 
     def partitions(self) -> list[Partition]:
         """All that the request names; `satisfied` has seen to it that they are here."""
-        find = self._broker.partitions.find
+        find = self._needs.partitions.find
         return [
             find(topic.topic, partition.partition)
             for topic in self.request.topics
@@ -95,7 +101,7 @@ class _Fetch:
 
     def _partition(self, topic: str, wanted: FetchPartition) -> PartitionData:
         try:
-            partition = self._broker.partitions.find(topic, wanted.partition)
+            partition = self._needs.partitions.find(topic, wanted.partition)
             partition.check_leader(wanted.current_leader_epoch)
             piece = self._slice(partition, wanted)
         except (ApiError, StorageError) as error:
@@ -112,7 +118,7 @@ class _Fetch:
 
     def _slice(self, partition: Partition, wanted: FetchPartition) -> FileSlice | None:
         limit = max(0, min(self._room, wanted.partition_max_bytes))
-        if self.read and (not limit or len(self.read) >= self._broker.open_logs.a_response):
+        if self.read and (not limit or len(self.read) >= self._needs.open_logs.a_response):
             return None
         try:
             piece = partition.read(wanted.fetch_offset, limit)
@@ -130,11 +136,11 @@ class _Parked:
 
     __slots__ = ("_encode", "_fetch", "_loop", "_partitions", "_reply", "_soon", "_timer")
 
-    def __init__(self, broker: "Broker", fetch: _Fetch, reply: Reply, encode: Encode) -> None:
+    def __init__(self, needs: Needs, fetch: _Fetch, reply: Reply, encode: Encode) -> None:
         self._fetch = fetch
         self._reply = reply
         self._encode = encode
-        self._loop = broker.loop
+        self._loop = needs.loop
         self._soon = False
         self._partitions = fetch.partitions()
         for partition in self._partitions:

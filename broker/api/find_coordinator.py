@@ -13,9 +13,10 @@ For transactions it is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducer
 again after anything else.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from broker.caller import Caller
+from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.find_coordinator import (
     GROUP,
@@ -25,17 +26,20 @@ from wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 _NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    broker_id: int
+
+
 def handle(
-    broker: "Broker", request: FindCoordinatorRequest, _caller: Caller
+    needs: Needs, request: FindCoordinatorRequest, _caller: Caller
 ) -> FindCoordinatorResponse:
-    found = [_coordinator(broker, request.key_type, key) for key in request.coordinator_keys]
-    only = _coordinator(broker, request.key_type, request.key)
+    found = [_coordinator(needs, request.key_type, key) for key in request.coordinator_keys]
+    only = _coordinator(needs, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -46,12 +50,12 @@ def handle(
     )
 
 
-def _coordinator(broker: "Broker", key_type: int, key: str) -> Coordinator:
+def _coordinator(needs: Needs, key_type: int, key: str) -> Coordinator:
     if key_type == TRANSACTION:
         return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
     if key_type != GROUP:
         return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
-    this = broker.cluster.snapshot.brokers.get(broker.config.id)
+    this = needs.cluster.snapshot.brokers.get(needs.broker_id)
     if this is None:
         return _none(key, ErrorCode.coordinator_not_available, "this broker is not registered")
     return Coordinator(key=key, node_id=this.broker_id, host=this.host, port=this.port)

@@ -7,12 +7,12 @@ Not here: brokers, whose configs are set in their file and read-only over the wi
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.api.alter_configs import check_resource
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.topic_config import ConfigChange
+from broker.topics import TopicAdmin
 from wire.errors import ErrorCode
 from wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -22,19 +22,16 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 async def handle(
-    broker: "Broker", request: IncrementalAlterConfigsRequest, _caller: Caller
+    topics: TopicAdmin, request: IncrementalAlterConfigsRequest, _caller: Caller
 ) -> IncrementalAlterConfigsResponse:
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
             check_resource(resource.resource_type, resource.resource_name, times)
-            await broker.topics.change_configs(
+            await topics.change_configs(
                 resource.resource_name, _changes(resource), validate_only=request.validate_only
             )
         except ApiError as error:

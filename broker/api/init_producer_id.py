@@ -8,28 +8,54 @@ which both librdkafka and the Java client take for final; anything milder librdk
 ever.
 """
 
-from typing import TYPE_CHECKING
+import asyncio
+from dataclasses import dataclass
 
 from broker.caller import Caller
-from broker.complaints import Kind
+from broker.complaints import Complaints, Kind
 from cluster.errors import ClusterError
+from cluster.producer_ids import allocate
+from cluster.session import Session
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
+
+class ProducerIds:
+    """Hands out ids that no producer has had before: taken from ZooKeeper in blocks, handed out one
+    by one. A block that is not used up when the broker stops is lost, and nobody minds."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._block = iter(range(0))
+        self._refill = asyncio.Lock()
+
+    async def next(self) -> int:
+        """The next id; asks ZooKeeper where the block is used up."""
+        while (producer_id := next(self._block, None)) is None:
+            async with self._refill:
+                # Somebody may have filled it while this one waited: take from that first.
+                if (producer_id := next(self._block, None)) is not None:
+                    return producer_id
+                self._block = iter(await asyncio.to_thread(allocate, self._session))
+        return producer_id
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    producer_ids: ProducerIds
+    complaints: Complaints
 
 
 async def handle(
-    broker: "Broker", request: InitProducerIdRequest, caller: Caller
+    needs: Needs, request: InitProducerIdRequest, caller: Caller
 ) -> InitProducerIdResponse:
     if request.transactional_id is not None:
         return InitProducerIdResponse(error_code=ErrorCode.transactional_id_authorization_failed)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.invalid_request)
     try:
-        producer_id = await broker.producer_ids.next()
+        producer_id = await needs.producer_ids.next()
     except ClusterError as error:
-        broker.complaints.say(Kind.NO_PRODUCER_ID, caller.host, f"error={str(error)!r}")
+        needs.complaints.say(Kind.NO_PRODUCER_ID, caller.host, f"error={str(error)!r}")
         return InitProducerIdResponse(error_code=ErrorCode.coordinator_load_in_progress)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

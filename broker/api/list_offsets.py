@@ -10,11 +10,11 @@ Not here: version 0 (several offsets for each partition), special timestamps of 
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from broker.caller import Caller
 from broker.errors import ApiError
 from broker.partition import Partition
+from broker.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.errors import ErrorCode
 from wire.messages.list_offsets import (
@@ -28,11 +28,10 @@ from wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
-
-def handle(broker: "Broker", request: ListOffsetsRequest, _caller: Caller) -> ListOffsetsResponse:
+def handle(
+    partitions: Partitions, request: ListOffsetsRequest, _caller: Caller
+) -> ListOffsetsResponse:
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
@@ -42,7 +41,7 @@ def handle(broker: "Broker", request: ListOffsetsRequest, _caller: Caller) -> Li
         try:
             if times[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
-            partition = broker.partitions.find(topic, index)
+            partition = partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
             return _find(partition, asked)
         except (ApiError, StorageError) as error:

@@ -4,19 +4,14 @@ Replicas do not move yet, so nothing is ever under way: the list is empty, whate
 as Kafka's is for partitions that are not being moved.
 """
 
-from typing import TYPE_CHECKING
-
 from broker.caller import Caller
 from wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 def handle(
-    _broker: "Broker", _request: ListPartitionReassignmentsRequest, _caller: Caller
+    _nothing: None, _request: ListPartitionReassignmentsRequest, _caller: Caller
 ) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse()

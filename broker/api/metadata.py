@@ -14,17 +14,17 @@ exist, as from Kafka. What versions 0 and 10–11 do otherwise is levelled in
 `wire.messages.metadata`.
 """
 
-from collections.abc import Awaitable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterable, Set
+from dataclasses import dataclass
 
-from broker import authorized_operations
-from broker.caller import Caller
-from broker.described_partitions import NOBODY
+from broker.caller import ON_CLUSTER, ON_TOPIC, Caller
 from broker.errors import ApiError
+from broker.partitions import Partitions
+from broker.topics import TopicAdmin
 from cluster.errors import InvalidTopicName
 from cluster.names import check_topic_name
-from cluster.values import ClusterSnapshot, TopicInfo
+from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
+from cluster.view import ClusterView
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
     NOT_ASKED,
@@ -32,60 +32,144 @@ from wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
+    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 _MOST_NEW_TOPICS = 100
+NOBODY = -1
+_FEW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What was described, and what that went by."""
+
+    info: TopicInfo
+    changes: int
+    topic: MetadataResponseTopic
+
+
+class DescribedTopics:
+    """Topics as one broker sees them, each kept as long as nothing about it changes. Belongs to the
+    event loop.
+
+    Clients ask again every few minutes, all of them, and whenever a topic is made or deleted: to
+    describe thousands of topics anew for each would hold up everybody else.
+    """
+
+    def __init__(self, broker_id: int, partitions: Partitions) -> None:
+        self._broker_id = broker_id
+        self._partitions = partitions
+        self._brokers: Set[int] = frozenset()
+        self._described: dict[tuple[str, int], _Described] = {}
+
+    def of(
+        self, snapshot: ClusterSnapshot, infos: list[TopicInfo], operations: int
+    ) -> list[MetadataResponseTopic]:
+        """Topics that the snapshot has, with the operations that the client may do."""
+        if self._brokers != snapshot.brokers.keys():
+            self._brokers = frozenset(snapshot.brokers)
+            self._described.clear()
+        described = [self._one(snapshot, info, operations) for info in infos]
+        if len(self._described) > 2 * len(snapshot.topics) + _FEW:
+            for key in [key for key in self._described if key[0] not in snapshot.topics]:
+                del self._described[key]
+        return described
+
+    def _one(
+        self, snapshot: ClusterSnapshot, info: TopicInfo, operations: int
+    ) -> MetadataResponseTopic:
+        key = info.name, operations
+        known = self._described.get(key)
+        changes = self._partitions.changes(info.name)
+        if known is None or known.info is not info or known.changes != changes:
+            topic = MetadataResponseTopic(
+                name=info.name,
+                topic_id=info.topic_id,
+                partitions=tuple(
+                    self._partition(snapshot, info.name, index, partition)
+                    for index, partition in enumerate(info.partitions)
+                ),
+                topic_authorized_operations=operations,
+            )
+            known = self._described[key] = _Described(info, changes, topic)
+        return known.topic
+
+    def _partition(
+        self, snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
+    ) -> MetadataResponsePartition:
+        offline = tuple(each for each in info.replicas if each not in snapshot.brokers)
+        leader = info.leader
+        if leader == self._broker_id and not self._is_served(topic, index):
+            offline = (*offline, leader)
+        if leader in offline or leader not in snapshot.brokers:
+            leader = NOBODY
+        return MetadataResponsePartition(
+            error_code=ErrorCode.leader_not_available if leader == NOBODY else ErrorCode.none,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=info.leader_epoch,
+            replica_nodes=info.replicas,
+            isr_nodes=info.isr,
+            offline_replicas=offline,
+        )
+
+    def _is_served(self, topic: str, index: int) -> bool:
+        try:
+            return not self._partitions.find(topic, index).offline_reason
+        except ApiError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    cluster: ClusterView
+    topics: TopicAdmin
+    described: DescribedTopics
+    auto_create: bool
 
 
 def handle(
-    broker: "Broker", request: MetadataRequest, _caller: Caller
+    needs: Needs, request: MetadataRequest, _caller: Caller
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    if request.allow_auto_topic_creation and broker.config.auto_create_topics:
-        snapshot = broker.cluster.snapshot
+    if request.allow_auto_topic_creation and needs.auto_create:
+        snapshot = needs.cluster.snapshot
         known = snapshot.topics.keys() | snapshot.deleting
         named = dict.fromkeys(topic.name for topic in request.topics or () if not topic.topic_id)
         missing = [name for name in named if name is not None and name not in known]
         if missing:
-            return _create_and_describe(broker, request, missing[:_MOST_NEW_TOPICS])
-    return _describe(broker, request, {})
+            return _create_and_describe(needs, request, missing[:_MOST_NEW_TOPICS])
+    return _describe(needs, request, {})
 
 
 async def _create_and_describe(
-    broker: "Broker", request: MetadataRequest, missing: list[str]
+    needs: Needs, request: MetadataRequest, missing: list[str]
 ) -> MetadataResponse:
     refused: dict[str, ErrorCode] = {}
     for name in missing:
         try:
-            await broker.topics.auto_create(name)
+            await needs.topics.auto_create(name)
         except ApiError as error:
             refused[name] = error.code
             if error.code is ErrorCode.leader_not_available:
                 break  # no controller, or no ZooKeeper: the others would only wait as long again
-    return _describe(broker, request, refused)
+    return _describe(needs, request, refused)
 
 
 def _describe(
-    broker: "Broker", request: MetadataRequest, refused: dict[str, ErrorCode]
+    needs: Needs, request: MetadataRequest, refused: dict[str, ErrorCode]
 ) -> MetadataResponse:
     """The answer; `refused` says why topics could not be created."""
-    snapshot = broker.cluster.snapshot
+    snapshot = needs.cluster.snapshot
+    operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None:
-        topics = [
-            _topic(broker, snapshot, info)
-            for name, info in snapshot.topics.items()
-            if name not in snapshot.deleting
-        ]
+        found = [info for name, info in snapshot.topics.items() if name not in snapshot.deleting]
+        missing: list[MetadataResponseTopic] = []
     else:
-        topics = [
-            _asked_for(broker, snapshot, topic, refused) for topic in dict.fromkeys(request.topics)
-        ]
-    if request.include_topic_authorized_operations:
-        everything = authorized_operations.ON_TOPIC
-        topics = [replace(topic, topic_authorized_operations=everything) for topic in topics]
+        asked = dict.fromkeys(request.topics)
+        found, missing = _looked_up(snapshot, asked, refused, operations)
+    topics = needs.described.of(snapshot, found, operations)
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -95,27 +179,41 @@ def _describe(
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
-        topics=tuple(topics),
-        cluster_authorized_operations=authorized_operations.ON_CLUSTER
+        topics=(*topics, *missing),
+        cluster_authorized_operations=ON_CLUSTER
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
 
 
-def _asked_for(
-    broker: "Broker",
+def _looked_up(
     snapshot: ClusterSnapshot,
-    topic: MetadataRequestTopic,
+    asked: Iterable[MetadataRequestTopic],
     refused: dict[str, ErrorCode],
-) -> MetadataResponseTopic:
-    name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
-    if name is None:
-        return MetadataResponseTopic(
-            error_code=ErrorCode.unknown_topic_id, name=None, topic_id=topic.topic_id
-        )
-    if name in snapshot.topics and name not in snapshot.deleting:
-        return _topic(broker, snapshot, snapshot.topics[name])
-    return MetadataResponseTopic(error_code=refused.get(name) or _absence(name), name=name)
+    operations: int,
+) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
+    """Those that are there, and what is said of those that are not."""
+    found, missing = [], []
+    for topic in asked:
+        name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
+        if name is None:
+            absent = MetadataResponseTopic(
+                error_code=ErrorCode.unknown_topic_id,
+                name=None,
+                topic_id=topic.topic_id,
+                topic_authorized_operations=operations,
+            )
+            missing.append(absent)
+        elif name in snapshot.topics and name not in snapshot.deleting:
+            found.append(snapshot.topics[name])
+        else:
+            absent = MetadataResponseTopic(
+                error_code=refused.get(name) or _absence(name),
+                name=name,
+                topic_authorized_operations=operations,
+            )
+            missing.append(absent)
+    return found, missing
 
 
 def _absence(name: str) -> ErrorCode:
@@ -124,9 +222,3 @@ def _absence(name: str) -> ErrorCode:
     except InvalidTopicName:
         return ErrorCode.invalid_topic_exception
     return ErrorCode.unknown_topic_or_partition
-
-
-def _topic(broker: "Broker", snapshot: ClusterSnapshot, info: TopicInfo) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=info.name, topic_id=info.topic_id, partitions=broker.described.of(snapshot, info)
-    )

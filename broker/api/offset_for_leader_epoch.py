@@ -5,10 +5,9 @@ and this one are the same. An epoch above all that are known has no answer (-1, 
 left nothing here, the nearest below it answers.
 """
 
-from typing import TYPE_CHECKING
-
 from broker.caller import Caller
 from broker.errors import ApiError
+from broker.partitions import Partitions
 from wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -17,27 +16,24 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
-if TYPE_CHECKING:
-    from broker.broker import Broker
-
 
 def handle(
-    broker: "Broker", request: OffsetForLeaderEpochRequest, _caller: Caller
+    partitions: Partitions, request: OffsetForLeaderEpochRequest, _caller: Caller
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_find(broker, topic.topic, each) for each in topic.partitions),
+                partitions=tuple(_find(partitions, topic.topic, each) for each in topic.partitions),
             )
             for topic in request.topics
         )
     )
 
 
-def _find(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _find(partitions: Partitions, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = broker.partitions.find(topic, asked.partition)
+        partition = partitions.find(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
     except ApiError as error:
         return EpochEndOffset(error_code=error.code, partition=asked.partition)

@@ -4,36 +4,53 @@ A batch is checked (header, CRC, size, timestamps, and that its records can be r
 as it came. acks=0 gets no answer, and an error closes its connection, as in Kafka. acks=1 is
 answered once the batch is written. acks=all is answered once it is flushed; meanwhile the client's
 next requests are served, and answered in their order. A batch that is too large to be looked
-through at once is left to `broker.large_checks`, and meanwhile its client's next requests wait.
+through at once is left to `LargeChecks`, and meanwhile its client's next requests wait.
 
 Not here: transactions (refused), batches older than format v2 (refused), throttling. The time-out
 of a request is not looked at: it is answered when its flush is over, or its client gives up.
 """
 
+import asyncio
 import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from broker.complaints import Complaints
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
-from broker.large_checks import kept
 from broker.metrics import BrokerMetrics
+from broker.open_files import OpenLogs
 from broker.partition import Partition
+from broker.partitions import Partitions
 from broker.storage.errors import StorageError
 from wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, check_batch, stamp_append_time
 from wire.errors import BatchError, ErrorCode
+from wire.large_batches import LargeBatch, unpack_large, walk_large
 from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
+from wire.record_check import NATIVE, RecordCheck
 from wire.requests import RequestHeader
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 _ALL: Final = -1
 _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
+UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
+# What is no larger may lie in the buffer that all connections receive into.
+_SHARED_BUFFER: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    partitions: Partitions
+    record_check: RecordCheck
+    large_checks: "LargeChecks"
+    open_logs: OpenLogs
+    complaints: Complaints
+    metrics: BrokerMetrics
 
 
 def serve(
-    broker: "Broker",
+    needs: Needs,
     connection: Connection,
     header: RequestHeader,
     request: ProduceRequest,
@@ -46,9 +63,9 @@ def serve(
         code = ErrorCode.transactional_id_authorization_failed
         why = "transactions are not supported"
     else:
-        _Work(broker, connection, header, request, began=began).serve()
+        _Work(needs, connection, header, request, began=began).serve()
         return
-    work = _Work(broker, connection, header, request, began=began)
+    work = _Work(needs, connection, header, request, began=began)
     work.results = [
         PartitionResult(batch.topic, batch.partition, code, message=why)
         for batch in request.batches
@@ -60,20 +77,20 @@ class _Work:
     """One request, batch by batch. `results` says what became of each so far."""
 
     __slots__ = (
-        "_acks", "_batches", "_began", "_broker", "_connection", "_header", "_now_ms",
+        "_acks", "_batches", "_began", "_connection", "_header", "_needs", "_now_ms",
         "_unflushed", "results",
     )  # fmt: skip
 
     def __init__(
         self,
-        broker: "Broker",
+        needs: Needs,
         connection: Connection,
         header: RequestHeader,
         request: ProduceRequest,
         *,
         began: float,
     ) -> None:
-        self._broker = broker
+        self._needs = needs
         self._connection = connection
         self._header = header
         _, self._acks, self._batches = request
@@ -89,7 +106,7 @@ class _Work:
             if not self._append(batch):
                 self._batches = kept(self._batches[len(self.results) :])
                 reply = self._connection.reply(exclusive=True)
-                self._broker.large_checks.begin(self._serve_later(reply))
+                self._needs.large_checks.begin(self._serve_later(reply))
                 return
         self.answer(None)
 
@@ -102,7 +119,7 @@ class _Work:
                 error = await self._look_through(batch)
                 if not self._connection.open:
                     return  # nobody waits for it, and its memory is somebody else's by now
-                self._broker.open_logs.serve(self._connection)
+                self._needs.open_logs.serve(self._connection)
                 if error is None:
                     self._append(batch, is_checked=True)
                 else:
@@ -110,7 +127,7 @@ class _Work:
                     del error  # its traceback holds what was unpacked
         except Exception as bug:  # noqa: BLE001 -- it must not leave its client waiting
             connection = self._connection
-            self._broker.complaints.request_failed(
+            self._needs.complaints.request_failed(
                 connection.caller.host, f"client={connection.peer}", bug
             )
             connection.close("error='internal error'")
@@ -121,21 +138,21 @@ class _Work:
         """Why the batch is to be refused, if it is."""
         assert batch.records is not None
         try:
-            partition = self._broker.partitions.find(batch.topic, batch.partition)
-            await self._broker.large_checks.check(batch.records, keyed=partition.compacts)
+            partition = self._needs.partitions.find(batch.topic, batch.partition)
+            await self._needs.large_checks.check(batch.records, keyed=partition.compacts)
         except (ApiError, BatchError) as error:
             return error
         return None
 
     def _append(self, batch: PartitionBatch, *, is_checked: bool = False) -> bool:
         """Append a batch or refuse it; False if it is too large to be looked through at once."""
-        broker, acks, now_ms = self._broker, self._acks, self._now_ms
+        needs, acks, now_ms = self._needs, self._acks, self._now_ms
         topic, index, view = batch
         try:
-            partition = broker.partitions.find(topic, index)
+            partition = needs.partitions.find(topic, index)
             header = _checked(partition, view, acks, now_ms)
             assert view is not None
-            if not is_checked and not broker.record_check.check(
+            if not is_checked and not needs.record_check.check(
                 view, header, partition.compacts, now_ms
             ):
                 return False
@@ -157,10 +174,10 @@ class _Work:
         return True
 
     def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
-        self._broker.metrics.rejected(error.code)
+        self._needs.metrics.rejected(error.code)
         if error.code is ErrorCode.invalid_record:
             # Who sends such a thing is broken, and may not say so itself.
-            self._broker.complaints.batch_refused(
+            self._needs.complaints.batch_refused(
                 self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
             )
         self.results.append(
@@ -169,10 +186,10 @@ class _Work:
 
     def answer(self, reply: Reply | None) -> None:
         """All batches are appended or refused: say so, in `reply` or at once."""
-        broker, connection, results = self._broker, self._connection, self.results
+        needs, connection, results = self._needs, self._connection, self.results
         if self._unflushed:
             reply = reply or connection.reply()
-            _Answer(broker.metrics, reply, self._header, results, self._began).wait(self._unflushed)
+            _Answer(needs.metrics, reply, self._header, results, self._began).wait(self._unflushed)
             return
         if self._acks == 0:
             if failed := next((result for result in results if result.code), None):
@@ -187,7 +204,7 @@ class _Work:
                 connection.send([frame])
             else:
                 reply.send([frame])
-        broker.metrics.request("Produce", time.perf_counter() - self._began)
+        needs.metrics.request("Produce", time.perf_counter() - self._began)
 
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
@@ -263,3 +280,48 @@ class _Answer:
             _, version, correlation_id = self._header
             self._reply.send([response_frame(version, correlation_id, self._results)])
             self._metrics.request("Produce", time.perf_counter() - self._began)
+
+
+def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
+    """The batches, in memory that is theirs as long as their connection waits for them."""
+    return [
+        batch._replace(records=memoryview(bytearray(batch.records)))
+        if batch.records is not None and len(batch.records) <= _SHARED_BUFFER
+        else batch
+        for batch in batches
+    ]
+
+
+class LargeChecks:
+    """Large batches, looked through beside everything else that a broker does.
+
+    One at a time, so that at most one is in memory unpacked. It is unpacked and walked over on a
+    thread, which does not hold the interpreter. Where there is only aiokafka's parser (`NATIVE` is
+    false), the records are looked through piece by piece on the event loop, in turns with all who
+    wait for it: a thread that parsed them would hold the interpreter, and so the loop, for longer.
+
+    Belongs to the event loop. `at_once` is what looks through small ones.
+    """
+
+    def __init__(self, at_once: RecordCheck) -> None:
+        self._at_once = at_once
+        self._one = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Let the rest of a request be worked on."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def check(self, batch: memoryview, *, keyed: bool) -> None:
+        """Raise `BatchError` if the batch's records are not what they must be."""
+        header = check_batch(batch)
+        async with self._one:
+            if NATIVE:
+                await asyncio.to_thread(walk_large, batch, header, UNPACKED_LIMIT, keyed=keyed)
+                return
+            plain = await asyncio.to_thread(unpack_large, batch, header, UNPACKED_LIMIT)
+            large = LargeBatch(plain, header, keyed=keyed, allows=self._at_once.allows)
+            for _ in large.check():
+                await asyncio.sleep(0)

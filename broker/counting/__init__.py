@@ -1,0 +1,1 @@
+"""What a broker tells the ledger of its own logs: counted behind them, in a process of its own."""

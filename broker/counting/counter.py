@@ -11,13 +11,13 @@ import os
 import socket
 import sys
 from asyncio.subprocess import Process
+from collections import Counter
 from typing import Final
 
 import msgspec
 
 from broker.config import BrokerConfig
-from broker.counting.found import Found
-from broker.counting.reports import SIZE_BYTES, Led, Looked, Lost, Report, Task, framed
+from broker.counting.reports import SIZE_BYTES, Damaged, Led, Looked, Lost, Report, Task, framed
 from broker.partitions import Partitions
 from broker.withdrawals import Withdrawals
 from ledger.names import topic_id_text
@@ -29,6 +29,44 @@ _LONGEST_PAUSE: Final = 60.0
 _END_SECONDS: Final = 2.0
 _AT_ONCE: Final = 200  # partitions, before others of the event loop come to their turn
 _EVERYWHERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+_MOST: Final = 100  # that are shown one by one
+
+
+class Found:
+    """What the counting process has found since the broker started: damage, and how far it has
+    looked.
+
+    Written by the event loop, read by whoever shows it. The ledger has it, too; this is for those
+    who look at the broker.
+    """
+
+    def __init__(self) -> None:
+        self.damaged: list[Damaged] = []
+        self.damaged_batches: Counter[tuple[str, int]] = Counter()
+        self.scrubbed_bytes = 0
+        self.scrubbed_millis = -1
+
+    def note(self, looked: Looked) -> None:
+        """An answer has come."""
+        for each in looked.damaged:
+            if any(each[:4] == known[:4] for known in self.damaged):
+                continue  # read again, and still so
+            self.damaged_batches[each.topic, each.partition] += 1
+            self.damaged = [*self.damaged, each][-_MOST:]
+            log.error(
+                "damaged batch topic=%s partition=%d first_offset=%d offsets=%d reason=%r", *each
+            )
+        self.scrubbed_bytes += looked.scrubbed_bytes
+        self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
+
+    @property
+    def remarks(self) -> list[str]:
+        """For people, a line each."""
+        return [
+            f"damaged: {each.topic}-{each.partition}, messages {each.first:,} to "
+            f"{each.first + each.offsets - 1:,}: {each.reason}"
+            for each in self.damaged
+        ]
 
 
 class LedgerCounter:

@@ -21,8 +21,8 @@ import msgspec
 from broker.config import Checks
 from broker.counting.reports import Damaged, Led, Report
 from broker.storage import layout
-from broker.storage.files import write_atomically
 from broker.storage.scrub import Damage, scrub
+from ground.durable_files import replace_file
 from ledger.counting.batches import Spoilt
 from ledger.counting.counter import Counter
 from ledger.counting.journal import PartitionKey
@@ -155,7 +155,7 @@ class Scrubbing:
         if time.monotonic() - self._saved >= _SAVED_SECONDS or not self._saved:
             self._saved = time.monotonic()
             try:
-                write_atomically(self._path, msgspec.json.encode(self._progress))
+                replace_file(self._path, msgspec.json.encode(self._progress))
             except OSError as error:
                 log.warning("progress not saved path=%s reason=%r", self._path, error.strerror)
 

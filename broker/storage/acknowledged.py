@@ -28,7 +28,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from broker.storage.files import sync_directory
+from ground.durable_files import sync_directory
 
 FILE_NAME: Final = "acknowledged"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.storage.errors import BadCheckpoint
-from broker.storage.files import write_atomically
+from ground.durable_files import replace_file
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
@@ -31,7 +31,7 @@ Key = tuple[str, int]  # topic and partition
 def write_offsets(path: Path, offsets: Mapping[Key, int]) -> None:
     """Replace the file. Blocks; one thread at a time for each file."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    write_atomically(path, "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode())
+    replace_file(path, "\n".join([str(_VERSION), str(len(lines)), *lines, ""]).encode())
 
 
 def read_offsets(path: Path) -> dict[Key, int]:

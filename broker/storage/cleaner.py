@@ -26,15 +26,17 @@ deletes. A segment that is deleted meanwhile makes it fail, and nothing has happ
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 from broker.storage import layout
 from broker.storage.batches import read_bytes, verify, walk
 from broker.storage.errors import CorruptLog, InvalidBatch, StorageError
-from broker.storage.files import OpenFile, sync_file
-from broker.storage.offset_map import OffsetMap, capacity_of
+from broker.storage.files import OpenFile
 from broker.storage.segment import MAX_POSITION, Segment
+from ground.durable_files import sync_file
 from wire.batch import BatchHeader, read_header
 from wire.errors import BatchError
 from wire.records import DELETE_HORIZON, Codec, Record, build_batch, records
@@ -45,6 +47,12 @@ RECORDS_LIMIT: Final = 1 << 18
 
 _CODEC_MASK: Final = 0x07
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_DIGEST: Final = 16
+_OFFSET: Final = Struct("<q")
+_START: Final = Struct("<Q")  # the half of the digest that says where the search begins
+SLOT: Final = _DIGEST + _OFFSET.size
+_LOAD: Final = 0.75  # beyond this the searches become long
+NO_OFFSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,55 @@ def clean(job: CleaningJob) -> Cleaning:
             discard(job.directory, group[0].base_offset)
         raise
     return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
+
+
+class OffsetMap:
+    """The last offset of each key, for at most `capacity` keys: what is remembered of a log.
+
+    A key is its 16-byte BLAKE2b digest, salted anew for each pass, so that nobody can prepare two
+    keys that meet. A slot is the digest and the offset plus one, where zero means that it is free.
+    With 24 bytes a slot and open addressing a million keys take 32 MB; a dict of them takes 116.
+    """
+
+    __slots__ = ("_salt", "_slots", "_table", "capacity", "size")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.size = 0
+        self._slots = int(capacity / _LOAD) + 1
+        self._table = bytearray(self._slots * SLOT)
+        self._salt = os.urandom(blake2b.SALT_SIZE)
+
+    def put(self, key: bytes, offset: int) -> None:
+        """This key stands at `offset`. The caller keeps `size` within `capacity`."""
+        digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
+        at = self._slot(digest)
+        if not _OFFSET.unpack_from(self._table, at + _DIGEST)[0]:
+            self._table[at : at + _DIGEST] = digest
+            self.size += 1
+        _OFFSET.pack_into(self._table, at + _DIGEST, offset + 1)
+
+    def get(self, key: bytes) -> int:
+        """Where the key was put last; −1 if never."""
+        digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
+        (offset,) = _OFFSET.unpack_from(self._table, self._slot(digest) + _DIGEST)
+        return int(offset) - 1
+
+    def _slot(self, digest: bytes) -> int:
+        """Where in the table this digest is, or would be."""
+        table, slots = self._table, self._slots
+        slot: int = _START.unpack_from(digest)[0] % slots
+        while True:
+            at = slot * SLOT
+            found = table[at : at + _DIGEST]
+            if found == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
+                return at
+            slot = slot + 1 if slot + 1 < slots else 0
+
+
+def capacity_of(table_bytes: int) -> int:
+    """How many keys a table of this size takes."""
+    return int(table_bytes / SLOT * _LOAD)
 
 
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:

@@ -4,7 +4,7 @@ A log is cleaned from its first segment up to the first that may not be: one tha
 disk, that is appended to, or that is younger than `min.compaction.lag.ms`. It is due when what was
 never cleaned is more than `min.cleanable.dirty.ratio` of that, or has waited longer than
 `max.compaction.lag.ms`. Ages are those of retention: the time since append, by the broker's clock.
-So whoever does not trust that clock just now (retention_clock.py) does not compact either, the less
+So whoever does not trust that clock just now (retention.py) does not compact either, the less
 as tombstones go by it.
 
 Up to where a log was cleaned is for the caller to keep (`cleaner-offset-checkpoint`). It is only a

@@ -34,9 +34,13 @@ _log = logging.getLogger(__name__)
 class PartitionDirectory:
     """A directory that has a partition's name."""
 
-    path: Path
+    data_dir: Path
     topic: str
     partition: int
+
+    @property
+    def path(self) -> Path:
+        return path_of(self.data_dir, self.topic, self.partition)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -55,7 +59,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
         for entry in entries:
             name = _PARTITION.fullmatch(entry.name)
             if name is not None and entry.is_dir(follow_symlinks=False):
-                found.append(PartitionDirectory(data_dir / entry.name, name[1], int(name[2])))
+                found.append(PartitionDirectory(data_dir, name[1], int(name[2])))
     return sorted(found, key=lambda each: each.key)
 
 

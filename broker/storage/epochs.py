@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from broker.storage.errors import BadCheckpoint
-from broker.storage.files import write_atomically
+from ground.durable_files import replace_file
 
 FILE_NAME = "leader-epoch-checkpoint"
 NO_EPOCH = -1
@@ -127,7 +127,7 @@ class LeaderEpochs:
     def _write(self) -> None:
         lines = [str(_VERSION), str(len(self._epochs))]
         lines += [f"{epoch} {start}" for epoch, start in self.entries]
-        write_atomically(self._path, ("\n".join(lines) + "\n").encode())
+        replace_file(self._path, ("\n".join(lines) + "\n").encode())
 
 
 def _read(path: Path) -> list[tuple[int, int]]:

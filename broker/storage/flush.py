@@ -22,11 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.storage.acknowledged import Slot
-from broker.storage.files import OpenFile, check_there, sync_directory, sync_file
+from broker.storage.files import OpenFile, check_there
 from broker.storage.producers import ProducerStates
 from broker.storage.segment import Segment
 from broker.storage.segments import Segments
 from broker.storage.snapshots import Snapshots, write_snapshot
+from ground.durable_files import sync_directory, sync_file
 
 _log = logging.getLogger(__name__)
 

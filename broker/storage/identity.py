@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from broker.storage.errors import ForeignDataDirectory
-from broker.storage.files import replace_file, sync_directory, write_atomically
+from ground.durable_files import replace_file, sync_directory
 
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -36,7 +36,7 @@ def claim(data_dir: Path, owner: Owner) -> None:
     found = read_owner(data_dir)
     if found is None:
         lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
-        write_atomically(path, lines.encode())
+        replace_file(path, lines.encode())
         return
     if found.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
@@ -82,7 +82,7 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
 def write_topic_id(directory: Path, topic_id: UUID) -> None:
     text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
     content = f"version: {_VERSION}\ntopic_id: {text}"
-    replace_file(directory / PARTITION_METADATA, content.encode())
+    replace_file(directory / PARTITION_METADATA, content.encode(), sync_name=False)
 
 
 def read_topic_id(directory: Path) -> UUID:
@@ -101,7 +101,7 @@ def read_topic_id(directory: Path) -> UUID:
 def mark_clean_shutdown(data_dir: Path) -> None:
     """Every log of this directory has been closed."""
     content = json.dumps({"version": _VERSION, "brokerEpoch": -1})
-    write_atomically(data_dir / CLEAN_SHUTDOWN, content.encode())
+    replace_file(data_dir / CLEAN_SHUTDOWN, content.encode())
 
 
 def take_clean_shutdown(data_dir: Path) -> bool:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ground.durable_files import TEMPORARY_SUFFIX
+
 LOG: Final = ".log"
 OFFSET_INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
@@ -56,7 +58,7 @@ def scan(directory: Path) -> Contents:
     with os.scandir(directory) as entries:
         for entry in entries:
             stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 — a thousand directories at start
-            if suffix in (CLEANED, SWAP, DELETED, ".tmp"):
+            if suffix in (CLEANED, SWAP, DELETED, TEMPORARY_SUFFIX):
                 _note_leftover(contents, directory, entry.name, stem, suffix)
             elif len(stem) == _DIGITS and stem.isdecimal():
                 _note_numbered(contents, entry, int(stem), suffix)

@@ -9,13 +9,20 @@ A batch is one `write` at the end of the active segment. It is flushed when a `F
 was begun after it has run and been completed, and consumers see nothing that is not flushed. All
 methods belong to the event loop's thread, except `create` and `open`, and what a ticket does.
 
-A crash leaves whole batches up to `flushed_offset`, and behind them anything; `open` says what is
-true (recovery.py). A write that does not fit is undone, and the next append tries again. A failed
-flush, or any other failure to write, takes the log offline until the broker starts again: what the
-kernel then did with its pages cannot be known.
+A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
+no room that is `DiskFull`, and what else keeps a segment from being opened or begun is
+`NotWritten`: everything is as it was, and the next append tries again. Any other failure to write a
+batch or to cut it off again, and a failed flush, take the log offline until the broker starts
+again: what the kernel then did with its pages cannot be known. So does a segment that somebody else
+has written to, or replaced (`Altered`).
+
+A segment is finished before the next begins; a crash between the two leaves one that is full, or
+one that is empty. Any crash leaves whole batches up to `flushed_offset`, and behind them anything;
+`open` says what is true (recovery.py).
 """
 
 import logging
+import os
 from bisect import bisect_right
 from copy import copy
 from pathlib import Path
@@ -30,6 +37,7 @@ from broker.storage.directories import mark_deleted
 from broker.storage.errors import (
     NO_SPACE,
     Altered,
+    DiskFull,
     LogOffline,
     NotWritten,
     OffsetOutOfRange,
@@ -37,14 +45,12 @@ from broker.storage.errors import (
 )
 from broker.storage.flush import FlushTicket, Pending
 from broker.storage.reading import Reader
-from broker.storage.recovered import Recovered, nothing_yet
-from broker.storage.recovery import recover
+from broker.storage.recovery import Recovered, nothing_yet, recover
 from broker.storage.retention import expired
-from broker.storage.segment import Segment
+from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments
 from broker.storage.timestamps import TimestampedOffset
-from broker.storage.writing import Writer
-from wire.batch import NO_PRODUCER, BatchHeader
+from wire.batch import NO_PRODUCER, BatchHeader, stamp
 from wire.slices import FileSlice
 
 _log = logging.getLogger(__name__)
@@ -62,9 +68,9 @@ class Log:
     """See the module. `offline` says why, if the log is."""
 
     __slots__ = (
-        "_pending", "_reader", "_segments", "_writer", "config", "directory", "end_offset",
-        "epochs", "exposed_offset", "flushed_offset", "offline", "producers", "recovery_point",
-        "start_offset", "topic_id",
+        "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_segments", "config",
+        "directory", "end_offset", "epochs", "exposed_offset", "flushed_offset", "offline",
+        "producers", "recovery_point", "start_offset", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -83,17 +89,10 @@ class Log:
         self._segments = Segments(recovered.segments)
         self._pending = Pending(directory, recovered.snapshots)
         self._reader = Reader(directory, self._segments)
-        self._writer = Writer(
-            directory,
-            config,
-            segments=self._segments,
-            pending=self._pending,
-            reader=self._reader,
-            producers=self.producers,
-            since_ms=recovered.active_since_ms,
-        )
-        active = self._segments.active
-        self._reader.expose(self.end_offset, active, active.size)
+        self._active = self._segments.active
+        self._active_fd = -1  # once it is prepared
+        self._active_since_ms = recovered.active_since_ms  # when it was first appended to
+        self._reader.expose(self.end_offset, self._active, self._active.size)
 
     @classmethod
     def create(cls, directory: Path, topic_id: UUID, config: LogConfig, first: int = 0) -> Self:
@@ -135,7 +134,7 @@ class Log:
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
-        self._writer.reconfigure(config)
+        self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """The batches from here on are this leader's. Blocks; `append` does it, if nobody has."""
@@ -153,7 +152,7 @@ class Log:
     @property
     def active_path(self) -> Path:
         """The file that is appended to."""
-        return self._segments.active.path(layout.LOG)
+        return self._active.path(layout.LOG)
 
     @property
     def size(self) -> int:
@@ -164,7 +163,7 @@ class Log:
 
     def is_in_active(self, offset: int) -> bool:
         """Whether to read from there on is to read the segment that is appended to."""
-        return offset >= self._segments.active.base_offset
+        return offset >= self._active.base_offset
 
     def rest(self) -> bool:
         """Let go of all files until they are needed; False while something is owed to the disk.
@@ -194,7 +193,7 @@ class Log:
         try:
             if leader_epoch != self.epochs.latest:
                 self.begin_epoch(leader_epoch)
-            self._writer.append(batch, header, base_offset, leader_epoch, now_ms)
+            self._write(batch, header, base_offset, leader_epoch, now_ms)
         except OSError as error:
             raise self._failed("append", error) from error
         except Altered as error:
@@ -205,6 +204,85 @@ class Log:
         if idempotent:
             self.producers.record(header, base_offset, now_ms)
         return Appended(base_offset, last_offset, False)
+
+    def _write(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> None:
+        """Stamp the batch, and write it to the active segment or to a new one."""
+        last_offset = base_offset + header.last_offset_delta
+        segment = self._active
+        position = segment.size
+        length = len(batch)
+        if (
+            position + length > segment.roll_size
+            or now_ms >= segment.roll_at_ms
+            or last_offset - segment.base_offset > MAX_POSITION
+        ):
+            segment = self._make_room(length, base_offset, last_offset, now_ms)
+            position = segment.size
+        stamp(batch, base_offset, leader_epoch)
+        try:
+            written = os.write(self._active_fd, batch)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            written = 0
+        if written != length:
+            os.ftruncate(self._active_fd, position)
+            raise DiskFull(f"no room for a batch in {self.directory}")
+        segment.size = position + length
+        segment.last_append_ms = now_ms
+        timestamp = header.max_timestamp
+        if timestamp > segment.max_timestamp:
+            segment.max_timestamp = timestamp
+            segment.max_timestamp_offset = last_offset
+        if position > segment.index_due:
+            segment.index_batch(last_offset, position, self.config.index_interval_bytes)
+            if segment.index_entries >= self.config.max_index_entries:
+                segment.roll_size = 0
+
+    def _make_room(self, length: int, base_offset: int, last_offset: int, now_ms: int) -> Segment:
+        """The segment that takes the next batch: the active one, or a new one."""
+        segment = self._active
+        try:
+            if segment.roll_at_ms == UNPREPARED:
+                self._prepare(segment, now_ms)
+            if segment.size and (
+                segment.size + length > segment.roll_size
+                or now_ms >= segment.roll_at_ms
+                or last_offset - segment.base_offset > MAX_POSITION
+            ):
+                self._roll(base_offset)
+                segment = self._active
+                self._prepare(segment, now_ms)
+        except OSError as error:
+            raise NotWritten.because(error, f"no new segment in {self.directory}") from error
+        return segment
+
+    def _prepare(self, segment: Segment, now_ms: int) -> None:
+        """Open the segment for appending, and set when the next one is to begin."""
+        config = self.config
+        if segment.size == 0:
+            self._active_since_ms = now_ms
+        self._active_fd = segment.appendable().fd
+        segment.roll_at_ms = min(self._active_since_ms, now_ms) + config.segment_ms
+        full = segment.index_entries >= config.max_index_entries
+        segment.roll_size = 0 if full else min(config.segment_bytes, MAX_POSITION)
+
+    def _roll(self, end_offset: int) -> None:
+        """Seal the active segment and begin the next. Nothing has changed if this raises."""
+        sealed = self._active
+        sealed.finish()
+        new = Segment.create(self.directory, end_offset, self.config.index_interval_bytes)
+        self._active = new
+        self._segments.add(new)
+        self._pending.seal(sealed, end_offset, self.producers)
+        self._reader.rolled(end_offset, new)
 
     def _failed(self, what: str, error: OSError) -> LogOffline:
         self.fail(f"{what} failed: {error.strerror or error}")
@@ -337,10 +415,10 @@ class Log:
 
     def _seal_exposed(self) -> bool:
         """Seal the active segment, if consumers see all of it and the next can be begun."""
-        if not self._segments.active.size or self.exposed_offset < self.end_offset:
+        if not self._active.size or self.exposed_offset < self.end_offset:
             return False
         try:
-            self._writer.roll(self.end_offset)
+            self._roll(self.end_offset)
         except OSError as error:
             _log.warning("cannot seal directory=%s reason=%r", self.directory, error.strerror)
             return False
@@ -373,7 +451,7 @@ class Log:
             raise LogOffline(self.offline)
         bases = [segment.base_offset for segment in cleaned.replaces]
         old = [segment for segment in self._segments if segment.base_offset in bases]
-        if [segment.base_offset for segment in old] != bases or self._segments.active in old:
+        if [segment.base_offset for segment in old] != bases or self._active in old:
             self._pending.unlink(swap.cleaned_files(self.directory, cleaned.base_offset))
             return False
         try:
@@ -407,7 +485,7 @@ class Log:
 
     def _finish_active(self) -> None:
         try:
-            self._segments.active.finish()
+            self._active.finish()
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise

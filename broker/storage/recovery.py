@@ -22,6 +22,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from broker.storage import identity, layout, snapshots, swap
@@ -35,10 +37,9 @@ from broker.storage.errors import (
     EndMissing,
     InvalidBatch,
 )
-from broker.storage.files import sync_directory, sync_file
 from broker.storage.producers import ProducerStates
-from broker.storage.recovered import Recovered
 from broker.storage.segment import Segment
+from ground.durable_files import sync_directory, sync_file
 from wire.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
@@ -48,6 +49,31 @@ _ADVICE = (
 )
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovered:
+    """All that a log needs to go on. Everything in it is on disk."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates = field(default_factory=ProducerStates)
+    snapshots: list[int] = field(default_factory=list)
+    start_offset: int = 0
+    end_offset: int = 0
+    recovery_point: int = 0
+    active_since_ms: float = inf
+
+
+def nothing_yet(directory: Path, first: int, index_interval: int) -> Recovered:
+    """A log in a directory that is there and empty: its first record will have that offset."""
+    return Recovered(
+        segments=[Segment.create(directory, first, index_interval)],
+        epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
+        start_offset=first,
+        end_offset=first,
+        recovery_point=first,
+    )
 
 
 def recover(

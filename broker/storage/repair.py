@@ -15,8 +15,8 @@ from broker.storage import layout, swap
 from broker.storage.batches import verify
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing, InvalidBatch
-from broker.storage.files import sync_directory
 from broker.storage.segment import Segment
+from ground.durable_files import sync_directory
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from broker.storage import layout
 from broker.storage.errors import BadSnapshot
-from broker.storage.files import replace_file
 from broker.storage.producers import ProducerStates
+from ground.durable_files import replace_file
 
 _BETWEEN: Final = 3  # snapshots kept besides those at the beginning of segments
 
@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
     """Any thread; `producers` is a copy that nobody changes. A power loss may yet take it away."""
-    replace_file(layout.numbered(directory, offset, layout.SNAPSHOT), producers.encode())
+    path = layout.numbered(directory, offset, layout.SNAPSHOT)
+    replace_file(path, producers.encode(), sync_name=False)
 
 
 def load_newest(directory: Path, offsets: Iterable[int], producers: ProducerStates) -> int | None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from broker.storage import layout
 from broker.storage.batches import walk
-from broker.storage.files import OpenFile, sync_directory
+from broker.storage.files import OpenFile
+from ground.durable_files import sync_directory
 
 _log = logging.getLogger(__name__)
 

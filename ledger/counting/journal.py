@@ -10,7 +10,6 @@ The file has a checksum. One that is not what was written is never guessed at: w
 would be counted again. The counter then stays away until somebody has looked (CounterFileDamaged).
 """
 
-import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
+from ground.durable_files import replacing
 from ledger.counting.batches import Json
 
 _MAGIC: Final = b"penstock counter 1\n"
@@ -141,15 +141,6 @@ def _read(path: Path) -> _File | None:
 
 def _replace(path: Path, file: _File) -> None:
     body = msgspec.msgpack.encode(file)
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as out:
+    with replacing(path) as out:
         out.write(_MAGIC + crc32c(body).to_bytes(_SUM_SIZE, "big"))
         out.write(body)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from ground.varints import long_at
 from wire.batch import LOG_APPEND_TIME, NO_PRODUCER, BatchHeader
 
 _MOST_PRODUCERS: Final = 65_536
 _LONGEST_TEXT: Final = 4096  # of a host or an application
-_VARINT_BITS: Final = 70
 _BODY_AT: Final = 5  # behind the magic byte and the schema's id
 # What agents call a source (agent/journal/opening.py): a hundred random bits.
 _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
@@ -59,12 +59,12 @@ def is_agents_event(value: bytes | None, timestamp: int) -> bool:
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return False
     try:
-        time, at = _long(value, _BODY_AT)
+        time, at = long_at(value, _BODY_AT)
         _, at = _text(value, at)
         _, at = _text(value, at)
         source, at = _text(value, at)
-        seq, at = _long(value, at)
-        position, _ = _long(value, at)
+        seq, at = long_at(value, at)
+        position, _ = long_at(value, at)
     except (IndexError, ValueError):
         return False
     named = _SOURCE.fullmatch(source) is not None
@@ -72,18 +72,7 @@ def is_agents_event(value: bytes | None, timestamp: int) -> bool:
 
 
 def _text(value: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(value, at)
+    size, at = long_at(value, at)
     if not 0 <= size <= min(_LONGEST_TEXT, len(value) - at):
         raise ValueError(f"a text of {size} bytes")
     return value[at : at + size], at + size
-
-
-def _long(value: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(0, _VARINT_BITS, 7):
-        byte = value[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-    raise ValueError("a number of more than ten bytes")

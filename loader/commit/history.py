@@ -4,10 +4,26 @@ Run N is committed by whoever creates `manifest-N.json`; nobody else can then. B
 a run has written is nothing; after it, the run has happened, and what is left is to be made up for
 by whoever comes next. So that this stays little, no run is committed before the files of the one
 before it are visible; what only the ledger is owed may wait longer.
+
+A table's first run begins with nothing: files of anybody else are not added to. Rows that are there
+without a commit log were landed by another loader, or by this one before its log was lost. To read
+the topic from its beginning would put all of them there twice, under names that may be those of
+files that are there.
+
+What one try at a run stages is its own, and goes with it if it comes to nothing. Whatever lets a
+run fail may let the next one fail, too, and the one after that: each would leave all that it has
+read. A process that is killed leaves it, for `clean` (publishing.py).
+
+Files are committed with a checksum of their content, so that it is known whether they are still
+what they were. It is taken of what is staged, just before the commit: rows have been counted by
+then, so these are the bytes that were found right.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Final
 
 import msgspec
@@ -23,10 +39,11 @@ from loader.commit.layout import (
 )
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.manifests import VERSION, Manifest
-from loader.store.store import Store
+from loader.store.store import Entry, Store
 
 FEWEST_KEPT: Final = 10
 MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest: what is longer is neither written nor read
+READERS: Final = 8  # of files whose checksums are taken, at a time
 
 
 class _Version(msgspec.Struct):
@@ -161,3 +178,76 @@ class _Listed:
     committed: frozenset[int]
     visible: frozenset[int]
     published: frozenset[int]
+
+
+class Attempt:
+    """A context: an error that leaves it takes the folder along, unless the run may have happened.
+
+    Best effort: tasks that were cancelled may still write.
+    """
+
+    def __init__(self, history: History, folder: str) -> None:
+        """Nobody else writes to the folder."""
+        self.folder = folder
+        self._history = history
+        self._may_have_happened = False
+
+    def __enter__(self) -> "Attempt":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception) and not self._may_have_happened:
+            with suppress(StoreError):
+                self._history.store.delete(self.folder)
+
+    def commit(self, manifest: Manifest) -> None:
+        """As `History.commit`."""
+        self._may_have_happened = True
+        try:
+            self._history.commit(manifest)
+        except StoreError:
+            raise
+        except LoaderError:
+            self._may_have_happened = False
+            raise
+
+
+def check_untouched(store: Store, table: str) -> None:
+    """Raises LoaderError if readers of the table would find anything already."""
+    found = _visible_file(store, table)
+    if found is None:
+        return
+    state = store.uri(table_state(table))
+    raise LoaderError(
+        f"table {table}: {store.uri(table)} has files already, such as"
+        f" {found.path.removeprefix(f'{table}/')}, and there is no commit log at {state}: all would"
+        " be loaded again beside them; put the log back, move the files away, or use another `root`"
+    )
+
+
+def _visible_file(store: Store, folder: str) -> Entry | None:
+    """One that readers do not pass over. Looks no further than to the first."""
+    for entry in store.list(folder):
+        if entry.name.startswith(("_", ".")):
+            continue
+        found = _visible_file(store, entry.path) if entry.is_folder else entry
+        if found is not None:
+            return found
+    return None
+
+
+def with_checksums(store: Store, manifest: Manifest) -> Manifest:
+    """The same with those of all files that it adds. Raises StoreError."""
+    if not manifest.adds:
+        return manifest
+    with ThreadPoolExecutor(min(READERS, len(manifest.adds)), "checksum") as threads:
+        sums = list(threads.map(store.checksum, [each.staged for each in manifest.adds]))
+    added = zip(manifest.adds, sums, strict=True)
+    return msgspec.structs.replace(
+        manifest, adds=tuple(msgspec.structs.replace(each, checksum=one) for each, one in added)
+    )

@@ -1,4 +1,6 @@
-"""What a manifest says has happened is made visible, by steps that can all be repeated.
+"""What a committed run still owes: its files made visible, its part of the ledger, offsets for the
+brokers. All of it can be repeated, and is, until the run is marked as published: by this load, or,
+if it is cut short, by the next.
 
 Markers that no longer hold go first. Then, hour by hour, the files that others replace go, the new
 ones come, and the markers that hold now. So rows of an hour may be missing for a moment, and never
@@ -8,19 +10,31 @@ Cut short at any step, by whatever it is, this is done again from the start, by 
 and two may do it at the same time. A name is never used for another file, so neither undoes what
 the other has done. Only markers change: whoever hangs while others go on to later runs may write
 one that no longer holds, finds that out, and puts it right; if it dies first, the next load does.
+
+Files never wait for the ledger. Its entries come in the order of the runs: what it does not take
+now stops those behind it, and is not tried again in the same load.
 """
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.errors import ClientError
+from client.offset_commits import Consumed, commit_offsets
+from ledger.publishing import write_entries
 from loader.commit.history import History
 from loader.commit.layout import run_folder_of, run_of_folder, staging
 from loader.errors import StoreError
+from loader.ledger.entries import entries_of
 from loader.manifests import Added, Manifest, Marker
 from loader.store.store import CREATING, Entry, Store
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
 
 ABANDONED_MILLIS: Final = 86_400_000
 
@@ -195,3 +209,103 @@ def _last_written(store: Store, entry: Entry) -> int:
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+class Publication:
+    """Of one table, in one load."""
+
+    def __init__(
+        self,
+        history: History,
+        brokers: Brokers,
+        registry: RegistryClient,
+        *,
+        topics: Collection[str],
+        group: str,
+        doing: Callable[[str], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        """`topics` are those that the table is fed by now. `doing` hears what comes now, `warn`
+        what somebody should know, in words."""
+        self._history = history
+        self._brokers = brokers
+        self._registry = registry
+        self._topics = topics
+        self._group = group
+        self._doing = doing
+        self._warn = warn
+        self._ledger_is_away = False
+        self.rolled_forward: int | None = None  # a run that had been cut short, and is visible now
+
+    def make_up(self) -> None:
+        """For runs that were cut short, and those that the ledger has not taken yet."""
+        runs = self._history.runs()
+        if runs:
+            self._make_up(runs[-1])
+            self._restore_markers(runs[-1])
+
+    def _make_up(self, newest: int) -> None:
+        owing = [run for run in self._history.unpublished() if run <= newest]
+        if not owing:
+            return
+        self._doing(f"making up for run {owing[0]}")
+        if newest not in owing:
+            self._tell_ledger(owing)
+            return
+        # None is committed before the one before it is visible: this may be the only one.
+        was_visible = self._history.is_visible(newest)
+        self.publish(self._history.read(newest))
+        if not was_visible:
+            self.rolled_forward = newest
+
+    def _restore_markers(self, newest: int) -> None:
+        """Of what the load before this one did: it may have been two runs."""
+        for path in restore_markers(self._history.store, self._history, since=newest - 1):
+            self._warn(f"{path} was not what the newest run had made it; it is again")
+
+    def publish(self, manifest: Manifest) -> None:
+        """The newest there is."""
+        self._doing(f"publishing run {manifest.run}")
+        publish(self._history.store, manifest)
+        self._tell_brokers(manifest)
+        if not manifest.ledger_entries:
+            self._history.mark_published(manifest.run)
+        # Another loader may have gone on: what it has committed is not visible yet.
+        owing = [run for run in self._history.unpublished() if run <= manifest.run]
+        self._tell_ledger(owing, {manifest.run: manifest})
+
+    def _tell_ledger(
+        self, owing: Sequence[int], at_hand: Mapping[int, Manifest] = MappingProxyType({})
+    ) -> None:
+        if self._ledger_is_away:
+            return
+        for run in owing:
+            manifest = at_hand.get(run) or self._history.read(run)
+            try:
+                write_entries(
+                    self._brokers,
+                    self._registry,
+                    entries_of(manifest),
+                    timestamp=manifest.committed,
+                )
+            except (ClientError, SchemaError) as error:
+                self._ledger_is_away = True
+                self._warn(f"run {run} is not in the ledger yet, and none after it: {error}")
+                return
+            self._history.mark_published(run)
+
+    def _tell_brokers(self, manifest: Manifest) -> None:
+        """So that Kafka's own tools see how far behind the loader is. Nobody relies on it."""
+        consumed = {
+            TopicPartition(topic.topic, each.partition): Consumed(
+                each.next_offset, each.leader_epoch
+            )
+            for topic in manifest.topics
+            if topic.topic in self._topics
+            for each in topic.partitions
+            if not each.absent
+        }
+        try:
+            commit_offsets(self._brokers, self._group, consumed)
+        except ClientError as error:
+            self._warn(f"consumed offsets could not be told to the brokers: {error}")

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from loader.commit.accounts import accounts_of, by_log
-from loader.commit.landed_sources import LandedSources
+from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
 from loader.reports import SliceReport

@@ -22,6 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ground.varints import long_at, long_bytes
 from loader.decoding.native import MOST_BYTES, NativeType, read
 from wire.batch import BatchHeader
 
@@ -152,17 +153,6 @@ def _plus(numbers: pa.Int64Array, number: int) -> pa.Int64Array:
     return pc.add(numbers, pa.scalar(number, pa.int64()))
 
 
-def long_bytes(number: int) -> bytes:
-    """Avro's, of a number that is not negative."""
-    rest = number << 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
 def _batch_schema(body: NativeType, key: tuple[str, str]) -> str:
     return _schema(
         ("length", "long"),
@@ -227,26 +217,12 @@ def first_record(unpacked: bytes | memoryview) -> FirstRecord | None:
     """None if it has not the form that is read whole."""
     start = bytes(unpacked[:_START])
     try:
-        at = _behind_varint(start, 0) + 1  # length, attributes
-        at = _behind_varint(start, _behind_varint(start, at))  # timestamp, offset
-        key_length, at = _varint(start, at)
-        at = _behind_varint(start, at + max(key_length, 0))  # key, the value's length
+        at = long_at(start, 0)[1] + 1  # length, attributes
+        at = long_at(start, long_at(start, at)[1])[1]  # timestamp, offset
+        key_length, at = long_at(start, at)
+        at = long_at(start, at + max(key_length, 0))[1]  # key, the value's length
         if key_length < -1 or start[at] or len(start) < at + 5:
             return None
-    except IndexError:
+    except (IndexError, ValueError):
         return None
     return FirstRecord(key_length >= 0, int.from_bytes(start[at + 1 : at + 5], "big"))
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    end = _behind_varint(data, at)
-    number = 0
-    for byte in reversed(data[at:end]):
-        number = number << 7 | byte & 0x7F
-    return number >> 1 ^ -(number & 1), end
-
-
-def _behind_varint(data: bytes, at: int) -> int:
-    while data[at] > 0x7F:
-        at += 1
-    return at + 1

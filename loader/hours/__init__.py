@@ -1,1 +1,1 @@
-"""Which hours are complete, what is done when one is, and hours that are replaced."""
+"""Which hours are complete, and what is done when one is."""

@@ -18,11 +18,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.intervals import NOTHING, GrowingIntervals, count, lengthened, missing, subtract
-from loader.landing.arrived import Arrived, Stretch
-from loader.landing.stretches import ends, numbers, positions
-from loader.reports import MOST_INTERVALS, MOST_TRACKED, Intervals, SourceRun
-from loader.task_spec import Seen
+from ground.intervals import GrowingIntervals, Intervals, minus, missing, size
+from loader.landing.rows import Arrived, Stretch, ends, numbers, positions
+from loader.landing.task_spec import Seen
+from loader.reports import MOST_INTERVALS, MOST_TRACKED, SourceRun, closed, intervals_of
 
 MOST_REPEATED: Final = 1_000  # sources whose duplicates are counted
 _FEW_RUNS: Final = 16
@@ -41,6 +40,7 @@ class Duplicates:
     ) -> None:
         self.untracked = 0
         self._seen = seen
+        self._with_holes: dict[str, Intervals] = {}  # what was seen of these
         self._most_intervals = most_intervals
         self._most_tracked = most_tracked
         self._landed: dict[str, GrowingIntervals] = {}
@@ -71,11 +71,11 @@ class Duplicates:
 
     def _part(self, leader_epoch: int) -> tuple[SourceRun, ...]:
         found = (
-            (source, subtract(landed.intervals, self._told.get(source, NOTHING)))
+            (source, minus(landed.intervals, self._told.get(source, ())))
             for source, landed in sorted(self._landed.items())
         )
         return tuple(
-            SourceRun(source=source, intervals=intervals, leader_epoch=leader_epoch)
+            SourceRun(source=source, intervals=closed(intervals), leader_epoch=leader_epoch)
             for source, intervals in found
             if intervals
         )
@@ -117,20 +117,20 @@ class Duplicates:
         starts = pa.array([0, *cuts[:-1]] if cuts else [], pa.int64())
         names, firsts = sources.take(starts).to_pylist(), seqs.take(starts).to_pylist()
         for source, seq, start, end in zip(names, firsts, starts.to_pylist(), cuts, strict=True):
-            new = self._new(source, seq, seq + end - start - 1)
-            if repeated := end - start - count(new):
+            new = self._new(source, seq, seq + end - start)
+            if repeated := end - start - size(new):
                 self._repeat(source, repeated)
-            for first, last in new:
-                yield start + first - seq, start + last - seq + 1
+            for first, after in new:
+                yield start + first - seq, start + after - seq
 
-    def _new(self, source: str, first: int, last: int) -> Intervals:
-        new = missing(lengthened(self._seen.get(source, NOTHING)), first, last)
+    def _new(self, source: str, first: int, after: int) -> Intervals:
+        new = missing(self._landed_before(source), first, after)
         if not new or source in self._scattered:
             return new
         landed = self._landed.get(source)
         if landed is None:
             if self._tracked >= self._most_tracked:
-                self.untracked += count(new)
+                self.untracked += size(new)
                 return new
             landed = self._landed[source] = GrowingIntervals()
         before = len(landed)
@@ -141,6 +141,14 @@ class Duplicates:
             self._scattered.add(source)
             del self._landed[source]
         return new
+
+    def _landed_before(self, source: str) -> Intervals:
+        landed = self._seen.get(source, 0)
+        if isinstance(landed, int):
+            return intervals_of(landed)
+        if (known := self._with_holes.get(source)) is None:
+            known = self._with_holes[source] = intervals_of(landed)
+        return known
 
     def _repeat(self, source: str, events: int) -> None:
         if source in self._repeated or len(self._repeated) < MOST_REPEATED:

@@ -15,9 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from loader.landing.arrived import Stretch
-from loader.landing.memory import HeldBytes, part_of
-from loader.landing.stretches import beginnings, ends, positions
+from loader.landing.rows import HeldBytes, Stretch, beginnings, ends, part_of, positions
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 
 _FEW_ROWS: Final = 1024

@@ -18,17 +18,18 @@ from typing import Final
 import pyarrow as pa
 
 from client.partition_reader import Instead
+from ground.intervals import GrowingIntervals
 from loader.decoding.decoded import Dead
 from loader.errors import Mismatch
 from loader.landing.duplicates import Duplicates
-from loader.landing.stretches import bounds, counted
+from loader.landing.rows import bounds, counted
 from loader.reports import (
     MOST_HOURS_OF_RUN,
     Account,
-    Interval,
     LastBatch,
     SliceReport,
     WindowCount,
+    closed,
     too_many_hours,
 )
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
@@ -61,17 +62,14 @@ class _Account:
     markers: int = 0
     aborted: int = 0
     compacted: int = 0
-    missing: list[Interval] = field(default_factory=list)
+    missing: GrowingIntervals = field(default_factory=GrowingIntervals)
     windows: dict[int, _Window] = field(default_factory=dict)
 
     def at(self, start: int) -> _Window:
         return self.windows.setdefault(start, _Window())
 
     def give_up(self, first: int, last: int) -> None:
-        if self.missing and self.missing[-1][1] + 1 == first:
-            self.missing[-1] = (self.missing[-1][0], last)
-        else:
-            self.missing.append((first, last))
+        self.missing.add(first, last + 1)
 
     def finished(self) -> Account:
         return Account(
@@ -85,7 +83,7 @@ class _Account:
             markers=self.markers,
             aborted=self.aborted,
             compacted=self.compacted,
-            missing=tuple(self.missing),
+            missing=closed(self.missing.intervals),
             windows=tuple(
                 WindowCount(
                     start=start,

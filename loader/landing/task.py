@@ -1,10 +1,16 @@
-"""The whole task: a slice is read from the brokers, decoded, and given back as pieces of files."""
+"""The whole task: a slice is read from the brokers, decoded, and given back as pieces of files,
+with a report at the end.
 
-from collections.abc import Iterator
+What is held back is bounded, whatever the slice has: see held_rows.py and slice_files.py. Records
+that are no rows are kept below `{root}/_dead`.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
@@ -13,15 +19,38 @@ from client.fetcher import Batch
 from client.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
-from loader.errors import DamagedBatch
-from loader.landing.landing import Landing
-from loader.landing.pieces import MOST_HOURS
+from loader.decoding.decoded import Dead, Decoded
+from loader.errors import DamagedBatch, Mismatch
+from loader.landing.duplicates import Duplicates
+from loader.landing.held_rows import HeldRows
+from loader.landing.landed_slice import LandedSlice
+from loader.landing.pieces import MOST_HOURS, report_piece
+from loader.landing.rows import Arrived, beginnings, bounds
+from loader.landing.slice_files import SliceFiles
+from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
-from loader.tables import Slice
-from loader.task_spec import NOTHING_SEEN, Seen, TaskSpec
+from loader.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
+from wire.batch import BatchHeader
 
 CLIENT_ID: Final = "penstock-loader"
+_DEAD_BYTES: Final = 8 * 1024 * 1024  # of dead letters that are held back
+_OFFSET: Final = "_offset"
+DEAD_LETTERS: Final = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("cluster", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),  # milliseconds, as the record has it
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("schema_id", pa.int32()),  # -1: none
+    ]
+)
+_AROUND: Final = 400  # bytes of memory that a dead letter takes, besides key and value
 
 
 def land(
@@ -93,3 +122,202 @@ def _missing(piece: Slice, each: Batch | PassedOver) -> OffsetsMissing:
         f"{what}, and the topic is not compacted. To load what is there, and write down that these"
         " are missing: --accept-gap",
     )
+
+
+class Landing:
+    """One slice."""
+
+    def __init__(
+        self,
+        piece: Slice,
+        spec: TaskSpec,
+        seen: Seen = NOTHING_SEEN,
+        *,
+        most_hours: int = MOST_HOURS,
+    ) -> None:
+        self._piece = piece
+        self._only_hours = frozenset(spec.only_hours)
+        self._slice = LandedSlice(piece, spec.window_millis, spec.times, self._only_hours)
+        self._duplicates = Duplicates(seen)
+        self._memory_bytes = spec.memory_bytes
+        self._held: HeldRows | None = None  # made for the columns of the first rows
+        self._dead = DeadLetters(piece)
+        self._files = SliceFiles(
+            piece.number, spec.compression, spec.memory_bytes, most_hours=most_hours
+        )
+
+    def take(
+        self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The next batch of the slice, with what was made of it. What lies before the slice is cut
+        off. Records that are not there were compacted away, unless they are given up. Raises
+        Mismatch if not everything that it says it holds was found."""
+        dead, arrived = decoded.dead, _arrived(decoded)
+        self._check(header, 0 if arrived is None else len(arrived), decoded)
+        begins = max(header.base_offset, self._piece.first)
+        unnamed = max(0, decoded.unnamed[1] - max(decoded.unnamed[0], begins))
+        if header.base_offset < begins:
+            dead = tuple(each for each in dead if each.offset >= begins)
+            arrived = arrived and self._from_first(arrived)
+        rows = 0 if arrived is None else len(arrived)
+        if self._slice.starts_epoch(header.leader_epoch):
+            self._duplicates.end_part(self._slice.leader_epoch)
+        wanted = self._wanted(arrived) if rows and arrived is not None else None
+        new = None if wanted is None else self._duplicates.new(wanted)
+        has_duplicates = wanted is not None and new is not None and len(new) < len(wanted)
+        self._slice.read(header, decoded.schema_ids, has_duplicates=has_duplicates)
+        if rows + len(dead) + unnamed < header.next_offset - begins:
+            for first, end in _holes(header, begins, arrived, dead):
+                self._slice.nothing(first, end, given_up=given_up)
+        if unnamed:
+            self._bury_unnamed(header.base_timestamp, unnamed)
+        if dead:
+            yield from self._bury(dead)
+        self._slice.of_other_hours(rows - (0 if wanted is None else len(wanted)))
+        if wanted is not None and new is not None:
+            if has_duplicates:
+                self._slice.repeated(wanted.times, new.times)
+            yield from self._land(new)
+
+    def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
+        """Offsets of the slice that hold no message. What is not there was compacted away, unless
+        it is given up."""
+        if passed.header is None:
+            self._slice.nothing(passed.first, passed.end, given_up=given_up)
+            return
+        if self._slice.starts_epoch(passed.header.leader_epoch):
+            self._duplicates.end_part(self._slice.leader_epoch)
+        self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
+
+    def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
+        """All that is held back, and the report. The slice was read up to `next_offset`, and what
+        lies before that is of `leader_epoch`; -1 if there was nothing."""
+        if self._held is not None:
+            for hour, batches in self._held.take_all():
+                yield from self._files.rows(hour, batches)
+        if (letters := self._dead.take()) is not None:
+            yield from self._files.dead(letters)
+        yield from self._files.end()
+        mixed = self._files.mixed_hours
+        report = self._slice.report(next_offset, leader_epoch, self._duplicates, mixed)
+        yield report_piece(report)
+
+    def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
+        """A batch has as many records as it says, and no more than offsets: if these are fewer than
+        its offsets, the rest is not there. One that is broken has something at each."""
+        found = rows + len(decoded.dead) + decoded.unnamed[1] - decoded.unnamed[0]
+        offsets = header.next_offset - header.base_offset
+        if found != offsets and (found != header.record_count or found > offsets):
+            last = header.next_offset - 1
+            raise Mismatch(
+                f"{self._piece.log}, offsets {header.base_offset} to {last}: a batch of"
+                f" {header.record_count:,} records became {rows:,} rows and {found - rows:,} dead"
+                " letters; nothing was committed. This is a fault of the loader's: report it;"
+                " --max-records loads what lies before"
+            )
+
+    def _wanted(self, arrived: Arrived) -> Arrived | None:
+        wanted = self._of_hours(arrived) if self._only_hours else arrived
+        return wanted if len(wanted) else None
+
+    def _land(self, new: Arrived) -> Iterator[pa.RecordBatch]:
+        if not len(new):
+            return
+        within = bounds(new.times)
+        self._slice.landed(new.times, within)
+        if self._held is None:
+            self._held = HeldRows(new.rows.schema, self._memory_bytes)
+        self._held.add(new.rows, new.times, within)
+        if self._held.is_full:
+            for hour, batches in self._held.take_largest():
+                yield from self._files.rows(hour, batches)
+
+    def _bury(self, dead: Sequence[Dead]) -> Iterator[pa.RecordBatch]:
+        wanted = [
+            each
+            for each in dead
+            if not self._only_hours or hour_of(each.timestamp) in self._only_hours
+        ]
+        self._slice.of_other_hours(len(dead) - len(wanted))
+        self._slice.died(wanted)
+        self._dead.add(wanted)
+        if self._dead.bytes >= _DEAD_BYTES and (letters := self._dead.take()) is not None:
+            yield from self._files.dead(letters)
+
+    def _bury_unnamed(self, time: int, count: int) -> None:
+        if self._only_hours and hour_of(time) not in self._only_hours:
+            self._slice.of_other_hours(count)
+        else:
+            self._slice.died_unnamed(time, count)
+
+    def _from_first(self, arrived: Arrived) -> Arrived:
+        first = pa.scalar(self._piece.first, pa.int64())
+        return arrived.where(pc.greater_equal(arrived.rows.column(_OFFSET), first))
+
+    def _of_hours(self, arrived: Arrived) -> Arrived:
+        first, last = map(hour_of, bounds(arrived.times))
+        if first == last and first in self._only_hours:
+            return arrived
+        hours = beginnings(arrived.times, HOUR_MILLIS)
+        wanted = pa.array(sorted(self._only_hours), pa.int64())
+        return arrived.where(pc.is_in(hours, value_set=wanted))
+
+
+def _holes(
+    header: BatchHeader, begins: int, arrived: Arrived | None, dead: Sequence[Dead]
+) -> Iterator[tuple[int, int]]:
+    """The offsets of a batch that no record of it has: from, and up to but without."""
+    rows = [] if arrived is None else arrived.rows.column(_OFFSET).to_pylist()
+    reached = begins
+    for offset in (*sorted((*rows, *(each.offset for each in dead))), header.next_offset):
+        if offset > reached:
+            yield reached, offset
+        reached = offset + 1
+
+
+def _arrived(decoded: Decoded) -> Arrived | None:
+    if decoded.rows is None or not decoded.rows.num_rows:
+        return None
+    return Arrived(decoded.rows, decoded.times, decoded.sources, decoded.seqs)
+
+
+class DeadLetters:
+    """Those of a slice that are held back."""
+
+    def __init__(self, piece: Slice) -> None:
+        self._piece = piece
+        self._letters: list[Dead] = []
+        self.bytes = 0
+
+    def add(self, letters: Sequence[Dead]) -> None:
+        self._letters += letters
+        self.bytes += sum(_size(letter) for letter in letters)
+
+    def take(self) -> pa.Table | None:
+        """All of them; None if there are none."""
+        letters, self._letters, self.bytes = self._letters, [], 0
+        if not letters:
+            return None
+        piece, count = self._piece, len(letters)
+        columns = [
+            pa.repeat(piece.topic, count),
+            pa.repeat(piece.cluster, count),
+            pa.repeat(pa.scalar(piece.partition, pa.int32()), count),
+            pa.array([each.offset for each in letters], pa.int64()),
+            pa.array([each.timestamp for each in letters], pa.int64()),
+            pa.array([each.key for each in letters], pa.binary()),
+            pa.array([each.value for each in letters], pa.binary()),
+            pa.array([each.reason for each in letters], pa.string()),
+            pa.array([each.detail.encode(errors="replace") for each in letters], pa.string()),
+            pa.array([_signed(each.schema_id) for each in letters], pa.int32()),
+        ]
+        return pa.Table.from_arrays(columns, schema=DEAD_LETTERS)
+
+
+def _size(letter: Dead) -> int:
+    return len(letter.key or b"") + len(letter.value or b"") + len(letter.detail) + _AROUND
+
+
+def _signed(schema_id: int) -> int:
+    """The four bytes of an id, which may claim to be anything, as Avro and Java see them."""
+    return (schema_id + (1 << 31)) % (1 << 32) - (1 << 31)

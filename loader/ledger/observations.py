@@ -19,7 +19,7 @@ import logging
 import socket
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +29,7 @@ from ledger.names import VERSION
 from ledger.publishing import write_entries
 from loader.config import LoaderConfig
 from loader.errors import StoreError
-from loader.ledger.entries import APP
+from loader.ledger.entries import APP, MOST_BYTES
 from loader.store.store import PENSTOCK, Store
 from schemas.registry_client import RegistryClient
 
@@ -138,6 +138,23 @@ class Observations:
             "window_millis": self._config.window * _SECOND,
             **lists,
         }
+
+
+def divided(
+    said: Iterable[Mapping[str, Any]], weight: Callable[[Mapping[str, Any]], int]
+) -> Iterator[list[Mapping[str, Any]]]:
+    """What goes together into an entry, by how many bytes each takes."""
+    part: list[Mapping[str, Any]] = []
+    filled = 0
+    for each in said:
+        more = weight(each)
+        if part and filled + more > MOST_BYTES:
+            yield part
+            part, filled = [], 0
+        part.append(each)
+        filled += more
+    if part:
+        yield part
 
 
 def _time_of(kept: bytes | None) -> int:

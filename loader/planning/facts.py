@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from loader.manifests import TopicState
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parted:
@@ -31,3 +33,8 @@ class TopicFacts:
     topic: str
     topic_id: str  # empty where the cluster has none: Apache Kafka before 2.8
     partitions: Mapping[int, PartitionFacts]
+
+
+def is_another(facts: TopicFacts, known: TopicState) -> bool:
+    """Whether the topic is not the one that was read, but of the same name. Only ids tell."""
+    return bool(facts.topic_id and known.topic_id) and facts.topic_id != known.topic_id

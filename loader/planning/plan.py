@@ -1,22 +1,157 @@
 """What a run reads for one table: from where each partition was read to, up to where it ends now.
 
-Pure: the same facts and the same state give the same plan.
+Pure: the same facts and the same state give the same plan. What should be read next and is not
+there is a gap: a run fails for it, or, if it is accepted, passes over it and writes it down. A
+topic that was made anew is never read on at the old offset, nor a log that parts from the one that
+was read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
 
 import msgspec
 
+from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import TopicFacts
-from loader.planning.gaps import Gap, Why, refusal
-from loader.planning.same_log import is_another
+from loader.planning.facts import PartitionFacts, TopicFacts, is_another
 from loader.planning.slicing import Range, divide, share
-from loader.planning.starting import Start, added, at_the_beginning, made_anew, reading_on
+from loader.reports import LastBatch
 from loader.tables import Slice, SourceTopic, TableSource
 
 _ACCEPT = "To load what is there, and write the gap down: --accept-gap"
+
+
+class Why(StrEnum):
+    RETENTION = "retention"  # deleted before it was loaded
+    RECREATED = "recreated"  # the topic of that name is another one now
+    TRUNCATED = "truncated"  # the log has lost what was loaded from it, or holds something else
+    VANISHED = "vanished"  # no such topic or partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """The offsets from `first` on, below `end`; `end` is -1 where nobody knows it. If it is
+    accepted, `again` offsets that may have been read before are read once more. Where batches have
+    told that the log is another one, `was` is the one that was read, and `found` what is there."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    why: Why
+    again: int = 0
+    was: str = ""
+    found: str = ""
+
+    def __str__(self) -> str:
+        name, last = f"{self.topic}-{self.partition}", self.end - 1
+        match self.why:
+            case Why.RETENTION:
+                return f"{name}: offsets {self.first} to {last} were deleted before they were read"
+            case Why.RECREATED:
+                return (
+                    f"{name}: the topic was deleted and made anew; "
+                    f"of the old one, offsets from {self.first} on were not loaded"
+                )
+            case Why.TRUNCATED:
+                parted = f": the last batch that was read is {self.was}; in its place: {self.found}"
+                again = (
+                    f"; how much of the rest is the same nobody can tell: all {self.again:,} "
+                    "offsets that are there are to be read again, and rows without a source and "
+                    "number, or of a source that is forgotten, will be there twice"
+                )
+                return (
+                    f"{name}: offsets {self.first} to {last} were loaded, and the log has lost "
+                    f"them since, or holds something else there{parted if self.was else ''}"
+                    f"{again if self.again else ''}"
+                )
+            case Why.VANISHED:
+                return (
+                    f"{name} does not exist any more; offsets from {self.first} on were not loaded"
+                )
+
+
+def refusal(gaps: Sequence[object], remedy: str) -> GapError:
+    """The error to raise: one line, whichever number of gaps there are."""
+    more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
+    return GapError(f"{gaps[0]}{more}. {remedy}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The offset to read on at, if the gap before it is accepted."""
+
+    offset: int
+    skipped: int = 0
+    leader_epoch: int = -1  # of the last batch before it that was read
+    last: LastBatch | None = None  # that batch
+    gap: Gap | None = None
+
+
+def at_the_beginning(facts: PartitionFacts) -> Start:
+    """Of a partition of a topic of which nothing has been read yet."""
+    return Start(offset=facts.earliest)
+
+
+def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
+    """Of a partition that is new, of a topic that is not: nothing of it may be missing."""
+    if not facts.earliest:
+        return at_the_beginning(facts)
+    lost = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
+    return Start(offset=facts.earliest, skipped=facts.earliest, gap=lost)
+
+
+def made_anew(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
+    """Of a partition of a topic that is another one now."""
+    gap = Gap(
+        topic=topic,
+        partition=known.partition,
+        first=known.next_offset,
+        end=-1,
+        why=Why.RECREATED,
+    )
+    return Start(offset=facts.earliest, gap=gap)
+
+
+def reading_on(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
+    """Of a partition that has been read up to an offset."""
+
+    def gap(first: int, end: int, why: Why, **more: Any) -> Gap:
+        return Gap(topic=topic, partition=known.partition, first=first, end=end, why=why, **more)
+
+    reached = known.next_offset
+    if facts.epoch_end is not None and facts.epoch_end < reached:
+        # Up to there the logs are the same; what stands behind it now has never been read.
+        parts = facts.epoch_end
+        return Start(offset=max(facts.earliest, parts), gap=gap(parts, reached, Why.TRUNCATED))
+    if facts.parted is not None or facts.end < reached:
+        return _parted(facts, reached, gap)
+    if reached < facts.earliest:
+        return Start(
+            offset=facts.earliest,
+            skipped=facts.earliest - reached,
+            leader_epoch=known.leader_epoch,
+            gap=gap(reached, facts.earliest, Why.RETENTION),
+        )
+    return Start(offset=reached, leader_epoch=known.leader_epoch, last=known.last)
+
+
+def _parted(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Start:
+    """From where the logs are known to be the same no more. How much of what is behind that is the
+    same nobody can say: all of it is read."""
+    same_to = facts.earliest if facts.parted is None else facts.parted.same_to
+    start = max(facts.earliest, same_to)
+    lost = gap(
+        min(facts.end, reached) if facts.parted is None else start,
+        reached,
+        Why.TRUNCATED,
+        again=max(0, min(facts.end, reached) - start),
+        was="" if facts.parted is None else facts.parted.was,
+        found="" if facts.parted is None else facts.parted.found,
+    )
+    return Start(offset=start, gap=lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +170,6 @@ class Plan:
     def records(self) -> int:
         """At most so many."""
         return sum(each.offsets for each in self.ranges)
-
-    @property
-    def skipped(self) -> int:
-        """Offsets given up."""
-        return sum(each.skipped for topic in self.topics for each in topic.partitions)
 
     @property
     def nothing_to_do(self) -> bool:

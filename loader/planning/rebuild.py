@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from client.delivery import TopicPartition
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import TopicFacts
-from loader.planning.gaps import Gap, Why, refusal
-from loader.planning.plan import Plan
-from loader.planning.same_log import is_another
+from loader.planning.facts import TopicFacts, is_another
+from loader.planning.plan import Gap, Plan, Why, refusal
 from loader.planning.slicing import Range, divide
 from loader.tables import TableSource
 

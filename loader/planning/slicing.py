@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from loader.tables import Slice
 
@@ -25,18 +24,24 @@ class Range:
 
 
 def divide(ranges: Sequence[Range], offsets: int) -> tuple[Slice, ...]:
-    """Slices of about so many offsets, those of one partition equally large.
+    """Slices of about so many offsets."""
+    return slices(ranges, [-(-each.offsets // offsets) for each in ranges])
+
+
+def slices(
+    ranges: Sequence[Range], counts: Sequence[int], *, from_within: bool = False
+) -> tuple[Slice, ...]:
+    """So many of each range, equally large. With `from_within`, not only the first slice of a range
+    begins within a batch if need be, but every one.
 
     Partitions take turns, so that tasks that run at the same time ask different leaders. The
     slices of one partition have ascending numbers.
     """
-    by_range = [_pieces(each, offsets) for each in ranges]
-    rounds = max(map(len, by_range), default=0)
     in_turn = [
-        (each, *pieces[turn])
-        for turn in range(rounds)
-        for each, pieces in zip(ranges, by_range, strict=True)
-        if turn < len(pieces)
+        (each, turn, count)
+        for turn in range(max(counts, default=0))
+        for each, count in zip(ranges, counts, strict=True)
+        if turn < count
     ]
     return tuple(
         Slice(
@@ -45,11 +50,11 @@ def divide(ranges: Sequence[Range], offsets: int) -> tuple[Slice, ...]:
             topic_id=each.topic_id,
             cluster=each.cluster,
             partition=each.partition,
-            first=first,
-            end=end,
-            from_within=first == each.first,
+            first=each.first + each.offsets * turn // count,
+            end=each.first + each.offsets * (turn + 1) // count,
+            from_within=from_within or not turn,
         )
-        for number, (each, first, end) in enumerate(in_turn)
+        for number, (each, turn, count) in enumerate(in_turn)
     )
 
 
@@ -62,9 +67,3 @@ def share(amounts: Sequence[int], limit: int) -> list[int]:
         shares[index] = min(amounts[index], limit // (len(ascending) - place))
         limit -= shares[index]
     return shares
-
-
-def _pieces(each: Range, offsets: int) -> list[tuple[int, int]]:
-    count = -(-each.offsets // offsets)
-    edges = [each.first + each.offsets * at // count for at in range(count)] + [each.end]
-    return list(pairwise(edges))

@@ -1,16 +1,55 @@
-"""Files of rows as DataFrames: read by name, with columns that are given and not guessed."""
+"""Files of rows as Spark reads and writes them: by name, with columns that are given and not
+guessed, in a format and with a codec that it knows.
 
+Not every format has every codec. What comes nearest takes the place of one that is missing, where
+there is such a thing: the same algorithm in another frame, or, for JSON, which Spark cannot pack
+with zstd, gzip.
+"""
+
+import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from loader.config import FileFormat
+from loader.config import Compression, FileFormat
+from loader.errors import LoaderError
 
+_CODECS: Final = {
+    FileFormat.PARQUET: {
+        Compression.ZSTD: "zstd",
+        Compression.SNAPPY: "snappy",
+        Compression.GZIP: "gzip",
+        Compression.LZ4: "lz4_raw",
+        Compression.NONE: "none",
+    },
+    FileFormat.ORC: {
+        Compression.ZSTD: "zstd",
+        Compression.SNAPPY: "snappy",
+        Compression.GZIP: "zlib",
+        Compression.LZ4: "lz4",
+        Compression.NONE: "none",
+    },
+    FileFormat.JSON: {
+        Compression.ZSTD: "gzip",
+        Compression.SNAPPY: "snappy",
+        Compression.GZIP: "gzip",
+        Compression.LZ4: "lz4",
+        Compression.NONE: "none",
+    },
+    FileFormat.AVRO: {
+        Compression.ZSTD: "zstandard",
+        Compression.SNAPPY: "snappy",
+        Compression.GZIP: "deflate",
+        Compression.NONE: "uncompressed",
+    },
+}
 _GLOB: Final = re.compile(r"([][{}*?\\])")
-
 # Times are UTC and whole microseconds, in every format and whatever the operator's session says.
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -36,6 +75,49 @@ _OPTIONS: Final[Mapping[FileFormat, Mapping[str, str]]] = {
         "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     },
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How rows are kept in files."""
+
+    format: FileFormat
+    compression: Compression
+    columns: str  # as Spark's JSON
+
+    @property
+    def codec(self) -> str:
+        return codec(self.format, self.compression)
+
+
+def codec(format_: FileFormat, compression: Compression) -> str:
+    """What Spark calls it. Raises LoaderError if the format has nothing like it."""
+    found = _CODECS[format_].get(compression)
+    if found is None:
+        known = ", ".join(_CODECS[format_])
+        raise LoaderError(f"`compression: {compression}`: {format_} has {known}")
+    return found
+
+
+def check_format(
+    start_spark: Callable[[], SparkSession], format_: FileFormat, compression: Compression
+) -> None:
+    """Raises LoaderError if this Spark cannot write such files. Only for Avro it is asked."""
+    codec(format_, compression)
+    if format_ is not FileFormat.AVRO:
+        return
+    spark = start_spark()
+    jvm: Any = spark._jvm
+    sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
+    try:
+        sources.lookupDataSource("avro", spark._jsparkSession.sessionState().conf())
+    except (PySparkException, Py4JError) as error:
+        scala = jvm.scala.util.Properties.versionNumberString().rpartition(".")[0]
+        package = f"org.apache.spark:spark-avro_{scala}:{spark.version}"
+        raise LoaderError(
+            f"`format: avro` needs Spark's Avro module on its class path: set spark.jars.packages "
+            f"to {package}, or spark.jars to where its jar lies"
+        ) from error
 
 
 def rewriting_session(spark: SparkSession) -> SparkSession:
@@ -74,3 +156,23 @@ def read_lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
 def as_pattern(uri: str) -> str:
     """Spark takes every path for a pattern; this one matches itself alone."""
     return _GLOB.sub(r"\\\1", uri)
+
+
+def columns_of(target: RowFormat) -> StructType:
+    return StructType.fromJson(json.loads(target.columns))
+
+
+def write(
+    rows: DataFrame,
+    directory: str,
+    target: RowFormat,
+    *,
+    by: Sequence[str],
+    as_lines: bool = False,
+) -> None:
+    """In folders by these columns, which are no columns of the files."""
+    format_ = "text" if as_lines else target.format.value
+    writer = rows.write.mode("append").format(format_).partitionBy(*by)
+    writer = writer.option("compression", target.codec).options(**options_of(target.format))
+    # Files are named by a manifest, and not by a mark that says that a job has ended.
+    writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").save(directory)

@@ -16,9 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from loader.config import FileFormat
 from loader.landing.pieces import HOUR_COLUMN
-from loader.rewriting.files import read, rewriting_session
-from loader.rewriting.formats import RowFormat
-from loader.rewriting.writing import columns_of, write
+from loader.rewriting.files import RowFormat, columns_of, read, rewriting_session, write
 
 SLICE, DAY, HOUR = "slice", "dt", "hour"
 
@@ -53,11 +51,6 @@ def reshape(
         divided = names.with_folders(found, folders).drop(HOUR_COLUMN)
         write(divided, directory, target, by=names.folders)
     names.give_back(spark, directory)
-
-
-def divide(spark: SparkSession, mixed: Sequence[str], directory: str, target: RowFormat) -> None:
-    """Only what is mixed becomes other files."""
-    reshape(spark, (), mixed, directory, target)
 
 
 class _Names:

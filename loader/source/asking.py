@@ -17,8 +17,7 @@ from loader.planning.asking import ask
 from loader.planning.choosing import matching
 from loader.planning.facts import TopicFacts
 from loader.planning.slicing import Range
-from loader.source.options import SourceOptions
-from loader.source.positions import AtTime, Position
+from loader.source.options import AtTime, Position, SourceOptions
 
 _SAMPLE_BYTES = 64 * 1024
 

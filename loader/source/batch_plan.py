@@ -1,18 +1,23 @@
-"""What a batch query reads: from what a user says and what there is to its tasks."""
+"""What a batch query reads: from what a user says and what there is to its tasks. Large ranges are
+divided among several, small ones put together.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
-from loader.planning.slicing import Range
+from loader.planning.slicing import Range, slices
 from loader.source.asking import bytes_per_offset, facts_of, times_of, topics_of
 from loader.source.description import CLIENT_ID
-from loader.source.narrowing import Condition, earliest_time, narrowed
-from loader.source.options import SourceOptions
-from loader.source.positions import Earliest, Latest, Position
-from loader.source.ranges import Bound, places, ranges
-from loader.source.tasks import Task, tasks
+from loader.source.options import Earliest, Latest, Position, SourceOptions
+from loader.source.ranges import Bound, Condition, earliest_time, narrowed, places, ranges
+from loader.tables import Slice
+
+# What a task costs Spark before it reads anything (15 to 30 ms) is worth about so many rows.
+SMALL: Final = 20_000
+Task = tuple[Slice, ...]  # read one after the other
 
 
 def batch_tasks(options: SourceOptions, conditions: Sequence[Condition] = ()) -> list[Task]:
@@ -48,3 +53,37 @@ def _narrowed(brokers: Brokers, found: list[Range], conditions: Sequence[Conditi
         return left
     targets = [TopicPartition(each.topic, each.partition) for each in left]
     return narrowed(left, (), offsets_of(brokers, dict.fromkeys(targets, time), committed=True))
+
+
+def tasks(
+    ranges: Sequence[Range], options: SourceOptions, bytes_per_offset: Sequence[float] = ()
+) -> list[Task]:
+    """Bytes per offset, one figure for each range, are looked at if tasks are limited in bytes."""
+    sizes = bytes_per_offset or [0.0] * len(ranges)
+    counts = [_count(each, options, size) for each, size in zip(ranges, sizes, strict=True)]
+    divided = slices(ranges, counts, from_within=True)
+    if options.tasks_per_partition > 1 or options.bytes_per_task is not None:
+        return [(each,) for each in divided]
+    return list(_together(divided, min(SMALL, options.records_per_task)))
+
+
+def _together(divided: Iterable[Slice], most: int) -> Iterator[Task]:
+    """Neighbours, as long as they have no more than so many offsets."""
+    waiting: list[Slice] = []
+    offsets = 0
+    for each in divided:
+        if waiting and offsets + each.end - each.first > most:
+            yield tuple(waiting)
+            waiting, offsets = [], 0
+        waiting.append(each)
+        offsets += each.end - each.first
+    if waiting:
+        yield tuple(waiting)
+
+
+def _count(range_: Range, options: SourceOptions, bytes_per_offset: float) -> int:
+    """No task without an offset, and none with more than is allowed."""
+    most = options.records_per_task
+    if options.bytes_per_task is not None and bytes_per_offset > 0:
+        most = min(most, max(1, int(options.bytes_per_task / bytes_per_offset)))
+    return min(range_.offsets, max(options.tasks_per_partition, -(-range_.offsets // most)))

@@ -1,23 +1,28 @@
 """What a user can tell the data source. Checked at once, before anything is read.
 
-Spark knows no upper and lower case in the names of options.
+Spark knows no upper and lower case in the names of options. Where reading begins or ends is said in
+words, by offsets, or by a time. Offsets are written as for Spark's Kafka source:
+`{"orders": {"0": 5, "1": -2}}`, where -2 is the earliest and -1 the latest.
 """
 
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeVar
+
+import msgspec
 
 from client.addresses import Address, parse_addresses
 from client.errors import BadAddress
 from loader.config import HeaderColumns
-from loader.source.errors import OptionRefused
-from loader.source.positions import AtOffsets, AtTime, Earliest, Latest, Position, millis, position
+from loader.errors import OptionRefused
 from schemas.remote.urls import parse_urls
 
+EARLIEST: Final = -2
+LATEST: Final = -1
 RECORDS_PER_TASK: Final = 1_000_000
-
 OPTIONS: Final = (
     "brokers",
     "registry",
@@ -39,10 +44,72 @@ OPTIONS: Final = (
 )
 OF_BATCHES: Final = ("endingOffsets", "endingTimestamp", "filterPushdown")
 OF_STREAMS: Final = ("maxRecordsPerTrigger",)
-
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 _Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffsets:
+    """By topic and partition; each may be EARLIEST or LATEST."""
+
+    offsets: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """At the first record of this time or later, in milliseconds; at the end if there is none."""
+
+    millis: int
+
+
+Position = Earliest | Latest | AtOffsets | AtTime
+
+
+def position(text: str) -> Position:
+    """`earliest`, `latest`, or offsets. ValueError if it is none of these."""
+    match text.strip().lower():
+        case "earliest":
+            return Earliest()
+        case "latest":
+            return Latest()
+    try:
+        offsets = msgspec.json.decode(text, type=dict[str, dict[int, int]])
+    except msgspec.MsgspecError:
+        raise ValueError(
+            'neither earliest, nor latest, nor offsets such as {"orders": {"0": 5, "1": -2}}'
+        ) from None
+    for topic, partitions in offsets.items():
+        for partition, offset in partitions.items():
+            if partition < 0 or offset < EARLIEST:
+                raise ValueError(f"{topic}: partition {partition} at {offset} cannot be")
+    return AtOffsets(offsets)
+
+
+def millis(text: str) -> int:
+    """A time in milliseconds since 1970, or as ISO 8601 has it; in UTC if it names no zone."""
+    text = text.strip()
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            "neither milliseconds since 1970 nor a time such as 2026-11-20T07:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
 
 
 class DeadRecords(StrEnum):

@@ -1,7 +1,8 @@
 """What a task does: slices of partitions become record batches, each row once.
 
 The batches that a slice begins or ends within are read as well, and what lies outside of the slice
-is left out. Nothing is kept but what is joined to the next record batch.
+is left out. Nothing is kept but what is joined to the next record batch: an agent's batch may have
+few rows, and a record batch costs Spark about as much as a hundred rows.
 """
 
 import logging
@@ -22,17 +23,19 @@ from client.offsets import offsets_of
 from client.partition_reader import Instead, PartitionReader, PassedOver
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.decoded import Dead, Decoded
+from loader.errors import DeadRecord
 from loader.landing.writer_schemas import WriterSchemas
+from loader.source.batch_plan import Task
 from loader.source.description import CLIENT_ID, DEAD_TYPE, Description, row_schema
-from loader.source.errors import DeadRecord
-from loader.source.joining import Joining
 from loader.source.options import DeadRecords
-from loader.source.tasks import Task
 from loader.tables import Slice
 from wire.messages.list_offsets import EARLIEST
 
 _log = logging.getLogger("penstock.source")
 _OFFSET: Final = "_offset"
+# Record batches that are as large as one of these are given to Spark, smaller ones joined.
+ROWS: Final = 16_384
+BYTES: Final = 4 * 1024 * 1024
 
 
 def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
@@ -196,3 +199,27 @@ def _hole(piece: Slice, hole: PassedOver, *, fail_on_data_loss: bool) -> None:
 def _earliest(brokers: Brokers, piece: Slice) -> int:
     target = TopicPartition(piece.topic, piece.partition)
     return offsets_of(brokers, {target: EARLIEST})[target]
+
+
+class Joining:
+    """Of one task. Rows come out in the order in which they came in."""
+
+    def __init__(self, *, rows: int = ROWS, most_bytes: int = BYTES) -> None:
+        self._enough_rows = rows
+        self._enough_bytes = most_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= self._enough_rows or self._bytes >= self._enough_bytes:
+            yield from self.end()
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """What is waiting."""
+        if self._waiting:
+            yield self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+        self._waiting, self._rows, self._bytes = [], 0, 0

@@ -17,6 +17,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from ground.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
@@ -199,14 +200,8 @@ def _make_folder(folder: Path) -> None:
 
 def _sync(path: Path) -> None:
     """A file's content, or which names a folder has; if it is there."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    with suppress(FileNotFoundError):
+        (sync_directory if path.is_dir() else sync_file)(path)
 
 
 def _no_links(root: str) -> str:

@@ -1,0 +1,3 @@
+"""`penstock demo`: the pipeline of `up`, with applications that write, and programs that are
+killed.
+"""

@@ -1,30 +1,75 @@
-"""What has arrived, counted where it is: at the brokers, and in the files of the warehouse."""
+"""What has arrived, counted where it is: at the brokers, and in the files of the warehouse.
 
-from collections.abc import Sequence
+At the brokers it is read back message by message, in the warehouse as any reader of Parquet would.
+Nothing is asked of loader, manifests or ledger: what counts is what is there. Files whose names
+begin with `_` or `.` are not data, by Hadoop's convention.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow
+import pyarrow.parquet
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
+from client.consumer import Consumer
 from client.errors import ClientError
-from penstock.demo.applications.tally import Tally
-from penstock.demo.arrivals import Arrivals, arrivals
-from penstock.demo.errors import DemoFailed
-from penstock.demo.figures import Figures
-from penstock.demo.landed import landed_numbers
-from penstock.demo.ledger_said import Span, asked
-from penstock.demo.samples import SAMPLES, Sample
-from penstock.demo.stored import stored_numbers
-from penstock.demo.watch import Watch
-from penstock.failures import Failed
-from schemas.errors import SchemaError
+from client.offsets import Beginning
+from penstock.cli.failures import Failed
+from penstock.demo.applications.writing import Tally
+from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
+from penstock.demo.samples import NUMBER_IN_TEXT, SAMPLES, Sample
+from penstock.demo.settling import Span, asked
+from penstock.demo.watch import DemoFailed, Watch
+from schemas.envelope import Decoder
+from schemas.errors import BadMessage, SchemaError
 from schemas.registry_client import RegistryClient
 
+_IN_TEXT: Final = re.compile(NUMBER_IN_TEXT)
 _PATIENCE_SECONDS: Final = 20.0
 _COUNTS: Final = 3
 _PAUSE_SECONDS: Final = 1.0
+
+
+def landed_files(table: Path) -> list[Path]:
+    """The table's data files, in the order of their names."""
+    return sorted(path for path in table.glob("dt=*/hour=*/*.parquet") if path.name[0] not in "_.")
+
+
+def landed_numbers(warehouse: Path, sample: Sample) -> Iterator[int]:
+    """Of each row, in the order of the files. OSError or ArrowException if one cannot be read."""
+    for path in landed_files(warehouse / sample.name):
+        column = "number" if sample.typed else "message"
+        # Not a dataset: that would make columns of the folders' names.
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=[column]):
+                yield from map(number_of, batch.column(0).to_pylist())
+
+
+def number_of(value: Any) -> int:
+    """What stands in the field `number`, or in a text."""
+    if isinstance(value, int):
+        return value
+    found = _IN_TEXT.search(value) if isinstance(value, str) else None
+    return int(found[1]) if found else NO_NUMBER
+
+
+def stored_numbers(brokers: Brokers, registry: RegistryClient, sample: Sample) -> Iterator[int]:
+    """Of each message, as they lie in the topic. ClientError or RegistryError if that fails."""
+    decoder = Decoder(registry.schema)
+    field = "number" if sample.typed else "message"
+    with Consumer(brokers, sample.name, Beginning(), to_end=True) as consumer:
+        for message in consumer:
+            try:
+                event = decoder.decode(message.record.value or b"")
+            except BadMessage:
+                yield NO_NUMBER
+            else:
+                yield number_of(event.get(field))
 
 
 def counted(watch: Watch, tallies: Sequence[Tally], asked_about: Span) -> tuple[Figures, ...]:

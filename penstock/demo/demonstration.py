@@ -9,6 +9,7 @@ Whatever is waited for has its time, and the pipeline is looked after meanwhile.
 to the thread that runs this, and end with it.
 """
 
+import sys
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -18,17 +19,15 @@ from typing import Final
 import msgspec
 import yaml
 
-from penstock.demo.application_process import ApplicationProcess
-from penstock.demo.applications.tally import Tally
+from penstock.demo.applications.writing import TALLY, Tally, kept
 from penstock.demo.counting import counted
-from penstock.demo.errors import DemoFailed
 from penstock.demo.figures import Outcome
-from penstock.demo.ledger_said import span
-from penstock.demo.samples import SAMPLES, inputs, schema_text
-from penstock.demo.settling import settle
-from penstock.demo.watch import Watch
-from penstock.up.places import Places
-from penstock.up.settings import literal
+from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
+from penstock.demo.settling import settle, span
+from penstock.demo.watch import DemoFailed, Watch
+from penstock.directory.places import Places
+from penstock.directory.preparing import literal
+from penstock.up.running import Child
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
@@ -37,6 +36,34 @@ _START_SECONDS: Final = 180.0
 _RUNS_SECONDS: Final = 60.0  # before a program can be killed
 _STOP_SECONDS: Final = 20.0  # of the applications
 _PATIENCE_SECONDS: Final = 20.0
+
+
+class ApplicationProcess:
+    """It writes from here on. It ends with us, as the programs do (see penstock/up/running.py)."""
+
+    def __init__(self, sample: Sample, directory: Path) -> None:
+        """`directory` is where its folder is. Raises OSError."""
+        self.sample = sample
+        self.log = directory / f"{sample.name}.output"  # what it says beside its logs: nothing
+        self._directory = directory / sample.name
+        command = (sys.executable, "-P", "-m", sample.module, str(self._directory))
+        self._child = Child(command, log=self.log, directory=directory)
+
+    @property
+    def ended(self) -> str:
+        """How, in words; empty while it runs."""
+        return self._child.ended
+
+    def stop(self) -> None:
+        """It ends soon, and has a tally then."""
+        self._child.terminate()
+
+    def kill(self) -> None:
+        self._child.kill()
+
+    def tally(self) -> Tally:
+        """Raises OSError or DecodeError if it was killed."""
+        return kept(self._directory / TALLY)
 
 
 def applications_of(places: Places) -> Path:

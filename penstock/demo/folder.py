@@ -1,8 +1,14 @@
-"""The folder of a demonstration: one that was named and stays, or one that is removed.
+"""The folder of a demonstration, and its ports.
 
-It also stays where a demonstration failed, for its logs, or was killed.
+The folder was named and stays, or is removed. It also stays where a demonstration failed, for its
+logs, or was killed.
+
+The ports are free ones, as a demonstration must disturb nobody. They lie below those that the
+kernel gives to whoever connects: a client that keeps calling a port of that range, while its server
+is away, can be given that very port and be connected to itself.
 """
 
+import random
 import shutil
 import tempfile
 import time
@@ -10,10 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from penstock.demo.errors import DemoFailed
-from penstock.up.places import PRIVATE
+from ground.listening import is_free
+from penstock.demo.watch import DemoFailed
+from penstock.directory.places import HOST, PRIVATE, Ports
 
 _REMOVE_SECONDS: Final = 10.0  # for programs that were just killed to be gone
+_LOWEST: Final = 10_000
+_TRIES: Final = 200
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Folder:
@@ -46,3 +56,15 @@ class Folder:
         deadline = time.monotonic() + _REMOVE_SECONDS
         while not self.kept and self.path.exists() and time.monotonic() < deadline:
             shutil.rmtree(self.path, ignore_errors=True)
+
+
+def free_ports() -> Ports:
+    """One after the other. Raises OSError if there are none."""
+    count = len(Ports._fields)
+    highest = max(int(_EPHEMERAL.read_text().split()[0]), _LOWEST + 10 * count)
+    chance = random.SystemRandom()
+    for _ in range(_TRIES):
+        base = chance.randrange(_LOWEST, highest - count)
+        if all(is_free(HOST, port) for port in range(base, base + count)):
+            return Ports.beginning_at(base)
+    raise OSError(f"no {count} free ports one after the other between {_LOWEST} and {highest}")

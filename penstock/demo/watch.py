@@ -1,19 +1,29 @@
-"""A pipeline that is looked after and shown while something else is waited for."""
+"""A pipeline that is looked after and shown while something else is waited for.
+
+And what keeps a demonstration from its end. That numbers differ is no error: it is what it shows.
+"""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.demo.errors import DemoFailed, Stopped
-from penstock.standing.following import Following
+from penstock.status.asking import Following
 from penstock.up.pipeline import Pipeline
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.program import ProgramPhase, ProgramStanding
 from penstock.up.screen import Screen
 from penstock.up.stop_requests import StopRequests
 
 _TURN_SECONDS: Final = 0.1
 _STOPPING_TURN_SECONDS: Final = 0.05
 _MOST_DEATHS: Final = 3  # of a program that has not been ready yet
+
+
+class DemoFailed(Exception):
+    """One line says why, and where to look."""
+
+
+class Stopped(Exception):
+    """Somebody wants it to end: Ctrl-C, SIGTERM."""
 
 
 class Watch:

@@ -1,0 +1,1 @@
+"""`penstock up`: the whole pipeline on one machine, in one directory, kept running."""

@@ -16,13 +16,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
-from penstock.event_log import LogFormat
-from penstock.up.directory import prepare
-from penstock.up.errors import DirectoryGone, DirectoryUnusable
-from penstock.up.followed import Follow
-from penstock.up.lock import Lock
-from penstock.up.places import PRIVATE, Addresses, Places, Ports
-from penstock.up.program_standing import ProgramStanding
+from penstock.cli.event_log import LogFormat
+from penstock.directory.errors import DirectoryGone, DirectoryUnusable
+from penstock.directory.lock import Lock
+from penstock.directory.places import PRIVATE, Addresses, Places, Ports
+from penstock.directory.preparing import Follow, prepare
+from penstock.up.program import ProgramStanding
 from penstock.up.programs import programs
 from penstock.up.supervisor import Supervisor
 

@@ -14,10 +14,10 @@ from typing import Final
 
 from cluster.errors import NoJava
 from cluster.jars import find_java
-from penstock.up.errors import AlreadyRunning
-from penstock.up.lock import Lock
-from penstock.up.places import HOST, PRIVATE, Places, Ports
-from serving import ports as listening
+from ground import listening
+from penstock.directory.errors import AlreadyRunning
+from penstock.directory.lock import Lock
+from penstock.directory.places import HOST, PRIVATE, Places, Ports
 
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (

@@ -1,13 +1,14 @@
 """The six programs, and how each is run and asked whether it answers."""
 
-import http.client
 import sys
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 from cluster.zookeeper import answers
-from penstock.event_log import LogFormat
-from penstock.up.places import HOST, Addresses, Places, Ports
+from ground.http_client import HttpClient, HttpError, HttpUrl
+from penstock.cli.event_log import LogFormat
+from penstock.directory.places import HOST, Addresses, Places, Ports
 from penstock.up.program import Program
 
 _ANSWER_SECONDS: Final = 2.0
@@ -85,11 +86,9 @@ def programs(
 
 def _says_yes(port: int, path: str) -> bool:
     """Whether this page of a program's says that all is well."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
     try:
-        connection.request("GET", path)
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
+        with HttpClient(HttpUrl("http", HOST, port)) as client:
+            answer = client.ask("GET", path, within=_ANSWER_SECONDS, whole=False)
+            return answer.status == HTTPStatus.OK
+    except HttpError:
         return False
-    finally:
-        connection.close()

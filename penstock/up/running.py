@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from cluster import tether
+from penstock.directory.log_files import open_log
 from penstock.up import hand_over
-from penstock.up.log_files import open_log
 
 
 class Child:

@@ -1,13 +1,146 @@
-"""What `penstock up` shows: a screen on a terminal, lines elsewhere."""
+"""What `penstock up` shows: a screen on a terminal, lines elsewhere.
+
+Those are one for each event, and one a minute with figures. What a program's log ended with, when
+it died, follows on lines that are indented. Once a line cannot be written, as the disk is full or
+the reader has gone, no more are: a pipeline does not end for that.
+"""
 
 import os
-from collections.abc import Sequence
-from typing import Protocol, TextIO
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, Protocol, TextIO
 
-from penstock.standing.values import Standing
-from penstock.up.places import Addresses, Places
-from penstock.up.plain import PlainScreen
-from penstock.up.program_standing import ProgramStanding
+from penstock.cli.output import give_up
+from penstock.directory.places import Addresses, Places
+from penstock.status.values import Rates, Standing
+from penstock.status.words import (
+    FAULTY,
+    duration,
+    failing_words,
+    load_words,
+    pause,
+    rate,
+    shown,
+    size,
+    verdict_words,
+)
+from penstock.up.program import ProgramPhase, ProgramStanding
+
+_FIGURES_S: Final = 60.0
+_AT_ONCE: Final = 0.05
+
+
+class PlainScreen:
+    """Events are told from what was shown before."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        places: Places,
+        addresses: Addresses,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._stream = stream
+        self._places = places
+        self._addresses = addresses
+        self._clock = clock
+        self._before: dict[str, ProgramStanding] = {}
+        self._rates = Rates()
+        self._figures_at = clock() + _FIGURES_S
+        self._all_ran = False
+        self._faulty = False
+        self._failing: set[str] = set()  # tables
+
+    def show(self, programs: Sequence[ProgramStanding], standing: Standing | None) -> None:
+        for each in programs:
+            if event := _event(self._before.get(each.name), each):
+                self._say(event)
+            self._before[each.name] = each
+        if not self._all_ran and all(each.phase is ProgramPhase.RUNNING for each in programs):
+            self._all_ran = True
+            self._say(
+                f"everything runs: dashboard {self._addresses.audit}, data in "
+                f"{shown(str(self._places.directory))}"
+            )
+            if self._addresses != Addresses():
+                environment = shlex.quote(str(self._places.environment))
+                self._say(f"for commands in a shell: . {shown(environment)}")
+        if standing is not None:
+            self._figures(standing)
+
+    def note(self, text: str, *, until: str = "") -> None:
+        self._say(shown(text))
+
+    def close(self) -> None:
+        """Nothing was changed that must be changed back."""
+
+    def _figures(self, standing: Standing) -> None:
+        self._rates.add(standing)
+        was, self._faulty = self._faulty, standing.verdict in FAULTY
+        self._tell_failing(standing)
+        now = self._clock()
+        if now >= self._figures_at or (self._faulty and not was):
+            self._figures_at = now + _FIGURES_S
+            self._say(_figures(standing, self._rates))
+
+    def _tell_failing(self, standing: Standing) -> None:
+        """Once when it begins, and once when it is over; with the figures again and again."""
+        failing = {each.topic for each in standing.failing_loads}
+        if failing - self._failing:
+            self._say("; ".join(each.text for each in failing_words(standing)))
+        for each in sorted(self._failing - failing):
+            self._say(f"{shown(each)} is loaded again" if each else "loads begin again")
+        self._failing = failing
+
+    def _say(self, text: str) -> None:
+        at = datetime.fromtimestamp(self._clock(), UTC)
+        try:
+            self._stream.write(f"{at:%Y-%m-%dT%H:%M:%SZ} {text}\n")
+            self._stream.flush()
+        except OSError:
+            give_up(self._stream)
+
+
+def _event(before: ProgramStanding | None, now: ProgramStanding) -> str:
+    """What happened; empty if nothing did."""
+    if before is not None and (before.phase, before.since) == (now.phase, now.since):
+        return ""
+    match now.phase:
+        case ProgramPhase.WAITING:
+            return ""
+        case ProgramPhase.STARTING:
+            return f"{now.name} starts"
+        case ProgramPhase.RUNNING:
+            at = f" at {now.address}" if now.address else ""
+            took = f" after {duration(now.since - before.since)}" if before else ""
+            return f"{now.name} runs{at}{took}"
+        case ProgramPhase.DEAD:
+            last = "; the end of its log:" if now.last_lines else ""
+            seconds = now.retry_at - now.since
+            again = f"in {pause(seconds)}" if seconds > _AT_ONCE else "at once"
+            died = f"{now.name} died: {shown(now.ended)}; it is started again {again}{last}"
+            return "\n    ".join([died, *(shown(each) for each in now.last_lines)])
+        case ProgramPhase.STOPPING:
+            return f"{now.name} stops"
+        case ProgramPhase.STOPPED:
+            return f"{now.name} has stopped"
+
+
+def _figures(standing: Standing, rates: Rates) -> str:
+    topics = standing.topics
+    parts = [
+        verdict_words(standing).text,
+        *(each.text for each in failing_words(standing)),
+        "1 topic" if len(topics) == 1 else f"{len(topics):,} topics",
+        f"{rate(sum(max(0.0, rates.of(each.topic)) for each in topics))} events/s",
+        f"{size(sum(max(0, each.unread_bytes) for each in topics))} not read",
+        *([load_words(standing.last_load, standing.now)] if standing.alerts >= 0 else []),
+        *(shown(each) for each in standing.problems),
+    ]
+    return "; ".join(parts)
 
 
 class Screen(Protocol):

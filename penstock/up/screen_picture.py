@@ -1,7 +1,8 @@
 """What stands on the screen of `penstock up`: programs, topics, the verdict, where to look. Pure.
 
 It fits whatever size a terminal has. Where there are too few lines, first topics and notes give
-way, then empty lines; in the end it is cut.
+way, then empty lines; in the end it is cut. Of a table, columns that do not fit are left out, then
+names are cut.
 """
 
 import shlex
@@ -9,13 +10,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from penstock.standing.rates import Rates
-from penstock.standing.values import Standing, TopicStanding
-from penstock.standing.words import (
+from penstock.status.values import Rates, Standing, TopicStanding
+from penstock.status.words import (
     NOT_LOADED,
     count,
     duration,
@@ -29,9 +29,10 @@ from penstock.standing.words import (
     verdict_words,
     waiting_words,
 )
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
-from penstock.up.screen_table import Column, table
+from penstock.up.program import ProgramPhase, ProgramStanding
 
+_GAP: Final = 2
+_SHORTEST: Final = 8  # of a cell that is cut
 _SIGNS: Final = {
     ProgramPhase.WAITING: ("·", "dim"),
     ProgramPhase.STARTING: ("…", "yellow"),
@@ -52,6 +53,57 @@ _MOST_LINES: Final = 3  # of one remark
 _NARROWEST: Final = 20
 _NOTES: Final = 8
 _FEWEST_TOPICS: Final = 3
+
+
+class Column(NamedTuple):
+    """`rank` says which goes first where there is no room, the highest; 0 never does, and is cut
+    instead."""
+
+    title: str
+    cells: Sequence[Text]
+    rank: int
+    right: bool = False
+
+
+def table(columns: Sequence[Column], width: int) -> list[Text]:
+    """A line with the titles, if there are any, and one for each row."""
+    widths = [max((each.cell_len for each in _all(column)), default=0) for column in columns]
+    shown = [index for index, column in enumerate(columns) if widths[index]]
+    while (over := _width(widths, shown) - width) > 0:
+        most = max(shown, key=lambda index: columns[index].rank)
+        if columns[most].rank == 0:
+            widest = max(shown, key=lambda index: widths[index])
+            if widths[widest] <= _SHORTEST:
+                break
+            widths[widest] = max(_SHORTEST, widths[widest] - over)
+        else:
+            shown.remove(most)
+    lines = [
+        _line([(row[index], widths[index], columns[index].right) for index in shown], width)
+        for row in zip(*(_all(column) for column in columns), strict=True)
+    ]
+    return lines if any(column.title for column in columns) else lines[1:]
+
+
+def _all(column: Column) -> list[Text]:
+    return [Text(column.title, style="dim"), *column.cells]
+
+
+def _width(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[index] + _GAP for index in shown) - _GAP
+
+
+def _line(cells: Sequence[tuple[Text, int, bool]], width: int) -> Text:
+    line = Text(no_wrap=True)
+    for index, (cell, wide, right) in enumerate(cells):
+        fitted = cell.copy()
+        fitted.truncate(wide, overflow="ellipsis")
+        space = " " * (wide - fitted.cell_len)
+        line.append(" " * (_GAP if index else 0))
+        line.append_text(Text(space) + fitted if right else fitted + Text(space))
+    line.rstrip()
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +142,7 @@ def picture(seen: Seen, width: int, height: int) -> list[Text]:
     if over > 0 and len(topics) > 1 + _FEWEST_TOPICS:
         gone = min(over + 1, len(topics) - 1 - _FEWEST_TOPICS)
         del topics[-gone:]
-        topics.append(Text(f"and {gone} more", style="dim"))
+        topics.append(_cut(f"and {gone} more", width, "dim"))
         over -= gone - 1
     lines: list[Text] = []
     for index, part in enumerate(parts):

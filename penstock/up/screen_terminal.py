@@ -22,13 +22,12 @@ from typing import Any, Final, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from penstock.standing.rates import Rates
-from penstock.standing.values import Standing
-from penstock.standing.words import shown
-from penstock.streams import give_up
-from penstock.up.load_at_work import load_at_work
-from penstock.up.places import Addresses, Places
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.cli.output import give_up
+from penstock.directory.places import Addresses, Places
+from penstock.status.loader_log import load_at_work
+from penstock.status.values import Rates, Standing
+from penstock.status.words import shown
+from penstock.up.program import ProgramPhase, ProgramStanding
 from penstock.up.screen_picture import Seen, all_run, picture
 
 _EVERY_S: Final = 0.5

@@ -24,10 +24,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-from penstock.up import log_files
+from penstock.directory import log_files
 from penstock.up.descriptor_store import DescriptorStore
-from penstock.up.program import Program
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from penstock.up.program import Program, ProgramPhase, ProgramStanding
 from penstock.up.running import Child
 
 LONGEST_PAUSE: Final = 30.0

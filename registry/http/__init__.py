@@ -1,0 +1,1 @@
+"""The interface. Belongs to the event loop."""

@@ -13,7 +13,7 @@ from registry.registry import Registry
 class Call:
     """`path` holds what stood in the path where its pattern has names."""
 
-    registry: Registry[Contents]
+    registry: Registry
     request: HttpRequest
     path: Mapping[str, str]
 

@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.registry import Collector
 
-from serving.histogram import Histogram
+from ground.exposition import Histogram, exposition_of
 
 _PREFIX: Final = "penstock_registry_"
 
@@ -38,9 +36,7 @@ class RegistryMetrics:
         self._gauges = gauges
         self._requests: dict[tuple[str, str, int], int] = {}
         self._seconds: dict[tuple[str, str], Histogram] = {}
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_RegistryCollector(self))
-        ProcessCollector(registry=self._registry)
+        self.exposition: Final = exposition_of(self.families)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """A request has been answered, `seconds` after it was there."""
@@ -50,10 +46,6 @@ class RegistryMetrics:
         if histogram is None:
             histogram = self._seconds[method, route] = Histogram()
         histogram.observe(seconds)
-
-    def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
-        return generate_latest(self._registry)
 
     def families(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -79,11 +71,3 @@ class RegistryMetrics:
             ("connections", "Connections of clients.", gauges.connections),
         ):
             yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
-
-
-class _RegistryCollector(Collector):
-    def __init__(self, metrics: RegistryMetrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        return self._metrics.families()

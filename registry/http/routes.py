@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from registry.contents import Contents
+from ground.exposition import EXPOSITION_TYPE
 from registry.errors import (
     Answered,
     method_not_allowed,
@@ -25,7 +25,6 @@ from registry.http.messages import HttpRequest, HttpResponse, error_answer
 from registry.http.metrics import RegistryMetrics
 from registry.log.forwarding import FORWARDED, OFFSET
 from registry.registry import Registry
-from serving.histogram import EXPOSITION_TYPE
 
 Resource = Callable[[Call], HttpResponse | Awaitable[HttpResponse]]
 
@@ -123,7 +122,7 @@ class Routes:
 
     def __init__(
         self,
-        registry: Registry[Contents],
+        registry: Registry,
         metrics: RegistryMetrics,
     ) -> None:
         self._registry = registry

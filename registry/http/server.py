@@ -10,14 +10,13 @@ import logging
 from operator import itemgetter
 from typing import Final
 
+from ground.listening import listen
 from registry.config import RegistryConfig
-from registry.contents import Contents
 from registry.http.connection import HttpConnection, Unread
 from registry.http.metrics import Gauges, RegistryMetrics
 from registry.http.reading import Bodies
 from registry.http.routes import Routes
 from registry.registry import Registry
-from serving.listening import listen
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ _UNREAD: Final = 64 * 1024 * 1024  # the same of what clients have not read
 class HttpServer:
     """Listens from its construction on; `start` begins to answer."""
 
-    def __init__(self, registry: Registry[Contents], config: RegistryConfig) -> None:
+    def __init__(self, registry: Registry, config: RegistryConfig) -> None:
         self._limits = config.limits
         self._registry = registry
         self._serve = Routes(registry, RegistryMetrics(self._gauges)).serve

@@ -1,0 +1,1 @@
+"""The topic: read by all, written by one."""

@@ -13,7 +13,7 @@ knows nothing of the election.
 import threading
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol
 
 from client.errors import ClientError
 from client.producer import Identity
@@ -22,11 +22,10 @@ from cluster.nodes import WriterNode
 from cluster.registry_writer import WriterCandidate, WriterOffice, after
 from cluster.session import Session
 from cluster.values import WriterEpoch
+from registry.contents import Contents
 from registry.log.following import Stretch
-from registry.log.reading import LogContents, Reading
+from registry.log.reading import Reading
 from wire.batch import NO_PRODUCER
-
-C = TypeVar("C", bound=LogContents)
 
 TakeId = Callable[[], int]
 
@@ -167,11 +166,13 @@ class Over(Enum):
     INTRUDED = "somebody else has written"
 
 
-class Tenure(Generic[C]):
+class Tenure:
     """One epoch in the topic; `observe` runs on the event loop, the rest may be read anywhere."""
 
-    def __init__(self, epoch: WriterEpoch, reading: Reading[C], news: threading.Condition) -> None:
-        self.began: C | None = None  # the contents right after our first batch, to be changed
+    def __init__(self, epoch: WriterEpoch, reading: Reading, news: threading.Condition) -> None:
+        self.began: Contents | None = (
+            None  # the contents right after our first batch, to be changed
+        )
         self.over: Over | None = None
         self.ended_by: Stretch | None = None
         self._identity: Final = Identity(epoch.producer_id, epoch.producer_epoch)

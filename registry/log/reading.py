@@ -7,34 +7,18 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Final, Generic, Protocol, Self, TypeVar
+from typing import Final
 
+from registry.contents import Contents
 from registry.log.following import Stretch
-from registry.values import LogRecord
 
 _GLANCE_SECONDS: Final = 0.1
 
 
-class LogContents(Protocol):
-    """What the records of the topic come to."""
-
-    def apply(self, offset: int, record: LogRecord) -> None:
-        """Take a record in; raises nothing, whatever it is."""
-
-    def copy(self) -> Self:
-        """One that changes independently."""
-
-    def sign_of_life(self) -> LogRecord:
-        """A record that says nothing new."""
-
-
-C = TypeVar("C", bound=LogContents)
-
-
-class Reading(Generic[C]):
+class Reading:
     """`take` and `close` are for the follower's thread, the rest for the loop."""
 
-    def __init__(self, contents: C, offset: int) -> None:
+    def __init__(self, contents: Contents, offset: int) -> None:
         self.contents = contents
         self.offset = offset  # the next to be read
         self._observe: Callable[[Stretch], None] | None = None

@@ -27,22 +27,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from client.addresses import Address
 from client.errors import ClientError
 from client.producer import Identity
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.values import WriterEpoch
+from registry.contents import Contents
 from registry.errors import schema_too_large, too_busy
 from registry.log.leadership import Leadership, Over, Tenure
 from registry.log.outage import Outage
 from registry.log.publishing import NotPublished, Publisher
-from registry.log.reading import LogContents, Reading
+from registry.log.reading import Reading
 from registry.values import Decision, LogRecord
 
 T = TypeVar("T")
-C = TypeVar("C", bound=LogContents)
 
 _GROUP: Final = 500
 _GROUP_SECONDS: Final = 0.1
@@ -56,8 +56,8 @@ class NotWriter(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Write(Generic[C]):
-    decide: Callable[[C], Decision[Any]]  # Any: each write has an answer of its own type
+class _Write:
+    decide: Callable[[Contents], Decision[Any]]  # Any: each write has an answer of its own type
     answered: "asyncio.Future[Any]"
 
     def settle(self, outcome: object) -> None:
@@ -69,10 +69,10 @@ class _Write(Generic[C]):
             self.answered.set_result(outcome)
 
 
-_Outcomes = list[tuple[_Write[C], object]]  # the answer, or the exception that is
+_Outcomes = list[tuple[_Write, object]]  # the answer, or the exception that is
 
 
-class Writer(Generic[C]):
+class Writer:
     """`on_intruder` is told, on the event loop, that somebody else writes the topic."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Writer(Generic[C]):
         bootstrap: tuple[Address, ...],
         topic: str,
         leadership: Leadership,
-        reading: Reading[C],
+        reading: Reading,
         *,
         capacity: int,
         publish_seconds: float,
@@ -97,7 +97,7 @@ class Writer(Generic[C]):
         self._on_intruder = on_intruder
         self._news = leadership.news
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Write[C]] = deque()
+        self._waiting: deque[_Write] = deque()
         self._open = False  # writes may wait here
         self._stopping = False
         self._outage = Outage(f"writing topic {topic}")
@@ -123,7 +123,7 @@ class Writer(Generic[C]):
         """How many writes wait to be decided."""
         return len(self._waiting)
 
-    async def submit(self, decide: Callable[[C], Decision[T]]) -> T:
+    async def submit(self, decide: Callable[[Contents], Decision[T]]) -> T:
         """The write's answer, once our readers see it; or Answered, NotWriter, NotPublished."""
         write = _Write(decide, self._loop.create_future())
         with self._news:
@@ -195,7 +195,9 @@ class Writer(Generic[C]):
     def _publisher(self, identity: Identity) -> Publisher:
         return Publisher(self._bootstrap, self._topic, identity, seconds=self._publish_seconds)
 
-    def _take(self, epoch: WriterEpoch, tenure: Tenure[C], publisher: Publisher) -> tuple[C, int]:
+    def _take(
+        self, epoch: WriterEpoch, tenure: Tenure, publisher: Publisher
+    ) -> tuple[Contents, int]:
         """The contents right after our first record, and the offset that follows it."""
         first = self._on_loop(self._reading.contents.sign_of_life)
         if epoch.retired_id is not None:
@@ -219,10 +221,10 @@ class Writer(Generic[C]):
             end = publisher.append([again])
         return ahead, end
 
-    def _is_over(self, epoch: WriterEpoch, tenure: Tenure[C]) -> bool:
+    def _is_over(self, epoch: WriterEpoch, tenure: Tenure) -> bool:
         return tenure.over is not None or self._leadership.epoch != epoch
 
-    def _next_group(self, epoch: WriterEpoch, tenure: Tenure[C]) -> list[_Write[C]] | None:
+    def _next_group(self, epoch: WriterEpoch, tenure: Tenure) -> list[_Write] | None:
         """Those that wait, none after a long silence; None when the epoch is over, or all."""
         with self._news:
             self._news.wait_for(
@@ -233,9 +235,11 @@ class Writer(Generic[C]):
                 return None
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
 
-    def _work(self, group: Sequence[_Write[C]], ahead: C, end: int, publisher: Publisher) -> int:
+    def _work(
+        self, group: Sequence[_Write], ahead: Contents, end: int, publisher: Publisher
+    ) -> int:
         """Decide and publish; the offset after what was published."""
-        outcomes: _Outcomes[C] = []
+        outcomes: _Outcomes = []
         records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
         began = time.monotonic()
         for place, write in enumerate(group):
@@ -265,19 +269,19 @@ class Writer(Generic[C]):
         self._loop.call_soon_threadsafe(self._settle, outcomes, published)
         return published
 
-    def _put_back(self, writes: Sequence[_Write[C]]) -> None:
+    def _put_back(self, writes: Sequence[_Write]) -> None:
         """These are decided with the next group: those before them have waited long enough."""
         with self._news:
             self._waiting.extendleft(reversed(writes))
 
-    def _settle(self, outcomes: _Outcomes[C], end: int) -> None:
+    def _settle(self, outcomes: _Outcomes, end: int) -> None:
         def settle() -> None:
             for write, outcome in outcomes:
                 write.settle(outcome)
 
         self._reading.when_at(end, settle)
 
-    def _fail(self, writes: Sequence[_Write[C]], error: BaseException) -> None:
+    def _fail(self, writes: Sequence[_Write], error: BaseException) -> None:
         kind = type(error) if isinstance(error, NotPublished) else NotPublished
         self._loop.call_soon_threadsafe(_settle_all, writes, lambda: kind(str(error)))
 
@@ -290,7 +294,7 @@ class Writer(Generic[C]):
         self._loop.call_soon_threadsafe(_settle_all, left, NotWriter)
         self._on_loop(lambda: self._reading.watch(None))
 
-    def _end_because_of(self, tenure: Tenure[C]) -> None:
+    def _end_because_of(self, tenure: Tenure) -> None:
         intruder = tenure.ended_by
         assert intruder is not None
         self._stopping = True
@@ -312,6 +316,6 @@ class Writer(Generic[C]):
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(_STOP_SECONDS)
 
 
-def _settle_all(writes: Sequence[_Write[C]], outcome: Callable[[], Exception]) -> None:
+def _settle_all(writes: Sequence[_Write], outcome: Callable[[], Exception]) -> None:
     for write in writes:
         write.settle(outcome())

@@ -7,21 +7,21 @@ see it, wherever it was decided.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from registry.config import Patience
+from registry.contents import Contents
 from registry.errors import Answered, forwarding_failed, store_failed, timed_out
 from registry.log.forwarding import Forwarder, NotPassed, Passed, Request
 from registry.log.outage import Outage
 from registry.log.publishing import Fenced, NotPublished
-from registry.log.reading import LogContents, Reading
+from registry.log.reading import Reading
 from registry.log.writer import NotWriter, Writer
 from registry.values import Decision
 
 T = TypeVar("T")
-C = TypeVar("C", bound=LogContents)
 
 NO_LEADER: Final = 50004
 _GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
@@ -35,13 +35,13 @@ class _NotNow(Exception):
         self.answer = answer
 
 
-class Writing(Generic[C]):
+class Writing:
     """Belongs to the event loop. `address` is this registry's; `alone` if there are no others."""
 
     def __init__(
         self,
-        writer: Writer[C],
-        reading: Reading[C],
+        writer: Writer,
+        reading: Reading,
         patience: Patience,
         *,
         connections: int,
@@ -70,7 +70,9 @@ class Writing(Generic[C]):
     def close(self) -> None:
         self._forwarder.close()
 
-    async def write(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
+    async def write(
+        self, decide: Callable[[Contents], Decision[T]], request: Request
+    ) -> T | Passed:
         """Have the write decided. Raises what `decide` raises, or Answered: not done, not in time,
         not passed on, nobody there."""
         give_up_at = self._loop.time() + self._patience.forward
@@ -86,7 +88,9 @@ class Writing(Generic[C]):
         except TimeoutError:
             raise timed_out(request.texts.timed_out) from None
 
-    async def _attempt(self, decide: Callable[[C], Decision[T]], request: Request) -> T | Passed:
+    async def _attempt(
+        self, decide: Callable[[Contents], Decision[T]], request: Request
+    ) -> T | Passed:
         try:
             return await self._writer.submit(decide)
         except NotWriter:

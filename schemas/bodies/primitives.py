@@ -4,53 +4,24 @@ A value that is not of the type is refused: with a ValueError, TypeError, KeyErr
 OverflowError or struct.error, whichever costs the others least.
 """
 
-import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-Write = Callable[[bytearray, Any], None]
+from ground.varints import BLOCK, SMALL, long_bytes, whole, write_long
 
-# Numbers are written 14 bits at a time: two bytes that say that more follow, or the last ones.
-_BITS: Final = 14
-_MASK: Final = (1 << _BITS) - 1
-_MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _BITS)]
-_LAST: Final = [bytes((n,) if n < 0x80 else (n & 0x7F | 0x80, n >> 7)) for n in range(1 << _BITS)]
+Write = Callable[[bytearray, Any], None]
 
 _pack_float = struct.Struct("<f").pack
 _pack_double = struct.Struct("<d").pack
 
 
-def long_bytes(value: int) -> bytes:
-    out = bytearray()
-    write_long(out, value)
-    return bytes(out)
-
-
-def write_long(out: bytearray, value: Any) -> None:
-    if value.__class__ is not int:
-        value = _whole(value)
-    if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
-        raise OverflowError
-    left = value << 1 if value >= 0 else ~(value << 1)
-    while left > _MASK:
-        out += _MORE[left & _MASK]
-        left >>= _BITS
-    out += _LAST[left]
-
-
 def _write_int(out: bytearray, value: Any) -> None:
     if value.__class__ is not int:
-        value = _whole(value)
+        value = whole(value)
     if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
         raise OverflowError
     write_long(out, value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError("a boolean is no number")
-    return operator.index(value)
 
 
 def _write_null(out: bytearray, value: Any) -> None:
@@ -77,14 +48,14 @@ def _write_double(out: bytearray, value: Any) -> None:
 
 
 def _floating(value: Any) -> Any:
-    return value if isinstance(value, float) else _whole(value)
+    return value if isinstance(value, float) else whole(value)
 
 
 def write_string(out: bytearray, value: Any) -> None:
     body = value.encode()
     size = len(body)
-    if size <= _MASK >> 1:
-        out += _LAST[size << 1]
+    if size < BLOCK:
+        out += SMALL[size]
     else:
         write_long(out, size)
     out += body

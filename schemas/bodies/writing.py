@@ -19,14 +19,13 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ground.varints import long_bytes, write_long
 from schemas.bodies.checking import MOST_LEVELS
 from schemas.bodies.primitives import (
     PRIMITIVE_WRITERS,
     Write,
     enum_writer,
     fixed_writer,
-    long_bytes,
-    write_long,
     write_string,
 )
 from schemas.definitions.default_values import default_value

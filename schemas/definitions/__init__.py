@@ -1,0 +1,1 @@
+"""What a schema consists of, and its texts."""

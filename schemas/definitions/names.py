@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
+from ground.printable import one_line
 from schemas.definitions.types import PRIMITIVES, Name
 from schemas.errors import InvalidSchema
 
@@ -78,6 +79,4 @@ def shown(value: object) -> str:
 
 def _quoted(text: str) -> str:
     shortened = text if len(text) <= 60 else f"{text[:57]}…"
-    if shortened.isprintable():
-        return f'"{shortened}"'
-    return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shortened) + '"'
+    return f'"{one_line(shortened)}"'

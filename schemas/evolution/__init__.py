@@ -1,0 +1,1 @@
+"""What stands between two schemas."""

@@ -1,0 +1,1 @@
+"""What the client of a registry stands on."""

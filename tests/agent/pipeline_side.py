@@ -68,7 +68,7 @@ class ToldCluster(Shipper):
             batch = each.outgoing.batch
             if batch.target.topic in topics:
                 self.journal.acknowledged(each.outgoing.number, each.outgoing.number)
-                self._ranks.remove(each.outgoing.number, batch.target.topic, batch.size)
+                self._in_flight.remove(each.outgoing.number, batch.target.topic, batch.size)
 
     def submit(self, parcel: Parcel) -> None:
         self.parcels.append(parcel)

@@ -1,6 +1,6 @@
 """docs/agent.md against the code: formats, metrics, the unit file's command.
 
-Keys are held by tests/penstock/reference.
+Keys are held by tests/penstock/config.
 """
 
 import re

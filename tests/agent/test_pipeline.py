@@ -168,7 +168,7 @@ def test_while_the_journal_is_full_files_are_looked_at_all_the_same(tmp_path: Pa
             second.unlink()
             intake = side.intake(first)
             assert intake is not None
-            assert intake.behind_since is not None
+            wait_for(lambda: intake.behind_since is not None)
         wait_for(lambda: len(side.events("logs")) == 4)
     assert sorted(side.messages("logs")) == ["four", "three", "two", long]
     assert side.eventless() == []

@@ -11,9 +11,9 @@ from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from harness.broker_process import BrokerProcess
 from tests.agent.pipeline_side import append, input_of, pipeline_side, wait_for
 from tests.agent.shipping.agent_side import log_of, messages_in_log
-from tests.broker_process import BrokerProcess
 
 TWO_REPLICAS = {"min.insync.replicas": "2"}  # there is one broker
 

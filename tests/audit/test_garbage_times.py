@@ -6,11 +6,11 @@ from pathlib import Path
 from audit.picture import TopicKey
 from audit.reconciling.verdict import reconcile
 from audit.store.store import Store
+from harness.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
 from ledger.counting.batches import Counting, PartitionCount
 from ledger.counting.entries import Speaker, entries_of
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import CLUSTER, HOUR, ROOT, TOPIC, TOPIC_ID, body, entry, passage, run
-from tests.ledger.made_batches import NOON, WINDOW, agents_batch, foreign_batch, header_of
 
 SPEAKER = Speaker(
     source="broker-1", host="h", app="penstock-broker", cluster=CLUSTER, window_millis=WINDOW

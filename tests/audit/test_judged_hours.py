@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from audit.figures import figures_of
-from audit.judged_hours import HOUR, by_hour
+from audit.judged_hours import HOUR, by_hour, figures_of
 from audit.picture import Sums, Tier, TierKind, TopicKey
 from audit.verdicts import Finding, Kind, State, TopicVerdict, Wait, WindowVerdict
 

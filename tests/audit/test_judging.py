@@ -12,9 +12,10 @@ from audit.judged_hours import HourVerdict
 from audit.judging import Judging
 from audit.picture import TopicKey
 from audit.standing import ClusterStanding, Standing
-from audit.store.opening import FILE
+from audit.store.database import FILE
 from audit.store.store import Store
 from audit.verdicts import State
+from harness.server_process import wait_until
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -28,7 +29,6 @@ from tests.audit.store.said import (
     passage,
     window,
 )
-from tests.server_process import wait_until
 
 SPOILT, OTHER = TopicKey(CLUSTER, TOPIC, TOPIC_ID), TopicKey(CLUSTER, "views", TOPIC_ID)
 AS_OF = {CLUSTER: BEGIN + HOUR}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from audit.leaving_out import folded
-from audit.store.errors import StoreError, TooMuch
-from audit.store.opening import damage_said
+from audit.errors import StoreError, TooMuch
+from audit.rounds import folded
+from audit.store.database import damage_said
 from audit.store.rows import Touched
 from audit.store.store import Store
 from ledger.reading import Chunk, LedgerPositions

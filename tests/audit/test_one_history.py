@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from audit.queries import HostsQuery, LoadsQuery
 from audit.store.store import Store
 from audit.verdicts import Kind, State, TopicVerdict
 from ledger.reading import LedgerPositions
@@ -191,15 +192,15 @@ def test_what_the_lists_show(tmp_path: Path) -> None:
             touched = store.fold(CLUSTER, body(each), LedgerPositions())
         assert {hour for _, hour in touched.hours} >= {FIRST}
         (key,) = reading.topics()
-        loads = reading.loads(topic=TOPIC).items
-        assert [(each.run, each.rows) for each in loads] == [(1, 600), (2, 400), (1, 600)]
-        assert reading.destinations() == [ROOT]
+        loads = reading.loads(LoadsQuery(topic=TOPIC))
+        assert [(each.run, each.rows) for each in loads.items] == [(1, 600), (2, 400), (1, 600)]
+        assert loads.destinations == [ROOT]
         (consumer,) = reading.consumers()
         assert (consumer.upto, consumer.lag, consumer.read) == (600, 400, AGAIN)
         (hour,) = reading.hours(key, ROOT, from_time=FIRST, to_time=FIRST + HOUR)
         assert (hour.rows, hour.events) == (600, 1000)
-        (host,) = reading.hosts(key).items
-        assert host.pending == 400
+        (host,) = reading.hosts(key, HostsQuery(topic=TOPIC)).items
+        assert (host.shipped - host.landed, host.state) == (400, State.PENDING)
         (delay,) = (
             counts
             for tier, counts in reading.delays(key, FIRST, NOW).items()

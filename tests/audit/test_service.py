@@ -15,18 +15,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from audit.http import answers
+from audit import answers
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.alerting.listener import Listener
 from tests.audit.page.pipeline_said import WINDOW, Said
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
 
 HOUR: Final = 3_600_000
 NOW: Final = int(time.time() * 1000)

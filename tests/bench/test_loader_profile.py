@@ -13,7 +13,7 @@ from bench.profile import QUICK
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
 from bench.rounds import measure
-from tests.spark_jvm import quick_java
+from harness.spark_jvm import quick_java
 
 _FEW = replace(QUICK, rows=16_000)
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.brokers import APACHE_KAFKA, PENSTOCK
 from bench.profiles import PROFILES, Measured, measured_by
-from tests.apache_kafka import kafka_classpath, why_no_kafka
+from harness.apache_kafka import kafka_classpath, why_no_kafka
 
 REPOSITORY = Path(__file__).parents[2]
 

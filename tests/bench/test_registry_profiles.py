@@ -12,8 +12,8 @@ from bench.profiles import PROFILES, Measured, called, measured_by, registry_sta
 from bench.registry_load import CPU, RATE
 from bench.registry_servers import elsewhere, running
 from bench.rounds import measure
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 
 _TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
 

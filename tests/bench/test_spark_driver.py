@@ -8,7 +8,7 @@ import pytest
 
 from bench.spark_cost import SparkCost
 from bench.spark_driver import SparkDriver
-from tests.server_process import ServerFailed, wait_until
+from harness.server_process import ServerFailed, wait_until
 
 _CHILD = """
 import os, sys

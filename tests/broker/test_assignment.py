@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.assignment import assign
+from broker.topic_rules import assign
 
 
 @st.composite

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.descriptors import Descriptors
 from broker.errors import BrokerError
+from broker.open_files import Descriptors
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from broker.http import HttpServer
 from broker.metrics import BrokerMetrics
-from serving.listening import CannotListen
+from ground.listening import CannotListen
 
 
 @dataclass

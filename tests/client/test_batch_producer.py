@@ -23,9 +23,9 @@ from client.delivery import (
 from client.errors import Refused
 from client.identity import take_identity
 from client.shipping import Limits
+from harness.server_process import wait_until
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import numbered_batch, numbers_in_log, read_log
-from tests.server_process import wait_until
 from wire.batch import MAX_SEQUENCE
 from wire.errors import ErrorCode
 from wire.messages import produce

@@ -14,7 +14,7 @@ from client.errors import ConnectionLost, NotReachable
 from client.offsets import Beginning, End, start_offsets
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 
 
 @pytest.fixture

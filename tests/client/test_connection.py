@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from client.addresses import Address
 from client.connection import Connection
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
+from harness.server_process import free_ports
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
-from tests.server_process import free_ports
 from wire.messages import api_versions, describe_cluster, metadata
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from wire.messages.describe_cluster import DescribeClusterRequest

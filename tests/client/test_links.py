@@ -17,10 +17,10 @@ from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable
 from client.links import Links
 from client.patience import FIRST_PAUSE, NEVER
 from client.shipping import Limits
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
+from harness.server_process import free_ports
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
 from tests.client.shipper import numbered_batch
-from tests.server_process import free_ports
 from wire.batch import Buffer
 from wire.messages import fetch, metadata, produce
 from wire.messages.fetch import (

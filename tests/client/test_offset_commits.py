@@ -11,8 +11,8 @@ from client.delivery import TopicPartition
 from client.errors import ErrorCode, Refused
 from client.offset_commits import Consumed, commit_offsets
 from client.producer import Producer
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int]:

@@ -17,8 +17,8 @@ from client.fetcher import Batch
 from client.partition_reader import PartitionReader
 from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 from tests.client.shipper import RECORDS, numbered_batch
 from tests.client.test_batch_producer import ship
 from tests.made_anew import create_again

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from client.delivery import Acks, Batch, Stamped, TopicPartition
 from client.identity import Identity
-from client.produce_request import produce_body
+from client.shipping import produce_body
 from client.stamping import stamped
 from wire.messages import produce
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -20,8 +20,8 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import shipping
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster import tether, zookeeper_files
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from cluster.zookeeper import MAIN_CLASS, answers
-from serving.ports import free_port
+from ground.listening import free_port
 
 SIZE = 3
 

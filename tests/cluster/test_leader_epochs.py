@@ -6,8 +6,8 @@ import uuid
 import pytest
 
 from cluster import nodes, paths
+from cluster.brokers import last_directory, note_directory
 from cluster.controller import elect
-from cluster.data_directories import last_directory, note_directory
 from cluster.errors import Conflict, UnknownTopic
 from cluster.leader_epochs import raise_leader_epoch
 from cluster.nodes import StateNode

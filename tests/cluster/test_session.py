@@ -18,7 +18,7 @@ from cluster.operations import Check, Create, Delete, Set
 from cluster.session import Session, SessionState
 from cluster.view import ClusterView
 from cluster.zookeeper import EmbeddedZooKeeper
-from serving.ports import free_port
+from ground.listening import free_port
 from tests.cluster.conftest import Connect, a_broker, expire
 from tests.cluster.proxy import Proxy
 

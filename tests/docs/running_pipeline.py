@@ -13,8 +13,8 @@ from pathlib import Path
 from time import sleep
 from typing import NamedTuple
 
-from penstock.up.places import Addresses, Places, Ports
-from tests.server_process import ServerProcess, free_ports
+from harness.server_process import ServerProcess, free_ports
+from penstock.directory.places import Addresses, Places, Ports
 
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.agent_configuration import load_agent, load_inputs
-from penstock.configuration import load
-from penstock.reference.programs import KINDS
+from penstock.config.configuration import load
+from penstock.config.reference import KINDS
+from penstock.services.agent_configuration import load_agent, load_inputs
 from tests.docs.command_lines import misunderstood, penstock_commands
 from tests.docs.output import missing_line
 from tests.docs.pages import ROOT, Block, blocks_of, pages

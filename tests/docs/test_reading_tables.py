@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from loader.decoding.widening import widened
-from loader.table_form import COMMON_METADATA
+from loader.run.table_form import COMMON_METADATA
 from tests.docs.pages import blocks_of
 
 QUICK_START = Path(__file__).resolve().parent.parent.parent / "docs" / "quick-start.md"

@@ -71,9 +71,9 @@ MOMENTS: Final = (
 _MINUTES: Final = "left out for time: it takes minutes to start, in each of the moments"
 LEFT_OUT: Final = (
     LeftOut("Spark", "pyspark.sql.session.SparkSession", _MINUTES),
-    LeftOut("a Spark cluster", "tests.spark_cluster.SparkCluster", _MINUTES),
-    LeftOut("HDFS", "tests.hdfs.RunningHdfs", _MINUTES),
-    LeftOut("Apache Kafka", "tests.apache_kafka.ApacheKafka", _MINUTES),
+    LeftOut("a Spark cluster", "harness.spark_cluster.SparkCluster", _MINUTES),
+    LeftOut("HDFS", "harness.hdfs.RunningHdfs", _MINUTES),
+    LeftOut("Apache Kafka", "harness.apache_kafka.ApacheKafka", _MINUTES),
 )
 SLOW: Final = "marked as slow: each takes longer than all of a folder's others, at any date"
 
@@ -91,10 +91,10 @@ ABOUT_DATES: Final = (
     "tests/agent/files",
     "tests/agent/events",
     "tests/agent/ledger",
-    "tests/penstock/test_audit_end_to_end.py",
-    "tests/penstock/test_report.py",
-    "tests/penstock/test_report_page.py",
-    "tests/penstock/test_report_table.py",
-    "tests/penstock/test_time_arguments.py",
-    "tests/penstock/test_load_schedule.py",
+    "tests/penstock/report/test_audit_end_to_end.py",
+    "tests/penstock/report/test_report.py",
+    "tests/penstock/report/test_report_page.py",
+    "tests/penstock/report/test_report_table.py",
+    "tests/penstock/cli/test_time_arguments.py",
+    "tests/penstock/services/load/test_load_schedule.py",
 )

@@ -10,6 +10,9 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 from ledger.names import LEDGER_TOPIC, SUBJECT
 from ledger.publishing import partition_of, schema_id, write_entries
 from ledger.reading import lookup_at
@@ -17,10 +20,7 @@ from schemas.envelope import Decoder, split
 from schemas.errors import BadMessage, RegistryNotReachable
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.ledger.said import entry, passage
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from client.admin import add_partitions, create_topic, delete_topic
 from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
 from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import Chunk, LedgerPositions, LedgerReader
 from schemas.event_schemas import LEDGER, built_in
-from tests.broker_process import BrokerProcess
 from tests.client.test_partition_reader import delete_before
 from tests.ledger.said import ENCODERS, entry
 from tests.made_anew import create_again

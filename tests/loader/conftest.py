@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
-from tests.broker_process import BrokerProcess
 from tests.loader.application import Application
 from tests.loader.loads import LONG_AGO
-from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typing import Final
 from pyspark.sql import Row, SparkSession
 
 from loader.config import Completeness, LoaderConfig
-from loader.load import load
-from loader.outcomes import TableOutcome
-from loader.surroundings import Request
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Request
 
 # Hours of long ago, as those of most tests are, are closed at once. Those of the last two days, in
 # which there is nothing, are left alone: so it does not matter when an hour ends.

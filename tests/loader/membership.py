@@ -1,7 +1,7 @@
 """Whether a number is in intervals: looked for in each of them."""
 
-from loader.reports import Intervals
+from loader.reports import ClosedIntervals
 
 
-def contains(intervals: Intervals, number: int) -> bool:
+def contains(intervals: ClosedIntervals, number: int) -> bool:
     return any(first <= number <= last for first, last in intervals)

@@ -11,18 +11,18 @@ from pyspark.sql import SparkSession
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
+from harness.broker_process import BrokerProcess
 from ledger.names import LEDGER_TOPIC
 from loader.config import Completeness, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.ledger.observations import TOLD
-from loader.load import load
-from loader.outcomes import TableOutcome, worst_exit_code
-from loader.surroundings import Request
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.surroundings import Request
 from loader.tables import Hour, hour_folder
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.loader.answering_audit import answering_audit, document
 from tests.loader.application import BEGAN, HOUR, Application
 from tests.loader.loads import Listening, load_once, rows_of

@@ -10,14 +10,14 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
+from harness.apache_kafka import ApacheKafka
+from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from schemas.envelope import Encoder
 from schemas.parsing import parse
-from tests.apache_kafka import ApacheKafka
 from tests.client.test_offset_commits import committed
 from tests.loader.application import BEGAN, Application, event_schema, landed
 from tests.loader.loads import LONG_AGO, load_once, rows_of
-from tests.registry_process import RegistryProcess
 from wire.messages.list_offsets import LATEST
 
 

@@ -14,19 +14,19 @@ from pyspark.sql import SparkSession
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.producer import Producer
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from ledger.names import LEDGER_TOPIC
 from loader.config import Completeness, LoaderConfig
 from loader.errors import FilesDiffer
-from loader.load import load
-from loader.surroundings import Request
+from loader.run.load import load
+from loader.run.surroundings import Request
 from loader.tables import Hour, hour_folder, hour_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
-from tests.registry_process import RegistryProcess
 
 PATIENT = Completeness(deadline=100 * 365 * 86_400.0)
 

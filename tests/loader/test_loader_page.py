@@ -1,6 +1,6 @@
 """docs/loader.md against the code: options, exit codes, and what is deployed.
 
-Keys are held by tests/penstock/reference.
+Keys are held by tests/penstock/config.
 """
 
 import ast
@@ -12,14 +12,13 @@ import click
 import msgspec
 import pytest
 
-from loader.commit.layout import part_path
+from loader.commit.layout import late_marker, part_path, success_marker
 from loader.decoding.columns import VALUE
 from loader.errors import LoaderError
 from loader.manifests import HourState
-from loader.markers import late_marker, success_marker
 from loader.tables import Hour
-from penstock.commands.load import command
-from penstock.load_summary import INTERRUPTED, NOTHING_TO_DO
+from penstock.services.load.command import command
+from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "loader.md").read_text()

@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import GapError
-from loader.surroundings import Request
-from tests.broker_process import BrokerProcess
+from loader.run.surroundings import Request
 from tests.loader.application import BEGAN, Application, landed
 from tests.loader.loads import LONG_AGO, load_once, rows_of
-from tests.registry_process import RegistryProcess
 
 ACCEPTING = Request(accept_gap=True)
 

@@ -9,8 +9,8 @@ from loader.commit.history import History
 from loader.commit.old_hours import LISTED_MILLIS, faded
 from loader.commit.publishing import publish
 from loader.config import LoaderConfig
+from loader.run.surroundings import Request
 from loader.store.local import LocalStore
-from loader.surroundings import Request
 from loader.tables import Hour, hour_folder
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of

@@ -19,8 +19,8 @@ from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerPositions
 from loader.config import LoaderConfig, Table
 from loader.errors import FilesDiffer
-from loader.load import load
-from loader.surroundings import Request
+from loader.run.load import load
+from loader.run.surroundings import Request
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.config import Completeness, FileFormat, HeaderColumns, LoaderConfig
 from loader.errors import LoaderError
-from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
 from tests.loader.loads import LONG_AGO, load_once, rows_of
-from tests.registry_process import RegistryProcess
 
 GONE: Json = {"name": "gone", "type": "string"}
 NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}

@@ -13,20 +13,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from client.brokers import Brokers
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.commit.history import History
 from loader.config import Completeness, LoaderConfig
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
-from loader.load import run_table
+from loader.run.load import run_table
+from loader.run.surroundings import Request, Surroundings
 from loader.store.local import LocalStore
-from loader.surroundings import Request, Surroundings
 from loader.tables import SourceTopic, TableSource
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.commit.stepping_store import At, SteppingStore, StoppedHere, stop
 from tests.loader.loads import Listening, rows_of
-from tests.registry_process import RegistryProcess
 
 END = BEGAN + 3 * HOUR
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import At
-from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture

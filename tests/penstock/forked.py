@@ -18,12 +18,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from io import FileIO
 from pathlib import Path
 
+from penstock.cli.lazy_group import Lazy, LazyGroup
 from penstock.command_line import main, penstock
-from penstock.lazy_group import Lazy, LazyGroup
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WITHIN = 90.0
@@ -102,7 +101,7 @@ def _import(table: Mapping[str, Lazy]) -> None:
     """All of its commands, as far as what they need is there."""
     for lazy in table.values():
         with contextlib.suppress(ModuleNotFoundError):
-            command = import_module(lazy.module).command
+            command = lazy.command()
             if isinstance(command, LazyGroup):
                 _import(command.table)
 

@@ -15,6 +15,7 @@ from client.brokers import Brokers
 from client.fetcher import Batch, Fetcher
 from client.offsets import End, start_offsets
 from registry.config import Patience, RegistryConfig
+from registry.contents import Contents
 from registry.log.forwarding import Passed, Request
 from registry.registry import Registry
 from registry.values import Decision, LogRecord
@@ -23,10 +24,11 @@ PATIENCE = 60.0
 SIGN_OF_LIFE = b"sign of life"
 
 
-class Numbers:
+class Numbers(Contents):
     """A record's key is a name, its value the number; the highest is kept beyond its name's end."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.names: dict[bytes, int] = {}
         self.highest = 0
         self.applied: list[tuple[int, LogRecord]] = []
@@ -41,13 +43,23 @@ class Numbers:
             self.names[record.key] = int(record.value[:20])
             self.highest = max(self.highest, self.names[record.key])
 
-    def copy(self) -> "Numbers":
-        copy = Numbers()
+    def copy(self) -> Self:
+        copy = type(self)()
         copy.names, copy.highest, copy.applied = dict(self.names), self.highest, list(self.applied)
         return copy
 
     def sign_of_life(self) -> LogRecord:
         return LogRecord(SIGN_OF_LIFE, b"%d" % self.highest)
+
+
+def on_numbers(decide: Callable[[Numbers], Decision[int]]) -> Callable[[Contents], Decision[int]]:
+    """As a registry wants it, which knows no numbers."""
+
+    def decided(contents: Contents) -> Decision[int]:
+        assert isinstance(contents, Numbers)
+        return decide(contents)
+
+    return decided
 
 
 def numbered(name: bytes, size: int = 20) -> Callable[[Numbers], Decision[int]]:
@@ -92,7 +104,7 @@ class RunningRegistry:
         }
         self.config = RegistryConfig(**wanted | settings)  # type: ignore[arg-type]
         self.contents = Numbers()
-        self.registry: Registry[Numbers]
+        self.registry: Registry
         self._port = port
         self._loop = asyncio.new_event_loop()
         self._started: Future[None] = Future()
@@ -128,7 +140,7 @@ class RunningRegistry:
         """A write, under way."""
 
         async def write() -> int | Passed:
-            return await self.registry.write(decide, request)
+            return await self.registry.write(on_numbers(decide), request)
 
         return asyncio.run_coroutine_threadsafe(write(), self._loop)
 
@@ -141,9 +153,9 @@ class RunningRegistry:
         """Gives the name a number, or finds it; whoever is told can read it in the same moment."""
 
         async def number() -> int:
-            given = await self.registry.write(numbered(name), PUT)
+            given = await self.registry.write(on_numbers(numbered(name)), PUT)
             assert isinstance(given, int)
-            assert self.registry.contents.names[name] == given
+            assert self.contents.names[name] == given
             return given
 
         return asyncio.run_coroutine_threadsafe(number(), self._loop).result(PATIENCE)
@@ -152,7 +164,7 @@ class RunningRegistry:
         """What readers see."""
 
         async def read() -> dict[bytes, int]:
-            return dict(self.registry.contents.names)
+            return dict(self.contents.names)
 
         return asyncio.run_coroutine_threadsafe(read(), self._loop).result(PATIENCE)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.configuration import ConfigurationError, load
+from penstock.config.configuration import ConfigurationError, load
 from registry.config import RegistryConfig
 from registry.values import Level
 

@@ -11,12 +11,12 @@ from client.producer import Producer
 from cluster.operations import Create, Delete
 from cluster.registry_writer import WriterOffice
 from cluster.session import Session
+from harness.server_process import free_ports, wait_until
 from registry.config import Patience
 from registry.errors import Answered
 from registry.log.forwarding import FORWARDED, OFFSET, Forwarder, NotPassed, Passed, Request
 from tests.registry.numbers import DELETE, PUT, RunningRegistry, numbered
 from tests.registry.peer import BREAK, NOT_WRITER, Answer, Asked, Peer, read_up_to, slowly
-from tests.server_process import free_ports, wait_until
 
 POST = Request("POST", "/subjects/%C3%BC/versions?normalize=true", (("accept", "*/*"),), b"body")
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.registry.interface_differences import ANOTHER, another, comparable, expected, left_out
 from tests.registry.record_interface import ask, table
-from tests.registry_process import RegistryProcess
 
 STEPS = [(file.name, step) for file in table() for step in json.loads(file.read_text())]
 SENT = [(file, step) for file, step in STEPS if not left_out(step)]

@@ -14,6 +14,7 @@ from cluster.nodes import WriterEpochNode
 from cluster.operations import Set
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
+from harness.server_process import wait_until
 from registry.config import Patience
 from registry.errors import Answered, RegistryFailure
 from registry.log.leadership import Alone
@@ -27,7 +28,6 @@ from tests.registry.numbers import (
     batches,
     numbered,
 )
-from tests.server_process import wait_until
 
 FENCED = {ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced}
 

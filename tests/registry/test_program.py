@@ -7,9 +7,9 @@ from client import admin
 from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports, wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports, wait_until
 
 
 def record(field: str) -> object:

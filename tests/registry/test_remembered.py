@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from registry.remembered import RememberedSchemas, Sent
+from registry.parsed_schemas import RememberedSchemas, Sent
 from schemas.errors import InvalidSchema
 
 

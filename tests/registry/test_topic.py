@@ -21,13 +21,13 @@ from cluster.nodes import StateNode
 from cluster.operations import Set
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from registry.errors import RegistryFailure
 from registry.log.following import Follower, Stretch
 from registry.log.topic import SchemasTopic, ready_topic
 from registry.values import LogRecord
-from tests.broker_process import BrokerProcess
 from tests.registry.conftest import both
-from tests.server_process import wait_until
 from wire.batch import headers
 
 

@@ -12,6 +12,8 @@ from client import admin
 from client.brokers import Brokers
 from client.producer import Producer, take_identity
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from registry.config import Limits, Patience
 from registry.errors import Answered
 from registry.log.following import Follower
@@ -21,7 +23,6 @@ from registry.log.reading import Reading
 from registry.log.topic import SchemasTopic
 from registry.log.writer import Writer
 from registry.values import Decision, LogRecord
-from tests.broker_process import BrokerProcess
 from tests.registry.conftest import both
 from tests.registry.numbers import (
     SIGN_OF_LIFE,
@@ -30,9 +31,9 @@ from tests.registry.numbers import (
     all_of,
     batches,
     numbered,
+    on_numbers,
     removed,
 )
-from tests.server_process import wait_until
 from tests.system.crash import Worker
 from wire.records import records
 
@@ -176,9 +177,7 @@ def test_what_was_written_is_there_after_a_restart(bootstrap: str, new_topic: st
         with RunningRegistry(bootstrap, new_topic) as running:
             assert running.number(b"%d" % start) == start + 1
             running.write(removed(b"%d" % start))
-    signs = [
-        record for _, record in running.registry.contents.applied if record.key == SIGN_OF_LIFE
-    ]
+    signs = [record for _, record in running.contents.applied if record.key == SIGN_OF_LIFE]
     assert signs == [LogRecord(SIGN_OF_LIFE, b"%d" % highest) for highest in range(3)]
 
 
@@ -187,11 +186,7 @@ def test_a_writer_with_nothing_to_write_is_not_forgotten(bootstrap: str, new_top
         assert running.number(b"a") == 1
         wait_until(lambda: running.registry.offset > 5, within=20, what="signs of life")
         assert running.number(b"b") == 2
-        signs = [
-            record
-            for _, record in running.registry.contents.applied[2:]
-            if record.key == SIGN_OF_LIFE
-        ]
+        signs = [record for _, record in running.contents.applied[2:] if record.key == SIGN_OF_LIFE]
     assert set(signs[:3]) == {LogRecord(SIGN_OF_LIFE, b"1")}
 
 
@@ -223,7 +218,7 @@ def test_a_writer_that_has_read_little_so_far_loses_no_number(
         await asyncio.to_thread(wait_for_second, bootstrap, new_topic)
         follower.start()
         try:
-            return await writer.submit(numbered(b"b"))
+            return await writer.submit(on_numbers(numbered(b"b")))
         finally:
             await asyncio.to_thread(writer.stop)
             reading.close()

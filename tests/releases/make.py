@@ -21,17 +21,17 @@ import msgspec
 import yaml
 from confluent_kafka import Producer
 
-from audit.http.answers import HourGate, Report
+from audit.answers import HourGate, Report
 from client import admin
 from client.addresses import Address
+from harness.agent_process import AgentProcess
+from harness.server_process import ServerProcess, wait_until
 from ledger.counting.journal import CountingJournal
 from schemas.event_schemas import scaffold
-from tests.agent_process import AgentProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.releases.kept import KEPT, Expected, Log, Verdict, pack
 from tests.releases.reading import ends, messages, read
 from tests.releases.site import GONE, SHOP_LOGS, TOPICS, VIEWS, Site, shop_log, view
-from tests.server_process import ServerProcess, wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 
 HOUR: Final = 3_600_000

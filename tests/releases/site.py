@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from tests.agent_process import AgentProcess
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports
+from harness.agent_process import AgentProcess
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 
 WINDOW: Final = 5
 FOREVER: Final = 10.0**9  # seconds: what is kept grows old

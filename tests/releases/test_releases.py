@@ -15,26 +15,26 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from audit.answers import Report
 from audit.config import Cluster, Count
-from audit.count.cluster import ClusterCounter
-from audit.http.answers import Report
+from audit.counting import ClusterCounter
+from harness.agent_process import AgentProcess
+from harness.audit_process import AuditProcess
+from harness.server_process import wait_until
 from ledger.counting.counter import Counter as LedgerCounter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
 from ledger.counting.publishing import LedgerWriter
 from loader.config import LoaderConfig
-from loader.outcomes import TableOutcome
+from loader.run.outcomes import TableOutcome
 from schemas.envelope import Decoder
 from schemas.event_schemas import scaffold
 from schemas.registry_client import RegistryClient
-from tests.agent_process import AgentProcess
-from tests.audit_process import AuditProcess
 from tests.loader.loads import LONG_AGO, load_once
 from tests.releases.adopting import adopt
 from tests.releases.kept import Expected, Log, Range, Verdict, expected, releases, unpack
 from tests.releases.reading import ends, messages, read
 from tests.releases.site import GONE, SHOP_LOGS, VIEWS, WINDOW, Site, shop_log, view
-from tests.server_process import wait_until
 
 HOUR = 3_600_000
 NEW_VIEWS = range(6000, 6020)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from harness.registry_process import RegistryProcess
 from schemas.compatibility import Level
 from schemas.folder import SchemaFile, needs_of, read_folder
 from schemas.registration import LevelChange, Outcome, Plan, Planner, register
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import Reference, RegisteredSchema
-from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture

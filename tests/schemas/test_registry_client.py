@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from ground.http_client import HttpUrl
+from harness.server_process import free_ports
 from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import Reference, RegisteredSchema, Verdict
-from schemas.remote.urls import RegistryUrl, parse_urls
+from schemas.remote.urls import parse_urls
 from tests.schemas.answering import (
     Answer,
     answering,
@@ -22,7 +24,6 @@ from tests.schemas.answering import (
     says_and_hangs_up,
     sends,
 )
-from tests.server_process import free_ports
 
 OK = b"HTTP/1.1 200 OK\r\n"
 INT = '"int"'
@@ -288,9 +289,9 @@ def test_why_not_is_told_in_the_registrys_words() -> None:
 
 def test_urls() -> None:
     assert parse_urls("http://a:8081, https://b ,HTTP://[::1]:1/x/") == (
-        RegistryUrl("http", "a", 8081),
-        RegistryUrl("https", "b", 443),
-        RegistryUrl("http", "::1", 1, "/x"),
+        HttpUrl("http", "a", 8081),
+        HttpUrl("https", "b", 443),
+        HttpUrl("http", "::1", 1, "/x"),
     )
     shown = [str(each) for each in parse_urls("http://a:8081,https://b,http://[::1]:1/x/")]
     assert shown == ["http://a:8081", "https://b", "http://[::1]:1/x"]

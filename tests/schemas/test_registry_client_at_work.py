@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.registry_process import RegistryProcess
 from schemas.errors import InvalidSchema, RegistryRefused
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import Reference, SubjectVersion
-from tests.registry_process import RegistryProcess
 from tests.schemas.answering import answering, says
 
 

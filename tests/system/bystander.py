@@ -1,7 +1,8 @@
 """A client that does nothing wrong while others do, and measures how it is served.
 
 It is a process of its own: what the test itself is busy with must not count as the broker's delay.
-It prints one line for each record that it has written and read back: the seconds that took.
+For each record that it has written and read back it prints the seconds that took, one in a line,
+when it is over: nobody reads a pipe meanwhile, and a full one would end the measuring.
 """
 
 import select
@@ -11,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 from tests.system.raw import (
     FETCH,
     PRODUCE,
@@ -71,13 +72,15 @@ class Bystander:
 
 def main(bootstrap: str, topic: str) -> None:
     """Until its standard input is closed."""
+    taken: list[float] = []
     with RawConnection(bootstrap) as connection:
-        number = 0
         while not select.select([sys.stdin], [], [], 0.02)[0]:
             began = time.monotonic()
-            write_and_read(connection, topic, b"number %d" % number)
-            print(time.monotonic() - began, flush=True)
-            number += 1
+            write_and_read(connection, topic, b"number %d" % len(taken))
+            taken.append(time.monotonic() - began)
+            if len(taken) == 1:
+                print(flush=True)  # it is served
+    print(*taken, sep="\n")
 
 
 def write_and_read(connection: RawConnection, topic: str, value: bytes) -> None:

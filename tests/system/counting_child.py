@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.broker_process import BrokerProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 
 CHILD = b"broker.counting.process"
 

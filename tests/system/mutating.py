@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from wire.apis import APIS
+from broker.api.table import APIS
 from wire.records import Codec, Record, build_batch
 from wire.requests import request_frame
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.bystander import Bystander
 from tests.system.raw import (
     API_VERSIONS,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker_process import BrokerProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from tests.system.clients.stored import segments
 from tests.system.faults import Faults
 from tests.system.produce import must_produce, read_values

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.raw import API_VERSIONS, RawConnection, int32, string
 
 JOIN_GROUP = 11

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.server_process import wait_until
+from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from tests.system import crash
 from tests.system.churn import Churner
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

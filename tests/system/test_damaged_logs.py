@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import AtTime
 from tests.system.clients.librdkafka import Librdkafka

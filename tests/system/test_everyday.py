@@ -4,7 +4,7 @@ import random
 import time
 from pathlib import Path
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system import crash
 from tests.system.crash import IdempotentWriter, PlainWriter, Watcher, Worker
 from tests.system.produce import must_produce

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.apache_kafka import kafka_classpath, why_no_kafka
-from tests.jvm import Jvm
-from tests.server_process import wait_until
+from harness.apache_kafka import kafka_classpath, why_no_kafka
+from harness.jvm import Jvm
+from harness.server_process import wait_until
 from tests.system.clients import kcat
 from tests.system.clients.aiokafka_client import AiokafkaAdmin
 from tests.system.clients.interface import Admin, Record, Refused

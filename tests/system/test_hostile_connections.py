@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from tests.system.bystander import Bystander, Served
 from tests.system.raw import (
     API_VERSIONS,

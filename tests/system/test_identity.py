@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.produce import must_produce, read_values
 from tests.system.topics import create
 

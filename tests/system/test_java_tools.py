@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
+from harness.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
 from tests.system.clients.contents import EPOCH
 from tests.system.clients.interface import Record
 from tests.system.clients.librdkafka import Librdkafka

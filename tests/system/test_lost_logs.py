@@ -17,10 +17,10 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import REPOSITORY, BrokerProcess
+from harness.broker_process import REPOSITORY, BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.penstock.running import penstock
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import segments, stored_batches
 from tests.system.counting_child import standing_still

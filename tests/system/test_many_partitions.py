@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.broker_process import BrokerProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.server_process import wait_until
 from tests.system.bystander import Bystander
 from tests.system.raw import (
     API_VERSIONS,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.api.table import APIS
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.mutated_frames import campaign
 from tests.system.mutating import CREATES, mutated, valid_requests
-from wire.apis import APIS
 from wire.requests import read_client_id, read_header
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.apache_kafka import kafka_classpath, run_tool, why_no_kafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
+from harness.broker_process import BrokerProcess
 from tests.poisoned_batches import (
     PACK,
     ZSTD,

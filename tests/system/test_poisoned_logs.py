@@ -16,9 +16,9 @@ from client.brokers import Brokers
 from client.consumer import Consumer
 from client.errors import Corrupt
 from client.offsets import AtOffset
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.clients.stored import segments
 from tests.system.produce import must_produce
 from tests.system.topics import create

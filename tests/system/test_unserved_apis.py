@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from py4j.protocol import Py4JJavaError
 
-from tests.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.jvm import Jvm
+from harness.apache_kafka import ToolFailed, kafka_classpath, run_tool, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.jvm import Jvm
 from tests.system.clients import attempts
 from tests.system.topics import create
 

@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
-from tests.server_process import free_ports, wait_until
+from harness.broker_process import BrokerProcess
+from harness.server_process import free_ports, wait_until
 from tests.system.bystander import Bystander
 from tests.system.clients.interface import Refused
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

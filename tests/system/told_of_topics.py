@@ -9,10 +9,10 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.fetcher import Batch, Fetcher
 from client.offsets import Beginning, End, start_offsets
+from harness.server_process import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER, built_in
-from tests.server_process import wait_until
 from wire.batch import BatchHeader
 from wire.records import records
 

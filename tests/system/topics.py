@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.server_process import wait_until
+from harness.server_process import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 
 

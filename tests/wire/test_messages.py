@@ -5,9 +5,7 @@ began with. What a version does not have must be at our default.
 """
 
 import datetime
-import importlib
 import io
-import pkgutil
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -21,7 +19,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
 
-import wire.messages
+from tests.wire.apis import ALL
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
 from wire.messages import metadata
@@ -32,15 +30,11 @@ MILLISECOND = datetime.timedelta(milliseconds=1)
 # is always the smallest there is, so there are more.
 SHARE = settings(max_examples=max(3, settings().max_examples // 10))
 
-MODULES = [
-    importlib.import_module(f"wire.messages.{module.name}")
-    for module in pkgutil.iter_modules(wire.messages.__path__)
-]
 # Without what some of them level between versions (tested at the end).
-APIS = [Api(**{f.name: getattr(module.API, f.name) for f in fields(Api)}) for module in MODULES]
+PLAIN = [Api(**{f.name: getattr(api, f.name) for f in fields(Api)}) for api in ALL]
 CASES = [
     pytest.param(api, version, kind, id=f"{api.name}-v{version}-{kind}")
-    for api in APIS
+    for api in PLAIN
     for version in api.versions
     for kind in ("request", "response")
 ]
@@ -190,9 +184,9 @@ def test_no_message_is_read_from_less_than_its_bytes_and_no_response_from_more(
 
 
 def test_keys_and_names_are_kafkas() -> None:
-    named = {api.key: api.name for api in APIS}
-    assert len(named) == len(APIS)
-    for api in APIS:
+    named = {api.key: api.name for api in ALL}
+    assert len(named) == len(ALL)
+    for api in ALL:
         schema = foreign_schema(api, api.versions[-1], "request")
         assert schema.__api_key__ == api.key
         assert schema.__name__ == f"{api.name}Request"

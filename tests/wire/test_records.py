@@ -135,6 +135,14 @@ def test_an_empty_batch_keeps_its_place_and_its_sequence(codec: Codec) -> None:
     assert list(records(batch)) == []
 
 
+def test_times_too_far_apart_wrap_round_as_kafkas_do() -> None:
+    times = [2**63 - 1, -(2**63), -2, 2**62]
+    written = [Record(at, time, None, b"v") for at, time in enumerate(times)]
+    for base in (-(2**63), -2, 2**63 - 1):
+        batch = build_batch(written, base_timestamp=base)
+        assert [record.timestamp for record in records(batch)] == times
+
+
 def test_times_of_append_and_base_timestamps_are_kept() -> None:
     written = [Record(4, 1000, b"k", b"v"), Record(6, 900, b"k", None)]
     batch = build_batch(

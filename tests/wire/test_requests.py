@@ -11,7 +11,7 @@ from kio.index import load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 
-from wire.apis import APIS, refusal
+from tests.wire.apis import APIS
 from wire.errors import ErrorCode, ProtocolError
 from wire.primitives import Outgoing
 from wire.produce import read_request
@@ -21,6 +21,7 @@ from wire.requests import (
     read_client_id,
     read_header,
     read_response,
+    refusal,
     request_frame,
     response_frame,
 )

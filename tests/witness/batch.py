@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 from tests.witness.application import now
 from tests.witness.judging import judge
 from tests.witness.objections import Objection

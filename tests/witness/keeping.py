@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.server_process import ServerProcess
+from harness.server_process import ServerProcess
 
 MOST: Final = 512  # of one message
 KEPT: Final = 1100  # as the agent's unit has it

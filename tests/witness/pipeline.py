@@ -19,9 +19,9 @@ from urllib.parse import urlencode
 
 import yaml
 
-from tests.apache_kafka import QUICK_JVM, ApacheKafka
+from harness.apache_kafka import QUICK_JVM, ApacheKafka
+from harness.server_process import ServerProcess, free_ports, wait_until
 from tests.elsewhen.clock import Clock, compile_clock, environment, own_clock
-from tests.server_process import ServerProcess, free_ports, wait_until
 from tests.witness.disks import SmallDisk
 from tests.witness.programs import START, Program, ask
 

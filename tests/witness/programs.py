@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from tests.server_process import free_ports
+from harness.server_process import free_ports
 from tests.witness.keeping import KeptProcess
 
 START: Final = 180.0  # seconds that a program may take to be ready, on a busy machine

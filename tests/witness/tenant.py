@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from tests.server_process import free_ports
+from harness.server_process import free_ports
 from tests.witness.application import LABELS, Application, now
 from tests.witness.history import History
 from tests.witness.keeping import Keeper

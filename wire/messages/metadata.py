@@ -9,7 +9,7 @@ Left out: nothing.
 import uuid
 from dataclasses import dataclass, replace
 
-from wire.codec import Api
+from wire.codec import Api, Kept
 from wire.errors import ErrorCode
 
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
@@ -49,7 +49,7 @@ class MetadataResponsePartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponseTopic:
+class MetadataResponseTopic(Kept):
     error_code: ErrorCode = ErrorCode.none
     name: str | None
     topic_id: uuid.UUID | None = None

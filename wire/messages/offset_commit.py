@@ -59,5 +59,4 @@ API = Api(
     versions=range(2, 9),
     request=OffsetCommitRequest,
     response=OffsetCommitResponse,
-    served=False,
 )

@@ -1,0 +1,1 @@
+"""How a line is understood: one module for each kind."""

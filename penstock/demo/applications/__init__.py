@@ -1,0 +1,1 @@
+"""Programs that write logs as real ones do, and rotate them."""

@@ -9,8 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import Final
 
-from penstock.demo.applications.rotated_log import Shifted
-from penstock.demo.applications.writing import Application, main
+from penstock.demo.applications.writing import Application, Shifted, main
 
 _PRODUCTS: Final = ("lamp", "kettle", "chair", "bicycle", "umbrella", "radio", "blanket")
 _BROWSERS: Final = (

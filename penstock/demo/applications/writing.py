@@ -1,7 +1,17 @@
-"""The loop of a sample application: events at a changing pace, until it is told to stop.
+"""What a sample application does: events at a changing pace into its log, until it is told to stop.
 
-SIGTERM ends it after the event that is being written; then its tally is there. Killed in another
-way it leaves none.
+SIGTERM ends it after the event that is being written; then its tally is there: what it wrote,
+counted by itself, which all that arrives is held against. The tally knows nothing of agents or
+ledgers. It is written once, and appears whole; an application that was killed leaves none.
+
+The log is rotated when it is long, in one of three ways. None loses a byte.
+
+    Shifted    access.log becomes access.log.1, that access.log.2 …: all are renamed, as logrotate
+               does. Older ones than the last twenty are deleted, as on any machine
+    Numbered   payments.log becomes payments-1.log, the next one payments-2.log, as log4j can do
+    NewNames   system-1.log, then system-2.log: nothing is renamed, a new file has a new name
+
+What is written in one call is in one file: a rotation comes between two calls.
 """
 
 import random
@@ -9,17 +19,114 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TextIO
 
-from penstock.demo.applications.rotated_log import RotatedLog, Rotation
-from penstock.demo.applications.tally import Tally, keep
+import msgspec
 
+from ground.durable_files import replace_file
+
+SHIFTED_FILES: Final = 20  # that are kept
 TALLY: Final = "tally.json"  # in the application's directory, beside its logs
 _TURN_SECONDS: Final = 0.05
 _LONGEST_TURN: Final = 1.0  # on a busy machine: what was not written by then is not made up for
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """One application's. Its events are numbered 0, 1, 2 and so on."""
+
+    application: str
+    lines: int
+    events: int  # of one line or several
+    files: int  # that its log has had
+
+
+def keep(tally: Tally, path: Path) -> None:
+    replace_file(path, msgspec.json.encode(tally))
+
+
+def kept(path: Path) -> Tally:
+    """Raises OSError or msgspec.DecodeError if there is none."""
+    return msgspec.json.decode(path.read_bytes(), type=Tally)
+
+
+class Rotation(Protocol):
+    """Files are counted from 1 on."""
+
+    def current(self, number: int) -> str:
+        """The name of this file while it is written to."""
+
+    def give_way(self, directory: Path, number: int) -> None:
+        """This file is closed, and the next one is to be begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    name: str
+
+    def current(self, number: int) -> str:
+        return self.name
+
+    def give_way(self, directory: Path, number: int) -> None:
+        def old(age: int) -> Path:
+            return directory / (f"{self.name}.{age}" if age else self.name)
+
+        old(SHIFTED_FILES).unlink(missing_ok=True)
+        for age in range(min(number, SHIFTED_FILES), 0, -1):
+            old(age - 1).rename(old(age))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    stem: str
+
+    def current(self, number: int) -> str:
+        return f"{self.stem}.log"
+
+    def give_way(self, directory: Path, number: int) -> None:
+        (directory / self.current(number)).rename(directory / f"{self.stem}-{number}.log")
+
+
+@dataclass(frozen=True, slots=True)
+class NewNames:
+    stem: str
+
+    def current(self, number: int) -> str:
+        return f"{self.stem}-{number}.log"
+
+    def give_way(self, directory: Path, number: int) -> None:
+        """The next one has another name already."""
+
+
+class RotatedLog:
+    """Begins a new file in a directory that has none of that name yet."""
+
+    def __init__(self, directory: Path, rotation: Rotation, most_bytes: int) -> None:
+        self.files = 1
+        self._directory = directory
+        self._rotation = rotation
+        self._most_bytes = most_bytes
+        self._file = self._begun()
+
+    def write(self, text: str) -> None:
+        """At once, and whole."""
+        if self._file.tell() >= self._most_bytes:
+            self._file.close()
+            self._rotation.give_way(self._directory, self.files)
+            self.files += 1
+            self._file = self._begun()
+        self._file.write(text)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _begun(self) -> TextIO:
+        path = self._directory / self._rotation.current(self.files)
+        return path.open("x", encoding="utf-8", newline="\n")
 
 
 class Application(NamedTuple):

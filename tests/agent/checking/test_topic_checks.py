@@ -17,7 +17,7 @@ from client.addresses import parse_addresses
 from client.admin import create_topic
 from client.brokers import Brokers
 from client.new_topics import NewTopics
-from tests.apache_kafka import ApacheKafka
+from harness.apache_kafka import ApacheKafka
 
 INPUT = Input(paths=("/var/log/x",), topic="t")
 CONFIG = AgentConfig(inputs=(INPUT,))

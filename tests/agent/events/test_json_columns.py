@@ -11,9 +11,9 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_lines import Filter, Time
 from agent.events.filtering import Filters
 from agent.events.formats.json_lines import fields_of_json
-from agent.events.json_columns import JsonColumns
 from agent.events.making import Made, Make, OneByOne, Rules, When
 from agent.events.messages import Messages
+from agent.events.plan import JsonColumns
 from agent.events.times import time_reader
 from tests.agent.events.reading import NOW, schema_of
 

@@ -25,8 +25,8 @@ from agent.files.happenings import (
 )
 from agent.files.inputs import FileInput
 from agent.kept import store as agents
-from agent.kept.handed_over import HandedOver
 from agent.kept.keeping import Keeping
+from agent.kept.store import HandedOver
 from agent.runs import KnownSource, SourceId
 from penstock.up.descriptor_store import DescriptorStore
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.births import born_ns
-from agent.files.fingerprints import FULL, fingerprint
-from agent.files.listing import Sighting, sighting_from
+from agent.files.identity import FULL, Sighting, fingerprint
+from agent.files.listing import sighting_from
 from agent.files.memory import Found, Memory
+from agent.files.seen import born_ns
 from agent.runs import KnownSource, Progress, SourceId
 
 TEXT = b"backup done\n" * 10

@@ -11,7 +11,7 @@ def test_the_one_whose_name_it_has_is_found_among_thousands() -> None:
     originals, handles = Originals(), Handles(1)
     files = [Followed(f"/logs/{at}.x.log", (1, at), None, handles) for at in range(3000)]
     for each in files:
-        each.head = HEAD
+        each.content.head = HEAD
         originals.note(each)
     for name in ("7.x.log.1", "7.x-20261120.log", "7.x.log"):
         found = list(originals.of(HEAD, f"/logs/{name}"))

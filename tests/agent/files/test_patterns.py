@@ -3,7 +3,6 @@
 import pytest
 
 from agent.files.listing import Survey
-from agent.files.names import printable
 from agent.files.patterns import split
 
 
@@ -59,8 +58,3 @@ def test_a_pattern_is_literal_up_to_a_folder() -> None:
     assert split("/var/log/app.log") == ("/var/log", ("app.log",))
     assert split("/var/*/app.log") == ("/var", ("*", "app.log"))
     assert split("/var/log/**") == ("/var/log", ("**", "*"))
-
-
-def test_names_are_shown_as_they_can_be() -> None:
-    assert printable("/var/log/ä.log") == "/var/log/ä.log"
-    assert printable(b"/l/\xff\n.log".decode(errors="surrogateescape")) == r"/l/\xff\n.log"

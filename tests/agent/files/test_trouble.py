@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.blind_times import Traces, Unwatched
-from agent.files.fingerprints import fingerprint, same_content
 from agent.files.followed import Followed
 from agent.files.handles import Handles
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
+from agent.files.identity import fingerprint
 from agent.files.inputs import FileInput, end_of_last_line
-from agent.files.mounts import Mounts
-from agent.files.watching import Watcher
+from agent.files.seen import same_content
+from agent.files.watching import Mounts, Watcher
 from agent.kept.unsaid import Unsaid
 from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder

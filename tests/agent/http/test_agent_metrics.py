@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent.http.metrics import AgentMetrics, families
+from agent.http.metrics import families
 from agent.status import (
     InputStatus,
     JournalStatus,
@@ -16,6 +16,7 @@ from agent.status import (
     Status,
     TopicStatus,
 )
+from ground.exposition import exposition_of
 
 
 def numbered(struct: type[msgspec.Struct]) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def everything() -> Status:
 
 def samples(status: Status) -> dict[tuple[str, str], float]:
     """Each sample by its name and its labels' values, as Prometheus's own parser reads them."""
-    text = AgentMetrics(lambda: status).exposition().decode()
+    text = exposition_of(lambda: families(status))().decode()
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
@@ -85,7 +86,7 @@ def test_samples() -> None:
 def test_an_agent_that_has_only_just_begun_can_be_scraped() -> None:
     status = Status(phase=Phase.STARTING, version="1")
     assert samples(status)["penstock_agent_ready", ""] == 0
-    assert b"process_resident_memory_bytes" in AgentMetrics(lambda: status).exposition()
+    assert b"process_resident_memory_bytes" in exposition_of(lambda: families(status))()
 
 
 @pytest.mark.parametrize("status", [everything(), Status(phase=Phase.RUNNING, version="1")])

@@ -9,7 +9,7 @@ import pytest
 
 from agent.http.pages import agent_pages
 from agent.status import FileStatus, InputStatus, Phase, Status
-from serving.pages import PageServer
+from ground.page_server import PageServer
 
 
 @dataclass

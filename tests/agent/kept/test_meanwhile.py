@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inotify_simple import INotify, flags
 
+from agent.files.watching import watches_of
 from agent.kept.meanwhile import OVERFLOW, Meanwhile, folders_meanwhile
-from agent.kept.watches import watches_of
 from agent.name_events import ANY_NAME, CREATE, DELETE, IS_FOLDER, MOVED_FROM, MOVED_TO, Event
 
 NAMES = "abcd"

@@ -1,6 +1,6 @@
 """Heartbeats: one a window, topics named when it must be."""
 
-from agent.ledger.heartbeats_said import NAMED_SECONDS, Heartbeats
+from agent.ledger.publishing import NAMED_SECONDS, Heartbeats
 
 WINDOW = 60_000
 

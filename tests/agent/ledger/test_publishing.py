@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import Batches, Compression
-from agent.files.fingerprints import fingerprint
+from agent.files.identity import fingerprint
 from agent.parcels import Eventless, Parcel
 from agent.runs import Excepted, Fate, Progress, Run
 from ledger.names import LEDGER_TOPIC, topic_id_text

@@ -6,8 +6,8 @@ import pytest
 
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 
 
 @pytest.fixture(params=["running_broker", "running_kafka"])

@@ -15,10 +15,10 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import REPOSITORY, BrokerProcess
 from tests.agent.shipping.agent_side import events_in_log
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import REPOSITORY, BrokerProcess
 
 KILLS = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "fuzz" else 12
 

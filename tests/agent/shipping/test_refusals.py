@@ -8,6 +8,8 @@ from client.brokers import Brokers
 from client.delivery import Acks, TopicPartition
 from client.errors import Refused
 from client.producer import Producer
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 from tests.agent.shipping.agent_side import (
     AgentSide,
     agent_side,
@@ -18,8 +20,6 @@ from tests.agent.shipping.agent_side import (
     wait_for,
 )
 from tests.agent.shipping.ledger_reader import check_passages, check_runs, entries_of, runs_of
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
 from wire.compression import Codec
 
 DAY = 24 * 60 * 60 * 1000

@@ -10,7 +10,7 @@ from agent.runs import Fate, SourceId
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import Refused
 from agent.shipping.rebuilding import TimeBounds, contents
-from agent.shipping.replacing import Post, Replacement, Workshop
+from agent.shipping.replacing import DeadLetterTopic, Replacement, Replacer
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import Batch, TopicPartition
 from schemas.envelope import Decoder, Encoder
@@ -42,12 +42,12 @@ class Numbers:
         return self.last
 
 
-def workshop(*, knows_dead_letters: bool = True) -> Workshop:
+def replacer(*, knows_dead_letters: bool = True) -> Replacer:
     schema = TopicSchema("t.dead", DEAD_ID, 1, built_in(DEAD_LETTER))
-    return Workshop(
+    return Replacer(
         Numbers(),
         Refused(lambda: SourceId("letters"), lambda source: f"/logs/{source}"),
-        lambda topic: Post(DEAD, schema) if knows_dead_letters else None,
+        lambda topic: DeadLetterTopic(DEAD, schema) if knows_dead_letters else None,
         lambda size: None,
     )
 
@@ -60,7 +60,7 @@ def two_sources(codec: Codec = Codec.ZSTD) -> Outgoing:
 
 
 def cured(outgoing: Outgoing, cure: Cure, reason: str = "no") -> Replacement:
-    found = workshop().replacement(outgoing, cure, reason, BOUNDS, NOW)
+    found = replacer().replacement(outgoing, cure, reason, BOUNDS, NOW)
     assert found is not None
     return found
 
@@ -110,8 +110,8 @@ def test_an_entry_that_is_too_large_keeps_its_number_and_says_nothing(
     assert again.covers == kept
     said = Decoder(schema_of).decode(values(again)[0] or b"")
     assert (said["header"]["seq"], said["heartbeats"]) == (7, [])
-    assert workshop().replacement(again, Cure.SPLIT, "no", BOUNDS, NOW) is None
-    assert workshop().replacement(ledger_batch(3, covers), Cure.DEAD_LETTER, "", BOUNDS, 0) is None
+    assert replacer().replacement(again, Cure.SPLIT, "no", BOUNDS, NOW) is None
+    assert replacer().replacement(ledger_batch(3, covers), Cure.DEAD_LETTER, "", BOUNDS, 0) is None
 
 
 @pytest.mark.parametrize("cure", [Cure.SPLIT, Cure.DEAD_LETTER])
@@ -153,7 +153,7 @@ def test_of_events_that_are_spread_over_partitions_no_batch_has_runs() -> None:
 
 
 def test_letters_are_numbered_as_the_journal_takes_them() -> None:
-    made = workshop()
+    made = replacer()
     source = Source(SourceId("a"), "t")
     seqs = []
     for posted in (0, 1, 1):
@@ -168,7 +168,7 @@ def test_letters_are_numbered_as_the_journal_takes_them() -> None:
 def test_without_a_place_for_dead_letters_nothing_is_done() -> None:
     source = Source(SourceId("a"), "t")
     outgoing = outgoing_of(1, TARGET, [events_of(source, ["x"], [NOW])])
-    made = workshop(knows_dead_letters=False)
+    made = replacer(knows_dead_letters=False)
     assert made.replacement(outgoing, Cure.SPLIT, "no", BOUNDS, NOW) is None
 
 
@@ -177,14 +177,14 @@ def test_a_dead_letter_that_is_too_large_is_cut_until_nothing_is_left() -> None:
     outgoing = outgoing_of(1, TARGET, [events_of(source, ["x" * 5_000], [NOW])])
     (letter,) = cured(outgoing, Cure.SPLIT).batches
     sizes = []
-    while found := workshop().replacement(letter, Cure.SPLIT, "no", BOUNDS, NOW):
+    while found := replacer().replacement(letter, Cure.SPLIT, "no", BOUNDS, NOW):
         (letter,) = found.batches
         event = Decoder(schema_of).decode(values(letter)[0] or b"")
         assert event["size"] == 5_001
         sizes.append(len(event["raw"]))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < 64
-    assert workshop().replacement(letter, Cure.DEAD_LETTER, "no", BOUNDS, NOW) is None
+    assert replacer().replacement(letter, Cure.DEAD_LETTER, "no", BOUNDS, NOW) is None
 
 
 def test_times_are_put_on_the_bound() -> None:
@@ -207,7 +207,7 @@ def test_bounds_that_the_broker_does_not_go_by_end_in_now() -> None:
     outgoing = outgoing_of(1, TARGET, [events_of(source, ["x", "y"], [NOW - 5, NOW])])
     (again,) = cured(outgoing, Cure.CLAMP).batches
     assert [record.timestamp for record in contents(again.batch)] == [NOW, NOW]
-    assert workshop().replacement(again, Cure.CLAMP, "no", BOUNDS, NOW) is None
+    assert replacer().replacement(again, Cure.CLAMP, "no", BOUNDS, NOW) is None
 
 
 def test_plainer_codecs() -> None:
@@ -218,13 +218,13 @@ def test_plainer_codecs() -> None:
         assert outgoing.batch.header.codec == codec
         assert values(outgoing) == values(two_sources())
         assert outgoing.runs == two_sources().runs
-    assert workshop().replacement(outgoing, Cure.REPACK, "no", BOUNDS, NOW) is None
-    assert workshop().replacement(outgoing, Cure.STAND, "no", BOUNDS, NOW) is None
+    assert replacer().replacement(outgoing, Cure.REPACK, "no", BOUNDS, NOW) is None
+    assert replacer().replacement(outgoing, Cure.STAND, "no", BOUNDS, NOW) is None
 
 
 def test_another_partition_gets_the_same() -> None:
     outgoing = two_sources()
-    (moved,) = workshop().moved(outgoing, DEAD).batches
+    (moved,) = replacer().moved(outgoing, DEAD).batches
     assert moved.batch.target == DEAD
     assert moved.batch.data == outgoing.batch.data
     assert moved.runs == outgoing.runs

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
-from agent.shipping.run_cutting import cut_delays, cut_runs, dead_lettered, window_counts
+from agent.shipping.replacing import cut_delays, cut_runs, dead_lettered, window_counts
 
 
 @st.composite

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from client import admin
 from client.brokers import Brokers
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 from tests.agent.shipping.agent_side import agent_side, messages_in_log
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
 
 
 def test_what_is_submitted_is_there_once(

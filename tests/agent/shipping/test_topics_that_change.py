@@ -5,6 +5,8 @@ from pathlib import Path
 from client import admin
 from client.brokers import Brokers
 from client.delivery import TopicPartition
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
 from tests.agent.shipping.agent_side import (
     AgentSide,
     Source,
@@ -14,8 +16,6 @@ from tests.agent.shipping.agent_side import (
     now_millis,
 )
 from tests.agent.shipping.ledger_reader import check_passages, entries_of
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
 from tests.client.shipper import numbered_batch
 from tests.client.test_batch_producer import producer_of, ship
 from tests.made_anew import create_again

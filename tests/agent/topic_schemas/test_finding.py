@@ -18,11 +18,11 @@ from agent.topic_schemas.values import (
     wanted_by,
     wanted_for,
 )
+from harness.registry_process import RegistryProcess
 from schemas.errors import RegistryError
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more
-from tests.registry_process import RegistryProcess
 from tests.schemas.answering import answering, says
 
 OPTIONAL = {"name": "user", "type": ["null", "string"], "default": None}

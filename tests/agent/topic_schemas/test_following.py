@@ -10,11 +10,11 @@ import pytest
 
 from agent.config_inputs import Input
 from agent.topic_schemas.following import TopicSchemas
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 from schemas.registry_client import RegistryClient
 from tests.agent.topic_schemas.at_a_registry import event, fields, new_topic, plain, with_more
-from tests.registry_process import RegistryProcess
 from tests.schemas.answering import Handler, answering, refuses, says
-from tests.server_process import free_ports
 
 OPTIONAL = {"name": "user", "type": ["null", "string"], "default": None}
 

@@ -17,8 +17,8 @@ from audit.store.reading import Reading
 from audit.store.rows import JudgedHour
 from audit.store.store import Store
 from audit.verdicts import State
+from harness.server_process import wait_until
 from tests.audit.alerting.listener import Listener
-from tests.server_process import wait_until
 
 TOPICS = 100
 HOURS = 24

@@ -2,14 +2,26 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from audit.alerting import conditions
-from audit.alerting.conditions import LATE, SILENT, UNLOADED, AlertKey, of_agents, of_loads
-from audit.alerting.deciding import Waiting, decide, key_of, waiting
+from audit.alerting.conditions import (
+    LATE,
+    SILENT,
+    UNLOADED,
+    AlertKey,
+    Waiting,
+    decide,
+    key_of,
+    of_agents,
+    of_loads,
+    waiting,
+)
 from audit.alerting.messages import untold
+from audit.answers import AgentRow, FailingLoad
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
-from audit.store.rows import AgentRow, Alert, FailingLoad, JudgedHour
+from audit.store.rows import Alert, JudgedHour
 from audit.verdicts import State
 
 KEY = TopicKey("east", "clicks", "id")
@@ -51,7 +63,7 @@ def test_what_nobody_watched_is_said_so() -> None:
 
 def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     one = FailingLoad("east", "clicks", "file:///a", 60_000, 90_000, "all is dead", "raise it")
-    other = one._replace(destination="file:///b", cure="")
+    other = replace(one, destination="file:///b", cure="")
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
     assert of_loads([one, other]) == {key: said.format("file:///a") + ". What to do: raise it"}
@@ -106,8 +118,8 @@ def test_time_stands_still_for_a_cluster_that_is_not_read() -> None:
 
 
 def test_silence_has_a_host() -> None:
-    silent = AgentRow("a1", "web-1", "east", "1", (), 0, 1_000, 0, "silent", "")
-    never = AgentRow("", "web-2", "", "", (), -1, 0, 0, "never", "")
+    silent = AgentRow("a1", "web-1", "east", "1", [], 0, 1_000, 0, "silent", "")
+    never = AgentRow("", "web-2", "", "", [], -1, 0, 0, "never", "")
     found = of_agents([silent, never])
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
     assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")]

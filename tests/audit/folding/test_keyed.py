@@ -4,10 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.folding.grouping import grouped
-from audit.folding.keyed import Keyed
-from audit.picture import Interval, Intervals
-from audit.reconciling.intervals import covers, intersection, merged
+from audit.folding.keyed import Keyed, grouped
+from ground.intervals import Interval, Intervals, covers, intersection, merged
 
 NUMBER = st.integers(0, 12) | st.sampled_from([2**52, 2**53])
 ROWS = st.lists(st.tuples(st.integers(0, 3), NUMBER, NUMBER), max_size=14)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.audit_process import AuditProcess
+from harness.audit_process import AuditProcess
 
 
 @pytest.fixture(scope="package")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.http.answers import Problem, Report
+from audit.answers import Problem, Report
 from audit.http.page_files import page_files
-from audit.http.queries import HourQuery, Query
 from audit.http.resources import RESOURCES, Resource
+from audit.queries import HourQuery, Query
 from audit.verdicts import State
-from tests.audit_process import AuditProcess
+from harness.audit_process import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from audit.http.connections import HEAD_SECONDS
+from audit.http.server import HEAD_SECONDS
 from audit.http.stream import MOST_STREAMS
-from tests.audit_process import AuditProcess
-from tests.server_process import wait_until
+from harness.audit_process import AuditProcess
+from harness.server_process import wait_until
 
 
 @contextlib.contextmanager

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit import queries
 from audit.errors import BadQuery
-from audit.http import queries
-from audit.http.queries import LONGEST_MILLIS, TopicQuery, asked, between
 from audit.http.resources import RESOURCES, Resource
+from audit.queries import LONGEST_MILLIS, TopicQuery, asked, between
 from audit.verdicts import State
 
 MINUTE = 60_000

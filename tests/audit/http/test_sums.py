@@ -4,9 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.http.sums import added, cells, flow, percentile, totals
+from audit.http.topics import added, cells, percentile, tier_totals
 from audit.picture import Sums, Tier, TierKind, TopicKey
-from audit.store.rows import FlowRow
 from audit.verdicts import State, TopicVerdict, WindowVerdict, worst
 
 MINUTE = 60_000
@@ -79,7 +78,7 @@ def test_how_late_brokers_are_counted_is_no_delay() -> None:
         findings=[],
         waits=[],
     )
-    agent, broker = totals(verdict, dict.fromkeys(tiers, (0, 0, 5)))
+    agent, broker = tier_totals(verdict, dict.fromkeys(tiers, (0, 0, 5)))
     assert (agent.p50, agent.max) == (4, 4)
     assert (broker.p50, broker.p95, broker.p99, broker.max) == (-1, -1, -1, -1)
 
@@ -98,16 +97,6 @@ def test_delays_are_bounded_from_above(delays: list[int], share: float) -> None:
     assert sum(each < bound for each in delays) >= len(delays) * share
     below = sum(each < bound // 2 for each in delays)
     assert below < len(delays) * share or bound == 1
-
-
-def test_what_was_read_is_what_became_of_it() -> None:
-    said = flow(FlowRow(shipped=10, filtered=3, dead=2, lost=1, lost_bytes=90, events=9))
-    assert (said.read, said.lost, said.events) == (16, 1, 9)
-
-
-def test_a_loss_of_nobody_knows_how_much_makes_the_sum_unknown() -> None:
-    said = flow(FlowRow(shipped=10, lost=1, lost_unknown=1, lost_bytes=90))
-    assert (said.read, said.lost, said.lost_bytes) == (-1, -1, 90)
 
 
 def test_they_can_be_sent() -> None:

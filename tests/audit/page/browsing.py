@@ -7,9 +7,9 @@ from typing import Final
 
 from playwright.sync_api import Browser, Page
 
+from harness.audit_process import AuditProcess
 from ledger.publishing import Entry
 from tests.audit.page.pipeline_said import Said
-from tests.audit_process import AuditProcess
 
 CHROMIUM: Final = "/usr/bin/chromium"
 ARGUMENTS: Final = (

@@ -16,6 +16,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 from tests.audit.page.browsing import (
@@ -28,9 +31,6 @@ from tests.audit.page.browsing import (
     Keep,
     Write,
 )
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture(scope="module")

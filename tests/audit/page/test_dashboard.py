@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, expect
 
+from harness.audit_process import AuditProcess
 from tests.audit.page.browsing import (
     BEGAN,
     FOUR_HOURS,
@@ -17,7 +18,6 @@ from tests.audit.page.browsing import (
     opened,
 )
 from tests.audit.page.pipeline_said import DESTINATION, WINDOW, Said
-from tests.audit_process import AuditProcess
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from harness.audit_process import AuditProcess
 from ledger.publishing import Entry
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, Write, opened
 from tests.audit.page.pipeline_said import Said
-from tests.audit_process import AuditProcess
 
 
 def test_a_table_that_is_not_loaded_stands_before_all_others(

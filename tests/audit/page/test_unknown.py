@@ -2,11 +2,11 @@
 
 from playwright.sync_api import Browser, expect
 
-from audit.http import answers
+from audit import answers
+from harness.audit_process import AuditProcess
+from harness.server_process import wait_until
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, Write, opened
 from tests.audit.page.pipeline_said import WINDOW, Said
-from tests.audit_process import AuditProcess
-from tests.server_process import wait_until
 
 
 def test_what_nobody_watched_is_neither_green_nor_missing(

@@ -7,7 +7,6 @@ from typing import Any
 from audit.picture import (
     Agent,
     Inexact,
-    Intervals,
     Partition,
     Source,
     Stretch,
@@ -18,6 +17,7 @@ from audit.picture import (
     TopicPicture,
     Window,
 )
+from ground.intervals import Intervals
 
 AGENT = Tier(TierKind.AGENT)
 BROKER = Tier(TierKind.BROKER)

@@ -11,8 +11,6 @@ from audit.picture import (
     Agent,
     Hole,
     Inexact,
-    Interval,
-    Intervals,
     Partition,
     Source,
     Span,
@@ -24,7 +22,7 @@ from audit.picture import (
     TopicPicture,
     Window,
 )
-from audit.reconciling.intervals import merged, upto
+from ground.intervals import Interval, Intervals, merged, upto
 
 AGENT = Tier(TierKind.AGENT)
 BROKER = Tier(TierKind.BROKER)

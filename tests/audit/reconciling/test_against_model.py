@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.reconciling.intervals import upto
-from audit.reconciling.steps import accounted
 from audit.reconciling.verdict import reconcile
+from audit.reconciling.windows import accounted
 from audit.verdicts import Finding, Kind, State, TopicVerdict
+from ground.intervals import upto
 from tests.audit.reconciling.pipeline_model import (
     AGENT,
     BROKER,

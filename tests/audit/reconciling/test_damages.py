@@ -3,8 +3,8 @@
 import time
 
 from audit.picture import Acceptance, Damage
-from audit.reconciling.damages import MOST, damaged, united
 from audit.reconciling.passing import Told
+from audit.reconciling.statements import MOST_DAMAGES, damaged, united
 from audit.reconciling.verdict import MOST_FINDINGS, reconcile
 from audit.verdicts import State
 from tests.audit.reconciling.pictures import HOUR, START, claimed, picture, source, stretch
@@ -49,7 +49,7 @@ def test_a_dying_disk_does_not_end_judging() -> None:
     verdict = reconcile(spoilt)
     assert time.process_time() - began < 10
     assert verdict.state is State.CHANGED
-    assert len(verdict.findings) <= MOST + 1
+    assert len(verdict.findings) <= MOST_DAMAGES + 1
     (more,) = (each for each in verdict.findings if "more" in each.words)
     assert more.words.endswith("offsets, are not as they were written")
 

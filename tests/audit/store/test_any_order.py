@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.picture import TopicKey
+from audit.queries import AgentsQuery, HostsQuery, LoadsQuery, SourcesQuery
+from audit.store.fleet import Patience
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
@@ -133,17 +135,17 @@ def known(directory: str, chunks: list[list[Json]]) -> dict[str, Any]:
             key: reading.picture(key, BEGIN - HOUR, BEGIN + HOUR, NOW, expected_millis=HOUR)
             for key in keys
         }
-        sources = reading.sources(KEY)
+        sources = reading.sources(KEY, SourcesQuery(topic=TOPIC))
         return {
             "keys": sorted(keys),
             "pictures": pictures,
             "flow": reading.flow(KEY, 0, NOW + HOUR),
             "delays": reading.delays(KEY, 0, NOW + HOUR),
-            "hosts": reading.hosts(KEY),
+            "hosts": reading.hosts(KEY, HostsQuery(topic=TOPIC)),
             "sources": sorted(sources.items, key=lambda row: row.source),
-            "loads": reading.loads(),
+            "loads": reading.loads(LoadsQuery()),
             "hours": reading.hours(KEY, ROOT, from_time=0, to_time=NOW + HOUR),
-            "agents": reading.agents(now=NOW, silent_millis=HOUR, expected_millis=HOUR),
+            "agents": reading.agents(AgentsQuery(), Patience(NOW, HOUR, HOUR)),
             "consumers": reading.consumers(),
             "journals": reading.journals(),
             "counts": reading.hour_counts(0),

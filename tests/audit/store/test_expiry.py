@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.store.opening import FILE
+from audit.store.database import FILE
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.judged_ledger import FIRST, KEY

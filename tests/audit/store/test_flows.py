@@ -32,4 +32,5 @@ def test_one_event_of_another_year_takes_no_lines_with_it(tmp_path: Path) -> Non
         flow = reading.flow(KEY, FIRST, FIRST + HOUR)
         elsewhere = reading.flow(KEY, 0, FIRST)
     assert (flow.shipped, flow.events, flow.dead) == (99, 99, 1)
+    assert (flow.read, flow.lost) == (100, 0)  # what was read is what became of it
     assert elsewhere.shipped == 0

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from audit.picture import Stretch, TopicKey
+from audit.queries import AgentsQuery
+from audit.store.fleet import Patience
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
@@ -97,8 +99,8 @@ def test_a_clock_that_is_ahead_makes_nothing_old(tmp_path: Path) -> None:
     fold(store, said("broker", 0, BEGIN), said("broker", 2, BEGIN))
     assert firsts(store) == [10]
     reading = store.reading()
-    seen = reading.agents(now=BEGIN + 2 * HOUR, silent_millis=HOUR // 2, expected_millis=DAY)
-    (agent,) = (each for each in seen.page.items if each.agent == "agent-2")
+    seen = reading.agents(AgentsQuery(), Patience(BEGIN + 2 * HOUR, HOUR // 2, DAY))
+    (agent,) = (each for each in seen.items if each.agent == "agent-2")
     assert (agent.heard, agent.state) == (BEGIN + HOUR, "silent")
     other = TopicKey(CLUSTER, "other", "")
     picture = reading.picture(other, BEGIN, ahead, BEGIN + 2 * HOUR, expected_millis=DAY)

@@ -2,14 +2,27 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from audit.config import Inventory
-from audit.picture import Damage, Interval, Tier, TierKind, TopicKey, TopicPicture
+from audit.picture import Damage, Tier, TierKind, TopicKey, TopicPicture
+from audit.queries import (
+    AgentsQuery,
+    AlertsQuery,
+    HostsQuery,
+    LoadsQuery,
+    SourcesQuery,
+    TopicsQuery,
+)
+from audit.store.fleet import Patience
 from audit.store.reading import Reading
 from audit.store.rows import Alert, JudgedHour
 from audit.store.store import Store
+from audit.store.topics import Overview
+from audit.verdicts import State
+from ground.intervals import Interval
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import (
     BEGIN,
@@ -86,6 +99,10 @@ def picture(reading: Reading) -> TopicPicture:
     return reading.picture(KEY, BEGIN, NOW, NOW, expected_millis=30 * 24 * HOUR)
 
 
+def overview(reading: Reading, to_hour: int = NOW, hours: int = 1, **more: Any) -> Overview:
+    return reading.overview(TopicsQuery(hours=hours, **more), to_hour, lambda _: False)
+
+
 def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading) -> None:
     fold(store, shipped(0, 0, 0, 0), shipped(1, 10, 10, 1), counted(0, 0, 20, 0))
     assert picture(reading).tiers == (AGENT, BROKER)
@@ -100,17 +117,18 @@ def test_what_a_loader_has_passed_over_has_a_name(store: Store, reading: Reading
     (stretch,) = source.stretches
     assert stretch == ("file", 0, 0, 0, 10, 0, 1000, BEGIN, BEGIN + MINUTE, 0)
     assert [(span.tier, span.first, span.next_offset) for span in seen.open] == [(BROKER, 0, 20)]
-    (row,) = reading.sources(KEY).items
-    assert row.suspect is False  # what has landed has no hole: only stretches know that it is late
+    (row,) = reading.sources(KEY, SourcesQuery(topic=TOPIC)).items
+    # What has landed has no hole: only stretches know that it is late.
+    assert row.state is State.COMPLETE
     fold(store, landed(2, 10, 10, (10, 10), minute=1))
-    (row,) = reading.sources(KEY).items
-    assert (row.suspect, row.missing, row.missing_bytes) == (True, ((7, 10),), [(0, 1000)])
-    (host,) = reading.hosts(KEY).items
-    assert (host.host, host.missing, host.suspect) == ("host-of-agent-1", 3, 1)
+    (row,) = reading.sources(KEY, SourcesQuery(topic=TOPIC)).items
+    assert (row.state, row.missing, row.missing_bytes) == (State.PENDING, [(7, 10)], [(0, 1000)])
+    (host,) = reading.hosts(KEY, HostsQuery(topic=TOPIC)).items
+    assert (host.host, host.landed, host.state) == ("host-of-agent-1", 17, State.PENDING)
     assert picture(reading).open == []
     fold(store, landed(3, 20, 0, (7, 3)))
     assert picture(reading).sources == []
-    assert reading.hosts(KEY).items[0].suspect == 0
+    assert reading.hosts(KEY, HostsQuery(topic=TOPIC)).items[0].state is State.COMPLETE
 
 
 def test_batches_that_brokers_have_not_counted(store: Store, reading: Reading) -> None:
@@ -144,7 +162,7 @@ def test_what_a_rebuilt_hour_replaces_is_not_counted(store: Store, reading: Read
     assert [window.sums[HDFS].events for window in picture(reading).windows] == [4]
     (row,) = reading.hours(KEY, ROOT, from_time=BEGIN, to_time=NOW)
     assert row.rows == 4
-    assert [load.rebuilt for load in reading.loads().items] == [True, False]
+    assert [load.rebuilt for load in reading.loads(LoadsQuery()).items] == [True, False]
 
 
 def test_lines_count_where_their_events_do(store: Store, reading: Reading) -> None:
@@ -163,6 +181,8 @@ def test_lost_lines_have_a_place(store: Store, reading: Reading) -> None:
     (source,) = seen.sources
     assert source.lost == (("file", 10, 1000, 1500, -1, 500, "truncated", NOW),)
     assert [window.lost_events for window in seen.windows] == [0, -1]
+    flow = reading.flow(KEY, BEGIN, NOW + HOUR)  # a loss of nobody knows how much
+    assert (flow.read, flow.lost, flow.lost_bytes) == (-1, -1, 500)
 
 
 def test_entries_that_are_missing_are_holes(store: Store, reading: Reading) -> None:
@@ -197,33 +217,34 @@ def test_agents_and_hosts_that_were_never_heard(store: Store, reading: Reading) 
     awaited = {agent.host: agent.until for agent in picture(reading).agents}
     assert (awaited["web-9"], awaited["web-8"]) == (BEGIN, BEGIN + HOUR)
     store.set_inventory([Inventory(host="web-9")], NOW)
-    fleet = reading.agents(now=NOW, silent_millis=MINUTE, expected_millis=24 * HOUR)
-    assert [(row.host, row.state) for row in fleet.page.items] == [
+    fleet = reading.agents(AgentsQuery(), Patience(NOW, MINUTE, 24 * HOUR))
+    assert [(row.host, row.state) for row in fleet.items] == [
         ("web-9", "never"),
         ("host-of-agent-1", "silent"),
     ]
     gone = {"host": "web-9", "agent": "", "since": BEGIN, "reason": "sold", "operator": ""}
     fold(store, entry("operator", "operator-1", 0, NOW, retired=[gone]))
     assert picture(reading).agents[1].required_until == BEGIN
-    fleet = reading.agents(now=NOW, silent_millis=HOUR, expected_millis=24 * HOUR, search="web")
-    assert [(row.state, row.reason) for row in fleet.page.items] == [("retired", "sold")]
+    fleet = reading.agents(AgentsQuery(search="web"), Patience(NOW, HOUR, 24 * HOUR))
+    assert [(row.state, row.reason) for row in fleet.items] == [("retired", "sold")]
 
 
 def test_topics_by_what_was_said_of_their_hours(store: Store, reading: Reading) -> None:
     fold(store, shipped(0, 0, 0, 0))
     assert reading.open_hours(KEY) == [BEGIN]
     store.judged([JudgedHour(KEY, BEGIN, "missing", 10, 3, 0, 1, 1, "web-3")])
-    (row,) = reading.topic_rows(from_hour=BEGIN - HOUR, to_hour=NOW, search="CLI").items
+    (row,) = overview(reading, search="CLI", hours=2).items
     assert (row.state, row.missing, row.waits) == ("missing", 3, "web-3")
-    assert (row.counts, row.states) == ([0, 10], ["", "missing"])
+    assert (row.counts, row.states) == ([0, 10], ["complete", "missing"])
     assert row.last_event == BEGIN
-    assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, search="%").total == 0
-    assert reading.topic_rows(from_hour=BEGIN, to_hour=NOW, state="complete").total == 0
-    assert reading.states(BEGIN, NOW) == {KEY: "missing"}
+    assert overview(reading, search="%").page.total == 0
+    assert overview(reading, state=State.COMPLETE).page.total == 0
+    assert overview(reading).by_state == {State.MISSING: 1}
     store.judged([JudgedHour(KEY, BEGIN, "pending", 10, 0, 0, 4, 0, "web-3")])
-    assert reading.states(BEGIN, NOW) == {KEY: "pending"}
-    assert reading.states(BEGIN, NOW, {KEY}) == {KEY: "complete"}
-    (row,) = reading.topic_rows(from_hour=BEGIN, to_hour=NOW, deleted={KEY}).items
+    assert overview(reading).by_state == {State.PENDING: 1}
+    seen = reading.overview(TopicsQuery(hours=1), NOW, {KEY}.__contains__)
+    assert seen.by_state == {State.COMPLETE: 1}
+    (row,) = seen.items
     assert (row.state, row.states, row.waits, row.pending_windows) == (
         "complete",
         ["complete"],
@@ -240,27 +261,30 @@ def test_an_hour_that_has_not_come_is_in_no_sum(store: Store, reading: Reading) 
     fold(store, shipped(0, 0, 0, 0))
     ahead = BEGIN + 48 * HOUR
     store.judged([JudgedHour(KEY, BEGIN, "complete"), JudgedHour(KEY, ahead, "pending")])
-    (row,) = reading.topic_rows(from_hour=BEGIN, to_hour=ahead).items
+    (row,) = overview(reading, ahead, hours=48).items
     assert (row.state, row.pending_windows) == ("complete", 0)
-    assert reading.states(BEGIN, ahead) == {KEY: row.state}
-    assert reading.states(BEGIN, ahead + HOUR) == {KEY: "pending"}
+    assert overview(reading, ahead, hours=48).by_state == {row.state: 1}
+    assert overview(reading, ahead + HOUR, hours=49).by_state == {State.PENDING: 1}
     with pytest.raises(ValueError, match="`sort`"):
-        reading.topic_rows(from_hour=BEGIN, to_hour=NOW, sort="color")
+        overview(reading, sort="color")
 
 
 def test_pages(store: Store, reading: Reading) -> None:
     alerts = [Alert("late", CLUSTER, TOPIC, f"web-{each}", "words", each) for each in range(5)]
     store.keep_alerts(alerts)
-    assert [row.raised for row in reading.alerts(page=2, size=2).items] == [2, 1]
+    assert [row.raised for row in reading.alerts(AlertsQuery(page=2, size=2))[1]] == [2, 1]
     store.keep_alerts([alerts[4]._replace(resolved=9)])
-    assert reading.alerts("raised").total == 4
-    assert [row.resolved for row in reading.alerts("resolved").items] == [9]
+    page, _ = reading.alerts(AlertsQuery(state="raised"))
+    assert page.total == 4
+    _, resolved = reading.alerts(AlertsQuery(state="resolved"))
+    assert [row.resolved for row in resolved] == [9]
 
 
 def test_an_alert_is_about_an_hour(store: Store, reading: Reading) -> None:
     hours = [Alert("missing", CLUSTER, TOPIC, "", "words", 5, hour=each * HOUR) for each in (1, 2)]
     store.keep_alerts([*hours, hours[0]._replace(resolved=9)])
-    assert reading.alerts("raised").items == [hours[1]]
-    assert reading.alerts("untold").items == [hours[0]._replace(resolved=9)]
-    store.keep_alerts([hours[0]._replace(resolved=9, told_raised=True, told_resolved=True)])
-    assert reading.alerts("untold").total == 0
+    over = hours[0]._replace(resolved=9)
+    assert reading.alerts(AlertsQuery(state="raised"))[1] == [hours[1]]
+    assert reading.unfinished_alerts(1) == [hours[1], over]  # one of each
+    store.keep_alerts([over._replace(told_raised=True, told_resolved=True)])
+    assert reading.unfinished_alerts(9) == [hours[1]]

@@ -11,8 +11,7 @@ from pathlib import Path
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from audit.reconciling.totals import by_host, totals
-from audit.verdicts import Finding, Kind, State
+from audit.verdicts import Finding, Kind, State, by_host, totals
 from tests.audit.judged_ledger import FIRST, NOW, judged
 from tests.audit.store.said import (
     MINUTE,

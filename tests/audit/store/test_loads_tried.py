@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.store.rows import FailingLoad
+from audit.answers import FailingLoad
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, ROOT, TOPIC, Json, body, entry

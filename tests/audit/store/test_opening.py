@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from audit.errors import StoreDamaged
 from audit.picture import TopicKey
-from audit.store.errors import StoreDamaged
-from audit.store.opening import FILE
+from audit.queries import HostsQuery, SourcesQuery
+from audit.store.database import FILE
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, TOPIC, TOPIC_ID, body
@@ -75,12 +76,15 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
     store.fold(CLUSTER, body([shipped(0, 0, 0, 0), counted(0, 0, 10, 0)]), POSITIONS)
     store.fold(CLUSTER, body([landed(0, 0, 10, (0, 10))]), POSITIONS)
     store.expire(BEGIN + 10 * HOUR)
-    assert reading.sources(KEY).total == 1
+    assert reading.sources(KEY, SourcesQuery(topic=TOPIC)).page.total == 1
     assert store.expire(BEGIN + 60 * HOUR) > 0
     later = BEGIN + 60 * HOUR
     seen = reading.picture(KEY, 0, later, later, expected_millis=30 * 24 * HOUR)
     assert (seen.windows, seen.sources) == ([], [])
-    assert (reading.sources(KEY).total, reading.hosts(KEY).total) == (0, 0)
+    assert (
+        reading.sources(KEY, SourcesQuery(topic=TOPIC)).page.total,
+        reading.hosts(KEY, HostsQuery(topic=TOPIC)).page.total,
+    ) == (0, 0)
     assert len(seen.agents) == 1  # it is expected still
     assert store.fold(CLUSTER, body([shipped(0, 0, 0, 0)]), POSITIONS).repeated == 1
     store.expire(BEGIN + 60 * 24 * HOUR)

@@ -3,6 +3,8 @@
 from contextlib import closing
 from pathlib import Path
 
+from audit.queries import AgentsQuery
+from audit.store.fleet import Patience
 from audit.store.store import Store
 from ledger.reading import LedgerPositions
 from tests.audit.store.said import BEGIN, CLUSTER, HOUR, MINUTE, TOPIC, body, entry
@@ -29,10 +31,8 @@ def states(directory: Path, *, beats: int, apart: int, silence: int, window: int
         closing(store.reading()) as reading,
     ):
         store.fold(CLUSTER, body(entries), LedgerPositions())
-        found = reading.agents(
-            now=now, silent_millis=SILENT, expected_millis=HOUR, window_millis=window
-        )
-    (agent,) = found.page.items
+        found = reading.agents(AgentsQuery(), Patience(now, SILENT, HOUR, window))
+    (agent,) = found.items
     assert found.by_state[agent.state] == 1
     return agent.state
 

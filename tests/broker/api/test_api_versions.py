@@ -2,8 +2,8 @@
 
 import pytest
 
+from broker.api.table import APIS
 from tests.broker.api.running_broker import RawClient
-from wire.apis import APIS
 from wire.errors import ErrorCode
 from wire.messages import api_versions
 from wire.messages.api_versions import ApiVersionsRequest

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.server_process import wait_until
 from tests.broker.api.running_broker import RawClient, RunningBroker
-from tests.server_process import wait_until
 from wire.errors import ErrorCode
 from wire.messages import metadata
 from wire.messages.metadata import (

@@ -9,6 +9,7 @@ import pytest
 
 from broker.storage import layout
 from broker.storage.cleaner import (
+    SLOT,
     CleanedSegment,
     Cleaning,
     CleaningJob,
@@ -17,8 +18,7 @@ from broker.storage.cleaner import (
     group_segments,
 )
 from broker.storage.errors import CorruptLog
-from broker.storage.offset_map import SLOT
-from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from wire.batch import HEADER_SIZE, BatchHeader, headers
 from wire.compression import Codec
 from wire.records import DELETE_HORIZON, Record, build_batch, records

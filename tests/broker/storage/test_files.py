@@ -1,4 +1,4 @@
-"""Open files, atomic writes, checkpoints, identity and partition directories."""
+"""Open files, checkpoints, identity and partition directories."""
 
 import os
 import uuid
@@ -9,7 +9,7 @@ import pytest
 from broker.storage import directories, identity
 from broker.storage.checkpoints import read_offsets, write_offsets
 from broker.storage.errors import BadCheckpoint, ForeignDataDirectory
-from broker.storage.files import OpenFile, write_atomically
+from broker.storage.files import OpenFile
 from broker.storage.identity import Owner
 from tests.broker.storage.log_files import TOPIC_ID
 
@@ -28,17 +28,6 @@ def test_a_file_is_open_for_as_long_as_somebody_holds_it(tmp_path: Path) -> None
         os.fstat(fd)
     with pytest.raises(FileNotFoundError):
         OpenFile(path)
-
-
-def test_an_atomic_write_replaces_all_or_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"first, longer")
-    write_atomically(path, b"second")
-    assert path.read_bytes() == b"second"
-    (tmp_path / "file.tmp").mkdir()
-    with pytest.raises(IsADirectoryError):
-        write_atomically(path, b"third")
-    assert path.read_bytes() == b"second"
 
 
 def test_checkpoints_are_written_as_kafka_does(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.storage.log import Log
-from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from tests.broker.storage.log_files import (
     NOW,
     append,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.offset_map import SLOT, OffsetMap, capacity_of
+from broker.storage.cleaner import SLOT, OffsetMap, capacity_of
 
 
 @given(st.lists(st.tuples(st.binary(max_size=2), st.integers(0, 2**62)), max_size=300))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from broker.storage.errors import BadSnapshot, SequenceError
 from broker.storage.producers import ProducerStates
-from tests.apache_kafka import dump_log, kafka_classpath, why_no_kafka
+from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from wire.batch import MAX_SEQUENCE, BatchHeader
 from wire.errors import ErrorCode
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.retention_clock import JUMP_MS, LONG_STOP_MS, SETTLING_MS, RetentionClock
+from broker.storage.retention import JUMP_MS, LONG_STOP_MS, SETTLING_MS, RetentionClock
 
 NOW = 1_790_000_000_000
 MINUTE = 60_000

@@ -7,9 +7,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.counting.batches import Counting, PartitionCount
-from ledger.counting.owners import is_agents_event
-from tests.ledger.made_batches import (
+from harness.made_batches import (
     NOON,
     SOURCE,
     WINDOW,
@@ -21,6 +19,8 @@ from tests.ledger.made_batches import (
     foreign_batch,
     header_of,
 )
+from ledger.counting.batches import Counting, PartitionCount
+from ledger.counting.owners import is_agents_event
 from wire.batch import HEADER_SIZE
 from wire.records import Codec, Record, build_batch
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.made_batches import NOON, WINDOW
 from ledger.counting.batches import PartitionCount, Spoilt, Sums
 from ledger.counting.entries import MOST_WINDOWS, Speaker, entries_of
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
-from tests.ledger.made_batches import NOON, WINDOW
 
 SPEAKER = Speaker(
     source="broker-1", host="h", app="penstock-broker", cluster="dc1", window_millis=WINDOW

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.errors import ErrorCode, Refused
+from harness.made_batches import NOON, WINDOW, foreign_batch, header_of
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal, PartitionKey, Place
-from tests.ledger.made_batches import NOON, WINDOW, foreign_batch, header_of
 
 KEY = PartitionKey("clicks", "id", 0)
 OTHER = PartitionKey("clicks", "other", 0)

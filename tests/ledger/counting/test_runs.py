@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch
 from ledger.counting.batches import Counting, Json, PartitionCount
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from tests.ledger.made_batches import NOON, WINDOW, agents_batch, empty_count, foreign_batch
 from wire.batch import HEADER, HEADER_SIZE, BatchHeader, headers
 
 CONTROL, APPEND_TIME = 0x20, 0x08

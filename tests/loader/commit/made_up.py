@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from loader.commit.landed_sources import LandedSources
+from loader.commit.sources import LandedSources
 from loader.commit.staging import Staged, StagedFile
 from loader.landing.pieces import FileKind
 from loader.manifests import VERSION, HourState, Kind, Manifest, PartitionState, TopicState
 from loader.planning.plan import Plan
-from loader.reports import Account, Intervals, SliceReport, SourceRun, WindowCount
+from loader.reports import Account, ClosedIntervals, SliceReport, SourceRun, WindowCount
 from loader.tables import HOUR_MILLIS, Hour, Slice
 
 HOUR: Final = Hour(1_795_132_800_000)  # 2026-11-20, midnight
@@ -36,7 +36,7 @@ def report(
     duplicates: int = 0,
     dead: int = 0,
     no_events: int | None = None,
-    sources: Mapping[str, Intervals] | None = None,
+    sources: Mapping[str, ClosedIntervals] | None = None,
     scattered: tuple[str, ...] = (),
     leader_epoch: int = 3,
     leads: int | None = None,

@@ -14,19 +14,27 @@ from typing import Final
 
 import msgspec
 
+from ground.intervals import GrowingIntervals
 from loader.commit.history import History
-from loader.commit.landed_sources import LandedSources, seen_in
-from loader.commit.layout import run_folder
-from loader.commit.next_state import load_manifest, next_run
+from loader.commit.layout import no_marker, run_folder, success_marker
+from loader.commit.next_state import Terms, load_manifest, next_run
 from loader.commit.publishing import clean, publish
+from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import Staged, read_again, staged, verified
-from loader.intervals import GrowingIntervals, lengthened
 from loader.landing.pieces import PIECE_END, FileKind
+from loader.landing.task_spec import Seen
 from loader.manifests import SEVERAL, Added, HourState, Kind, Manifest, Marker
-from loader.markers import no_marker, success_marker
 from loader.planning.facts import PartitionFacts, TopicFacts
 from loader.planning.plan import Plan, plan
-from loader.reports import Account, Intervals, SliceReport, SourceRun, WindowCount
+from loader.reports import (
+    Account,
+    ClosedIntervals,
+    SliceReport,
+    SourceRun,
+    WindowCount,
+    closed,
+    intervals_of,
+)
 from loader.store.store import Store
 from loader.tables import (
     HOUR_MILLIS,
@@ -38,7 +46,6 @@ from loader.tables import (
     hour_folder,
     hour_of,
 )
-from loader.task_spec import Seen
 from tests.loader.membership import contains
 
 TABLE: Final = "page_views"
@@ -129,14 +136,16 @@ class SmallLoader:
             latest,
             planned,
             left,
-            table=TABLE,
-            now=self.now,
-            loader=f"small {self.token}",
-            schema="{}",
-            dead_share=0.5,
-            few_dead=0,
-            duplicate_share=0.5,
-            forget_after=7 * DAY,
+            TABLE,
+            Terms(
+                now=self.now,
+                loader=f"small {self.token}",
+                schema="{}",
+                dead_share=0.5,
+                few_dead=0,
+                duplicate_share=0.5,
+                forget_after=7 * DAY,
+            ),
         )
         self._commit(msgspec.structs.replace(manifest, ledger_entries=1))
 
@@ -191,7 +200,7 @@ class SmallLoader:
         counts = {file.path: len(lines(self.store, file.path)) for file in left.files}
         return verified(counts, left)
 
-    def _land(self, piece: Slice, seen: Mapping[str, Intervals], directory: str) -> None:
+    def _land(self, piece: Slice, seen: Mapping[str, ClosedIntervals], directory: str) -> None:
         """What a task does."""
         report, files = landed(self.log, piece, seen)
         for hour, rows in files.items():
@@ -259,7 +268,7 @@ def lines(store: Store, path: str) -> list[Row]:
 
 
 def landed(
-    log: Log, piece: Slice, seen: Mapping[str, Intervals]
+    log: Log, piece: Slice, seen: Mapping[str, ClosedIntervals]
 ) -> tuple[SliceReport, dict[Hour | None, list[Row]]]:
     """The report of a slice, and the rows of its files; under None what cannot be decoded."""
     own: dict[str, GrowingIntervals] = defaultdict(GrowingIntervals)
@@ -278,7 +287,7 @@ def landed(
                 window["dead"] += 1
                 files[None].append(row)
             elif contains(seen.get(event.source, ()), event.seq) or not own[event.source].add(
-                event.seq, event.seq
+                event.seq, event.seq + 1
             ):
                 window["duplicates"] += 1
             else:
@@ -315,7 +324,7 @@ def landed(
         accounts=(account,) if counted else (),
         rows={hour: len(rows) for hour, rows in files.items() if hour is not None},
         sources=tuple(
-            SourceRun(source=source, intervals=found.intervals, leader_epoch=0)
+            SourceRun(source=source, intervals=closed(found.intervals), leader_epoch=0)
             for source, found in own.items()
             if found.intervals
         ),
@@ -324,12 +333,14 @@ def landed(
     return report, files
 
 
-def _seen(seen: Mapping[Partition, Seen], piece: Slice) -> dict[str, Intervals]:
+def _seen(seen: Mapping[Partition, Seen], piece: Slice) -> dict[str, ClosedIntervals]:
     told = {**seen.get((piece.topic, SEVERAL), {}), **seen.get(piece.origin, {})}
-    return {source: lengthened(landed) for source, landed in told.items()}
+    return {source: closed(intervals_of(landed)) for source, landed in told.items()}
 
 
-def _more(seen: Mapping[str, Intervals], also: Mapping[str, Intervals]) -> dict[str, Intervals]:
+def _more(
+    seen: Mapping[str, ClosedIntervals], also: Mapping[str, ClosedIntervals]
+) -> dict[str, ClosedIntervals]:
     return {source: (*seen.get(source, ()), *also.get(source, ())) for source in {*seen, *also}}
 
 

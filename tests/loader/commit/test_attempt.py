@@ -5,8 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.commit.attempt import Attempt
-from loader.commit.history import History
+from loader.commit.history import Attempt, History
 from loader.errors import LoaderError, RunTaken, SparkFailed, StoreError
 from loader.store.local import LocalStore
 from loader.store.store import Store

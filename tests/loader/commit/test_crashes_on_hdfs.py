@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hdfs import RunningHdfs
+from harness.hdfs import RunningHdfs
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent.parent
 

@@ -5,11 +5,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.commit.landed_sources import LandedSources, seen_in
-from loader.commit.source_states import after_run
-from loader.intervals import lengthened, union
+from ground.intervals import merged
+from loader.commit.sources import LandedSources, after_run, seen_in
 from loader.manifests import SEVERAL, KnownSources
-from loader.reports import SliceReport
+from loader.reports import SliceReport, closed, intervals_of
 from loader.tables import Hour, Partition, Slice
 from tests.loader.commit.made_up import NOW, piece, report
 from tests.loader.membership import contains
@@ -106,8 +105,8 @@ RUNS = st.lists(
 def written(of: Slice, events: set[Event]) -> SliceReport:
     sources: dict[str, list[tuple[int, int]]] = {}
     for source, seq in events:
-        sources.setdefault(source, []).append((seq, seq))
-    intervals = {source: union(tuple(each)) for source, each in sources.items()}
+        sources.setdefault(source, []).append((seq, seq + 1))
+    intervals = {source: closed(merged(each)) for source, each in sources.items()}
     return report(of, {}, no_events=0, sources=intervals)
 
 
@@ -123,7 +122,11 @@ def test_whatever_comes_wherever_lands_once(runs: list[list[tuple[int, set[Event
         wrote: list[set[Event]] = []
         for each, (_, events) in zip(slices, run, strict=True):
             told = {**seen.get((each.topic, SEVERAL), {}), **seen.get(each.origin, {})}
-            new = {one for one in events if not contains(lengthened(told.get(one[0], ())), one[1])}
+            new = {
+                one
+                for one in events
+                if not contains(closed(intervals_of(told.get(one[0], ()))), one[1])
+            }
             found.add(written(each, new))
             wrote.append(new)
         by_log: dict[Partition, Counter[Event]] = {}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from loader.commit.next_state import load_manifest, next_run
+from loader.commit.next_state import Terms, load_manifest, next_run
 from loader.commit.staging import Staged
 from loader.errors import Mismatch, TooManyDead, TooManyDuplicates
 from loader.manifests import HourState, KnownSources, Manifest, PartitionState
@@ -39,14 +39,16 @@ def next_after(
         previous,
         planned or plan_of(*slices),
         left,
-        table="t",
-        now=NOW,
-        loader="test",
-        schema="columns",
-        dead_share=dead_share,
-        few_dead=few_dead,
-        duplicate_share=duplicate_share,
-        forget_after=86_400_000,
+        "t",
+        Terms(
+            now=NOW,
+            loader="test",
+            schema="columns",
+            dead_share=dead_share,
+            few_dead=few_dead,
+            duplicate_share=duplicate_share,
+            forget_after=86_400_000,
+        ),
     )
 
 

@@ -6,11 +6,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.commit.next_state import load_manifest
-from loader.commit.old_hours import LISTED_MILLIS, REMEMBERED_MILLIS, as_marked, faded
-from loader.commit.recalling import listed, recalled
+from loader.commit.layout import hour_path, success_marker
+from loader.commit.next_state import Terms, load_manifest
+from loader.commit.old_hours import (
+    LISTED_MILLIS,
+    REMEMBERED_MILLIS,
+    as_marked,
+    faded,
+    listed,
+    recalled,
+)
 from loader.manifests import HourState, Manifest
-from loader.markers import hour_path, success_marker
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from loader.tables import HOUR_MILLIS, Hour
@@ -85,14 +91,16 @@ def after_load(store: Store, before: Manifest) -> Manifest:
         recalled(store, before, [LONG_AGO], NOW),
         plan_of(*slices),
         left_by(report(slices[0], {LONG_AGO: 10})),
-        table="t",
-        now=NOW,
-        loader="test",
-        schema="columns",
-        dead_share=0.5,
-        few_dead=0,
-        duplicate_share=1.0,
-        forget_after=DAY,
+        "t",
+        Terms(
+            now=NOW,
+            loader="test",
+            schema="columns",
+            dead_share=0.5,
+            few_dead=0,
+            duplicate_share=1.0,
+            forget_after=DAY,
+        ),
     )
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from loader.commit.landed_sources import LandedSources
-from loader.commit.source_states import after_run
+from loader.commit.sources import LandedSources, after_run
 from loader.manifests import SEVERAL, KnownSources
-from loader.reports import MOST_INTERVALS, Intervals, Landed, SliceReport
+from loader.reports import MOST_INTERVALS, ClosedIntervals, Landed, SliceReport
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 from tests.loader.commit.made_up import NOW, piece, report
 
@@ -67,7 +66,7 @@ def test_topics_know_nothing_of_each_other() -> None:
 
 def test_finished_sources_are_forgotten_first() -> None:
     past = THIS_HOUR - DAY
-    holes: Intervals = ((0, 9), (11, 12))
+    holes: ClosedIntervals = ((0, 9), (11, 12))
     before = [
         known({"lately": 10}, loaded=past),
         known({"whole": 10, "hole": holes}, loaded=past - HOUR_MILLIS),
@@ -88,7 +87,7 @@ def test_scattered_sources_are_not_remembered() -> None:
 
 
 def test_sources_that_become_scattered_are_not_remembered() -> None:
-    def odd(first: int) -> Intervals:
+    def odd(first: int) -> ClosedIntervals:
         return tuple((seq, seq) for seq in range(first, first + MOST_INTERVALS + 2, 2))
 
     first = report(piece(0, 0, 9), {}, sources={"a": odd(0)})

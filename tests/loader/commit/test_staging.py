@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.commit.landed_sources import LandedSources
+from loader.commit.sources import LandedSources
 from loader.commit.staging import (
     Staged,
     StagedFile,

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.server_process import free_ports
 from loader.hours.audit import Audit
 from loader.hours.completeness import MOST_NAMES, Complete, Waiting
 from tests.loader.answering_audit import Answering, answering_audit, document
 from tests.loader.hours.manifests import hour
-from tests.server_process import free_ports
 
 ONE = ("a.b", hour(0))
 
@@ -64,7 +64,11 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -
         (200, b'{"complete": "yes"}', "does not answer as an audit does"),
         (200, b"[" * 100_000, "does not answer as an audit does"),
         (200, b"\xff", "does not answer as an audit does"),
-        (200, b" " * (1 << 20) + b"{}", "answers with more than 1,048,576 bytes"),
+        (
+            200,
+            b" " * (1 << 20) + b"{}",
+            "cannot be asked (it answers with more than 1,048,576 bytes)",
+        ),
         (400, b'{"error": "no such\\ntopic"}', "answers with HTTP 400: no such topic"),
         (503, b"<html>", "answers with HTTP 503"),
         (302, b"", "answers with HTTP 302"),
@@ -85,10 +89,12 @@ def test_odd_answers_make_hours_wait(
 def test_an_audit_that_takes_too_long(audit: Answering) -> None:
     audit.said.pause = 0.3
     waiting = Audit(audit.url, "dc1", seconds=0.05).ask([ONE])[ONE]
-    assert waiting == Waiting(f"the audit at {audit.url}, which does not answer within 0.05 s")
+    assert waiting == Waiting(
+        f"the audit at {audit.url}, which cannot be asked (no answer within 0.05 s)"
+    )
 
 
 def test_nobody_is_there() -> None:
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
     (waiting,) = set(Audit(url, "dc1").ask([ONE, ("c", hour(1))]).values())
-    assert waiting == Waiting(f"the audit at {url}, which cannot be reached (connection refused)")
+    assert waiting == Waiting(f"the audit at {url}, which cannot be asked (connection refused)")

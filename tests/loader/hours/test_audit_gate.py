@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from loader.hours.audit import Asked
-from loader.hours.audit_gate import AuditGate
-from loader.hours.completeness import Complete, Completeness, Verdict, Waiting
-from loader.hours.watermarks import TopicEnd
+from loader.hours.completeness import AuditGate, Complete, Completeness, TopicEnd, Verdict, Waiting
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS
 from tests.loader.hours.manifests import hour

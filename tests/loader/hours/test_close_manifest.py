@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from loader.errors import Mismatch
-from loader.hours.close_manifest import Merged, MergedFile, close_manifest
-from loader.hours.closing import Closing, Merge
+from loader.hours.closing import Closing, Merge, Merged, MergedFile, close_manifest
 from loader.manifests import HourState, Kind, Manifest, Marker
 from tests.loader.hours.manifests import hour, manifest, path
 

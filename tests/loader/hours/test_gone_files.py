@@ -1,6 +1,6 @@
 """Files of hours that somebody has taken away."""
 
-from loader.hours.gone_files import as_found, files_left, gone_files
+from loader.hours.closing import as_found, files_left, gone_files
 from loader.manifests import HourState
 from tests.loader.hours.manifests import hour, manifest
 

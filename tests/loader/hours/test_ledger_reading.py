@@ -13,21 +13,26 @@ from client.admin import create_topic, delete_topic
 from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from ledger.agents import Agent, Agents, Beat
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import lookup_at
 from loader.config import LoaderConfig
-from loader.hours.ledger_reading import read_ledger, read_watermarks, topic_ends
-from loader.hours.watermark_cache import LedgerRead, cache_path
-from loader.hours.watermarks import TopicEnd
+from loader.hours.completeness import TopicEnd
+from loader.hours.ledger_reading import (
+    LedgerRead,
+    cache_path,
+    read_ledger,
+    read_watermarks,
+    topic_ends,
+)
 from loader.store.local import LocalStore
 from schemas.envelope import Encoder
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.client.test_partition_reader import delete_before
 from tests.ledger.said import entry
-from tests.registry_process import RegistryProcess
 from wire.records import Codec
 
 LONG_AGO = 1_000_000

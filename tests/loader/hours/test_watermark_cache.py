@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ledger.agents import Agent, Agents, Beat, HostRetired, Left
 from ledger.reading import LedgerPositions
-from loader.hours.watermark_cache import LedgerRead, cache_path, from_bytes, to_bytes
+from loader.hours.ledger_reading import LedgerRead, cache_path, from_bytes, to_bytes
 
 millis = st.integers(-1, 2**53)
 topics = st.frozensets(st.text(max_size=4), max_size=3)

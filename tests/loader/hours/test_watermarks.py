@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.completeness import MOST_NAMES, Complete, Verdict, Waiting
-from loader.hours.watermarks import TopicEnd, Watermarks
+from loader.hours.completeness import MOST_NAMES, Complete, TopicEnd, Verdict, Waiting, Watermarks
 from loader.manifests import PartitionState, TopicState
 from loader.tables import HOUR_MILLIS, Hour
 

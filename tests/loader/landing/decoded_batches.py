@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from loader.config import Compression, HeaderColumns
 from loader.decoding.decoded import Dead, Decoded
-from loader.landing.landing import Landing
+from loader.landing.task import Landing
+from loader.landing.task_spec import TaskSpec
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Slice
-from loader.task_spec import TaskSpec
 from wire.batch import BatchHeader
 
 START = 497_000 * HOUR_MILLIS  # in September 2026

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from loader.decoding.decoded import Decoded
-from loader.landing.landing import Landing
+from loader.landing.task import Landing
 from loader.tables import HOUR_MILLIS
 from tests.loader.landing.decoded_batches import START, a_header, a_slice, a_spec
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from loader.landing.arrived import Arrived
 from loader.landing.duplicates import Duplicates
+from loader.landing.rows import Arrived
 from tests.loader.landing.decoded_batches import EPOCH, START, Event, decoded, in_order
 
 

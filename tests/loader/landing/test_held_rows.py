@@ -3,8 +3,7 @@
 import pyarrow as pa
 
 from loader.landing.held_rows import HeldRows
-from loader.landing.memory import HeldBytes, part_of
-from loader.landing.stretches import bounds
+from loader.landing.rows import HeldBytes, bounds, part_of
 from loader.tables import HOUR_MILLIS, Hour
 from tests.loader.landing.decoded_batches import COLUMNS, START, Event, decoded, in_order
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.partition_reader import Instead, PassedOver
+from ground.intervals import merged
 from loader.decoding.decoded import Dead
-from loader.intervals import union
-from loader.landing.landing import Landing
 from loader.landing.pieces import HOUR_COLUMN, FileKind
-from loader.reports import Intervals
+from loader.landing.task import Landing
+from loader.reports import ClosedIntervals, closed
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 from tests.loader.landing.decoded_batches import (
     CRC,
@@ -86,9 +86,9 @@ def slices(draw: st.DrawFn) -> list[Batch]:
     return batches
 
 
-SPANS = st.tuples(st.integers(0, 50), st.integers(0, 10)).map(lambda each: (each[0], sum(each)))
+SPANS = st.tuples(st.integers(0, 50), st.integers(0, 10)).map(lambda each: (each[0], sum(each) + 1))
 SEEN = st.dictionaries(
-    st.sampled_from(SOURCES), st.lists(SPANS, max_size=3).map(lambda spans: union(tuple(spans)))
+    st.sampled_from(SOURCES), st.lists(SPANS, max_size=3).map(lambda spans: closed(merged(spans)))
 )
 HOURS = st.lists(st.integers(-3, 2), unique=True, max_size=3).map(
     lambda hours: tuple(Hour(START + hour * HOUR_MILLIS) for hour in hours)
@@ -98,7 +98,7 @@ HOURS = st.lists(st.integers(-3, 2), unique=True, max_size=3).map(
 @given(slices(), SEEN, HOURS, st.sampled_from([0, 20_000, 1 << 20]), st.sampled_from([1, 200]))
 def test_files_and_report_are_true(
     batches: list[Batch],
-    seen: dict[str, Intervals],
+    seen: dict[str, ClosedIntervals],
     only_hours: tuple[Hour, ...],
     memory_bytes: int,
     most_hours: int,
@@ -178,7 +178,7 @@ def wanted(batches: list[Batch], hours: tuple[Hour, ...]) -> tuple[list[Event], 
     )
 
 
-def without_duplicates(events: list[Event], seen: dict[str, Intervals]) -> list[Event]:
+def without_duplicates(events: list[Event], seen: dict[str, ClosedIntervals]) -> list[Event]:
     had: set[tuple[str, int]] = set()
     new = []
     for event in events:
@@ -211,10 +211,12 @@ def offsets_by_hour(files: Files) -> dict[Hour, list[int]]:
     return {hour: sorted(offsets) for hour, offsets in sorted(found.items())}
 
 
-def landed_intervals(events: list[Event]) -> dict[str, Intervals]:
+def landed_intervals(events: list[Event]) -> dict[str, ClosedIntervals]:
     numbered = [each for each in events if is_numbered(each)]
     return {
-        source: union(*(((each.seq, each.seq),) for each in numbered if each.source == source))
+        source: closed(
+            merged((each.seq, each.seq + 1) for each in numbered if each.source == source)
+        )
         for source in {each.source for each in numbered}
     }
 

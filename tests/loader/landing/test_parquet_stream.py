@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from loader.config import Compression
-from loader.landing.parquet_settings import writer_settings
-from loader.landing.parquet_stream import ParquetStream
 from loader.landing.pieces import PIECE_END
+from loader.landing.slice_files import ParquetStream, writer_settings
 
 END = PIECE_END.encode()
 UTC = datetime.UTC

@@ -6,10 +6,9 @@ import pytest
 from loader.config import Compression
 from loader.decoding.decoded import Dead
 from loader.errors import TooManyHours
-from loader.landing.dead_letters import DeadLetters
-from loader.landing.landing import Landing
 from loader.landing.pieces import HOUR_COLUMN, FileKind
 from loader.landing.slice_files import MOST_ROWS, PIECE_BYTES, SliceFiles, row_groups
+from loader.landing.task import DeadLetters, Landing
 from loader.reports import MOST_HOURS_OF_RUN
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, hour_of
 from tests.loader.landing.decoded_batches import (

@@ -5,9 +5,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from loader.config import Compression
-from loader.landing.parquet_settings import writer_settings
-from loader.landing.parquet_stream import ParquetStream
 from loader.landing.pieces import PIECE_END
+from loader.landing.slice_files import ParquetStream, writer_settings
 from tests.loader.landing.test_parquet_stream import every_type
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.landing.stretches import (
+from loader.landing.rows import (
     beginnings,
     bounds,
     counted,

@@ -12,16 +12,17 @@ from client.admin import create_topic
 from client.brokers import Brokers
 from client.errors import OffsetsMissing
 from client.producer import Producer
+from ground.intervals import union
+from harness.broker_process import BrokerProcess
 from loader.errors import DamagedBatch
-from loader.intervals import union
 from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
 from loader.landing.task import land
+from loader.landing.task_spec import TaskSpec, landing_job
+from loader.reports import half_open
 from loader.tables import HOUR_MILLIS, Slice
-from loader.task_spec import TaskSpec, landing_job
 from pyspark_penstock.landing import LandingReader
 from schemas.envelope import Encoder
 from schemas.parsing import parse
-from tests.broker_process import BrokerProcess
 from tests.client.scripted_log import TOPIC, scripted_log
 from tests.loader.application import event_schema
 from tests.loader.landing.decoded_batches import START, a_spec
@@ -115,8 +116,8 @@ def test_slices_divide_a_partition(running_broker: BrokerProcess, topic: str) ->
     ]
     reports = [report_of(files) for files in found]
     assert sum(report.row_count for report in reports) == EVENTS + 1  # one twice: in two slices
-    together = union(*(run.intervals for report in reports for run in report.sources))
-    assert together == ((0, EVENTS - 1),)
+    together = union(*(half_open(run.intervals) for report in reports for run in report.sources))
+    assert together == ((0, EVENTS),)
     # As the driver does: what an earlier slice has landed, a later one is told.
     again = {"a/1": reports[0].sources[0].intervals}
     last = report_of(written(land(slice_of(topic, 3, cuts[3], cuts[4]), spec, again)))

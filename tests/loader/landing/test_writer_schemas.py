@@ -2,11 +2,11 @@
 
 import pytest
 
+from harness.registry_process import RegistryProcess
 from loader.landing.writer_schemas import WriterSchemas
 from schemas.errors import InvalidSchema, RegistryRefused
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
 from tests.loader.landing.decoded_batches import a_spec
-from tests.registry_process import RegistryProcess
 
 NOT_STRICT = '{"type":"record","name":"café","fields":[{"name":"n","type":"int","default":"x"}]}'
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from loader.config import LoaderConfig
 from loader.manifests import Kind, Manifest, Passage, TopicState
-from loader.reports import Intervals, WindowCount
+from loader.reports import ClosedIntervals, WindowCount
 from loader.tables import Hour
 
 CONFIG: Final = LoaderConfig(root="hdfs://namenode/logs", topics=("clicks",), cluster="dc1")
@@ -37,7 +37,7 @@ def passage(
     *,
     partition: int = 4,
     windows: tuple[WindowCount, ...] = (),
-    sources: Mapping[str, Intervals] | None = None,
+    sources: Mapping[str, ClosedIntervals] | None = None,
     late: dict[int, int] | None = None,
 ) -> Passage:
     return Passage(

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from loader.ledger.entries import (
     MOST_BYTES,
+    MOST_RUNS,
+    MOST_WINDOWS,
     destination_of,
     entries_of,
     entry_count,
     in_ledger,
 )
-from loader.ledger.passages import MOST_RUNS, MOST_WINDOWS
 from loader.manifests import Kind, Manifest, Passage
 from loader.reports import WindowCount
 from loader.tables import Hour

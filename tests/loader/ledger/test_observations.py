@@ -9,6 +9,9 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.consumer import Consumer
 from client.offsets import Beginning
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 from ledger.names import LEDGER_TOPIC
 from loader.ledger.observations import TOLD, Observations
 from loader.store.local import LocalStore
@@ -16,10 +19,7 @@ from schemas.envelope import Decoder
 from schemas.errors import RegistryError
 from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
-from tests.broker_process import BrokerProcess
 from tests.loader.ledger.manifests import CONFIG
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports
 
 NOW = 1_795_158_000_000
 HOUR = 3_600_000

@@ -12,12 +12,12 @@ from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.partition_reader import PartitionReader
 from client.producer import Producer
+from harness.apache_kafka import ApacheKafka
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
 from loader.planning.asking import ask
 from loader.planning.plan import Plan, plan
 from loader.tables import SourceTopic, TableSource
-from tests.apache_kafka import ApacheKafka
 from tests.client.test_partition_reader import delete_before
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from client.brokers import Brokers
 from loader.manifests import PartitionState, TopicState
+from loader.planning.asking import with_partings
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts
-from loader.planning.histories import with_partings
 from loader.reports import LastBatch
 from tests.client.scripted_log import TOPIC, ScriptedLog, scripted_log
 from wire.batch import read_header

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts
-from loader.planning.gaps import Gap, Why
-from loader.planning.plan import Plan, plan
+from loader.planning.plan import Gap, Plan, Why, plan
 from loader.tables import SourceTopic, TableSource
 
 TABLE = TableSource(name="t", topics=(SourceTopic(topic="t", cluster="c"),))
@@ -329,7 +328,6 @@ def test_many_gaps_are_one_line() -> None:
 
 def test_what_is_given_up_is_counted() -> None:
     made = planned(facts((7, 9), (0, 9)), state(4, 3), accept_gap=True)
-    assert made.skipped == 3
     assert [each.skipped for each in made.topics[0].partitions] == [3, 0]
 
 

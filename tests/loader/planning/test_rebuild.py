@@ -6,8 +6,7 @@ from client.delivery import TopicPartition
 from loader.errors import GapError
 from loader.manifests import TopicState
 from loader.planning.facts import TopicFacts
-from loader.planning.gaps import Why
-from loader.planning.plan import Plan
+from loader.planning.plan import Plan, Why
 from loader.planning.rebuild import plan_rebuild
 from tests.loader.planning.test_plan import TABLE, facts, ranges, state
 

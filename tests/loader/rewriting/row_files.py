@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from loader.config import Compression, FileFormat
-from loader.rewriting.files import options_of
-from loader.rewriting.formats import RowFormat
+from loader.rewriting.files import RowFormat, options_of
 
 SCHEMA: Final = pa.schema(
     [

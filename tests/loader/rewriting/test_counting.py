@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from loader.config import FileFormat
-from loader.rewriting.counting import count_rows
+from loader.rewriting.contents import count_rows
 from loader.rewriting.reshaping import reshape
 from tests.loader.rewriting.row_files import target, write_rows
 

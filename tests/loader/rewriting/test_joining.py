@@ -5,7 +5,7 @@ import sys
 
 from pyspark.cloudpickle import dumps
 
-from loader.rewriting.joining import task_of
+from loader.rewriting.merging import task_of
 from tests.loader.rewriting.row_files import target
 
 UNPICKLE = """

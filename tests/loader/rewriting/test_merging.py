@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from loader.config import FileFormat
 from loader.errors import Mismatch
-from loader.hours.close_manifest import Merged
-from loader.hours.closing import Merge
-from loader.rewriting.formats import RowFormat
+from loader.hours.closing import Merge, Merged
+from loader.rewriting.files import RowFormat
 from loader.rewriting.merging import merge_hours
 from loader.rewriting.reshaping import reshape
 from loader.store.local import LocalStore

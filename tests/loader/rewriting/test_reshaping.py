@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from loader.config import Compression, FileFormat
 from loader.errors import LoaderError
 from loader.landing.pieces import HOUR_COLUMN
-from loader.rewriting.formats import check_format, codec
-from loader.rewriting.reshaping import divide, reshape
+from loader.rewriting.files import check_format, codec
+from loader.rewriting.reshaping import reshape
 from tests.loader.rewriting.row_files import (
     columns,
     frame,
@@ -68,7 +68,7 @@ def test_mixed_rows_are_divided_by_their_hour(spark: SparkSession, tmp_path: Pat
     mixed = write_rows(staged, range(90), {HOUR_COLUMN: hours})
     out = tmp_path / "out"
 
-    divide(spark, [mixed], f"file://{out}", target())
+    reshape(spark, (), [mixed], f"file://{out}", target())
 
     days = [("2026-11-20", range(7, 24)), ("2026-11-21", range(13))]
     assert _folders(out) == [

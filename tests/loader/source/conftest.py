@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.loader.application import Application
-from tests.registry_process import RegistryProcess
 
 NewApplication = Callable[..., Application]
 

@@ -10,12 +10,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.spark_jvm import quick_java
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
 from tests.loader.source.conftest import NewApplication
-from tests.registry_process import RegistryProcess
-from tests.spark_jvm import quick_java
 
 ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = [

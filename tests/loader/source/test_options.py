@@ -6,16 +6,19 @@ from pathlib import Path
 import pytest
 
 from loader.config import HeaderColumns
-from loader.source.errors import OptionRefused
-from loader.source.options import OPTIONS, DeadRecords, SourceOptions, read_options
-from loader.source.positions import (
+from loader.errors import OptionRefused
+from loader.source.options import (
+    OPTIONS,
     AtOffsets,
     AtTime,
+    DeadRecords,
     Earliest,
     Latest,
     Position,
+    SourceOptions,
     millis,
     position,
+    read_options,
 )
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "spark.md"

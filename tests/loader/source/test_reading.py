@@ -11,21 +11,19 @@ from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.errors import OffsetsMissing, UnknownTopic
-from loader.errors import GapError, NoSchema
-from loader.source.batch_plan import batch_tasks
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from loader.errors import DeadRecord, GapError, NoSchema, OptionRefused
+from loader.source.batch_plan import Task, batch_tasks
 from loader.source.description import describe
-from loader.source.errors import DeadRecord, OptionRefused
-from loader.source.narrowing import Condition, Operator
 from loader.source.options import SourceOptions, read_options
+from loader.source.ranges import Condition, Operator
 from loader.source.reading import read
-from loader.source.tasks import Task
 from schemas.envelope import Encoder
 from schemas.parsing import parse
-from tests.broker_process import BrokerProcess
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import BEGAN, VIEW, Application, event_schema, landed
 from tests.loader.source.conftest import NewApplication
-from tests.registry_process import RegistryProcess
 
 Rows = list[dict[str, Any]]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from client.delivery import TopicPartition
 from loader.errors import GapError, LoaderError
 from loader.planning.facts import PartitionFacts, TopicFacts
-from loader.source.stream_offsets import (
+from loader.source.stream import (
     StreamOffset,
     advanced,
     beginning,

@@ -17,18 +17,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
-from loader.errors import GapError
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from loader.errors import GapError, OptionRefused
 from loader.source.description import describe
-from loader.source.errors import OptionRefused
 from loader.source.options import read_options
 from loader.source.reading import read
-from loader.source.stream import Stream
-from loader.source.stream_offsets import StreamOffset, from_json
-from tests.broker_process import BrokerProcess
+from loader.source.stream import Stream, StreamOffset, from_json
 from tests.client.test_partition_reader import delete_before
 from tests.loader.application import Application, landed
 from tests.loader.source.conftest import NewApplication
-from tests.registry_process import RegistryProcess
 
 STARTS = 5
 

@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
+from harness.hdfs import RunningHdfs
 from loader.store.hadoop import HadoopStore
-from tests.hdfs import RunningHdfs
 
 
 def hadoop_store(spark: SparkSession, hdfs: RunningHdfs, root: str) -> HadoopStore:

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from loader.errors import StoreError
-from loader.store.creation import ConditionalCreation
+from loader.store.hadoop import ConditionalCreation
 
 
 class Interrupted:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.hdfs import RunningHdfs
 from loader.errors import StoreError
 from loader.store.local import LocalStore
 from loader.store.store import Entry, Store
-from tests.hdfs import RunningHdfs
 from tests.loader.store.hadoop_stores import hadoop_store
 
 RACERS = 8

@@ -18,25 +18,27 @@ import pytest
 from agent.config_inputs import Format, Input
 from agent.events.formats.named_groups import by_named_groups
 from agent.events.formats.syslog import fields_of_syslog
+from harness.server_process import wait_until
 from penstock.demo.applications.payments import PAYMENTS
-from penstock.demo.applications.rotated_log import (
+from penstock.demo.applications.shop import SHOP
+from penstock.demo.applications.system import SYSTEM
+from penstock.demo.applications.writing import (
     SHIFTED_FILES,
+    TALLY,
+    Application,
     NewNames,
     Numbered,
     RotatedLog,
     Rotation,
     Shifted,
+    kept,
+    write,
 )
-from penstock.demo.applications.shop import SHOP
-from penstock.demo.applications.system import SYSTEM
-from penstock.demo.applications.tally import kept
-from penstock.demo.applications.writing import TALLY, Application, write
-from penstock.demo.landed import number_of
+from penstock.demo.counting import number_of
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
 from schemas.definitions.types import Record
 from schemas.event_schemas import check_event_schema
 from schemas.parsing import parse
-from tests.server_process import wait_until
 
 APPLICATIONS = (SHOP, PAYMENTS, SYSTEM)
 AT = datetime(2026, 11, 20, 7, 12, 0, 123456, UTC)

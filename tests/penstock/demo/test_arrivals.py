@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.demo.arrivals import NO_NUMBER, arrivals
+from penstock.demo.figures import NO_NUMBER, arrivals
 
 
 @given(st.lists(st.integers(-1, 12)), st.integers(0, 10))

@@ -5,13 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.http.answers import Flow, Report, TierTotals, TopicReport
+from audit.answers import Flow, Report, TierTotals, TopicReport
 from audit.verdicts import Finding, Kind, State, Wait
-from penstock.demo.applications.tally import Tally
-from penstock.demo.arrivals import arrivals
-from penstock.demo.figures import Figures, Outcome, document
-from penstock.demo.ledger_said import Span, only_faults, span, waits_for
-from penstock.demo.summary import show_outcome
+from penstock.demo.applications.writing import Tally
+from penstock.demo.command import show_outcome
+from penstock.demo.figures import Figures, Outcome, arrivals, document
+from penstock.demo.settling import Span, only_faults, span, waits_for
 
 TALLY = Tally(application="payments", lines=14, events=10, files=2)
 ALL = arrivals(range(10), 10)

@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.demo.errors import DemoFailed, Stopped
-from penstock.demo.folder import Folder
-from penstock.demo.port_numbers import free_ports
-from penstock.demo.watch import Watch
-from penstock.standing.following import Following
+from ground.listening import is_free
+from penstock.demo.folder import Folder, free_ports
+from penstock.demo.watch import DemoFailed, Stopped, Watch
+from penstock.directory.places import HOST, Places
+from penstock.status.asking import Following
 from penstock.up.pipeline import Pipeline
-from penstock.up.places import HOST, Places
 from penstock.up.screen import watching
 from penstock.up.stop_requests import StopRequests
-from serving.ports import is_free
 
 WITHIN = 60.0
 

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock.demo.applications.tally import kept
-from penstock.demo.applications.writing import TALLY
-from penstock.demo.arrivals import arrivals
+from harness.server_process import wait_until
+from penstock.demo.applications.writing import TALLY, kept
+from penstock.demo.counting import landed_files, landed_numbers
 from penstock.demo.demonstration import applications_of
-from penstock.demo.landed import landed_files, landed_numbers
+from penstock.demo.figures import arrivals
 from penstock.demo.samples import SAMPLES
-from penstock.up.places import Places
+from penstock.directory.places import Places
 from tests.penstock.running import PENSTOCK, REPOSITORY, penstock, running
-from tests.server_process import wait_until
 
 WITHIN = 700  # on a machine that does other things as well
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent.kept.store import DescriptorStore as AgentsSide
+from harness.server_process import wait_until
 from penstock.up.descriptor_store import DescriptorStore
 from penstock.up.running import Child
-from tests.server_process import wait_until
 
 WITHIN = 30.0
 
@@ -136,7 +136,7 @@ def test_a_thread_takes_what_comes(store: DescriptorStore, side: AgentsSide, fil
 
 SAYS_WHAT_IT_HAS = """
 import os
-from agent.kept.handed_over import take_over
+from agent.kept.store import take_over
 for each in take_over():
     print(each.fd, each.name, os.pread(each.fd, 10, 0).decode(), os.get_inheritable(each.fd))
 print([name for name in os.environ if name.startswith("LISTEN")], flush=True)
@@ -170,7 +170,7 @@ def test_handed_to_the_next_process(tmp_path: Path, store: DescriptorStore) -> N
 
 
 def test_what_is_meant_for_another_process_is_not_taken() -> None:
-    script = "from agent.kept.handed_over import take_over; print(list(take_over()))"
+    script = "from agent.kept.store import take_over; print(list(take_over()))"
     said = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "5", "LISTEN_FDNAMES": "a"},

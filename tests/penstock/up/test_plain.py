@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from penstock.standing.values import FailingLoadStanding, Standing
-from penstock.up.places import Addresses, Places
-from penstock.up.plain import PlainScreen
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
-from penstock.up.screen import watching
-from tests.penstock.standing.made_up import LOAD, standing, topic
-from tests.penstock.standing.made_up import NOW as MILLIS
+from penstock.directory.places import Addresses, Places
+from penstock.status.values import FailingLoadStanding, Standing
+from penstock.up.program import ProgramPhase, ProgramStanding
+from penstock.up.screen import PlainScreen, watching
+from tests.penstock.status.made_up import LOAD, standing, topic
+from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
 TIME = f"{datetime.fromtimestamp(NOW, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.up.errors import AlreadyRunning
-from penstock.up.lock import Lock
-from penstock.up.places import Places, Ports
+from harness.server_process import free_ports
+from penstock.directory.errors import AlreadyRunning
+from penstock.directory.lock import Lock
+from penstock.directory.places import Places, Ports
 from penstock.up.preconditions import MODULES, java_version, problems
 from tests.penstock.running import REPOSITORY
-from tests.server_process import free_ports
 
 
 def ports() -> Ports:

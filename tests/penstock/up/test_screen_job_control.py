@@ -11,8 +11,8 @@ import termios
 import time
 from pathlib import Path
 
+from harness.server_process import wait_until
 from tests.penstock.running import REPOSITORY
-from tests.server_process import wait_until
 
 WITHIN = 60.0
 OTHER_SCREEN, FIRST_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -24,7 +24,7 @@ echo it stands still; bg; read -r line < "$2.go"; fg
 SHOWING = """
 import sys, time
 from pathlib import Path
-from penstock.up.places import Addresses, Places
+from penstock.directory.places import Addresses, Places
 from penstock.up.screen import watching
 
 shown, until = Path(sys.argv[1]), Path(f"{sys.argv[1]}.end")

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.standing.rates import Rates
-from penstock.standing.values import FailingLoadStanding, Standing
-from penstock.up.program_standing import ProgramPhase
+from penstock.status.values import FailingLoadStanding, Rates, Standing
+from penstock.up.program import ProgramPhase
 from penstock.up.screen_picture import Seen, picture
-from tests.penstock.standing.made_up import LOAD, standing, topic
-from tests.penstock.standing.made_up import NOW as MILLIS
+from tests.penstock.status.made_up import LOAD, standing, topic
+from tests.penstock.status.made_up import NOW as MILLIS
 from tests.penstock.up.shown import DEAD, DIRECTORY, NOW, program, programs
 
 TOPICS = [topic("logs", 1_234), topic("shop", 987_654_321)]

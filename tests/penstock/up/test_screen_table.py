@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from penstock.up.screen_table import Column, table
+from penstock.up.screen_picture import Column, table
 
 
 def texts(*cells: str) -> list[Text]:

@@ -14,11 +14,10 @@ from typing import TextIO
 
 import pytest
 
-from penstock.up.places import Addresses, Places
-from penstock.up.plain import PlainScreen
-from penstock.up.screen import Screen, watching
+from penstock.directory.places import Addresses, Places
+from penstock.up.screen import PlainScreen, Screen, watching
 from penstock.up.screen_terminal import TerminalScreen
-from tests.penstock.standing.made_up import standing, topic
+from tests.penstock.status.made_up import standing, topic
 from tests.penstock.up.shown import DIRECTORY, NOW, program, programs
 
 OTHER_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"

@@ -6,7 +6,7 @@ Of the times themselves, not of a clock: on a machine that is busy nobody can pr
 from functools import cache
 from pathlib import Path
 
-from penstock.up.places import Places, Ports
+from penstock.directory.places import Places, Ports
 from penstock.up.programs import programs
 
 PROMISED_SECONDS = 10.0  # docs/up.md

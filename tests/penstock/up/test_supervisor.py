@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.up.program import Program
-from penstock.up.program_standing import ProgramPhase, ProgramStanding
+from harness.server_process import wait_until
+from penstock.up.program import Program, ProgramPhase, ProgramStanding
 from penstock.up.supervisor import LONGEST_PAUSE, Supervisor, pause_after
-from tests.server_process import wait_until
 
 WITHIN = 30.0
 FOR_EVER = "exec sleep 1000"
@@ -216,7 +215,7 @@ def test_who_is_used_is_not_waited_for_and_stops_later(start: Start, tmp_path: P
 
 KEEPS = """
 import os, sys, time
-from agent.kept.handed_over import take_over
+from agent.kept.store import take_over
 from agent.kept.store import DescriptorStore
 had = take_over()
 if not had:

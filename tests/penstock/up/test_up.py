@@ -13,12 +13,12 @@ from typing import Self
 import pyarrow.dataset
 import pytest
 
-from penstock.standing.asking import Asking
-from penstock.standing.values import Standing, TopicStanding
-from penstock.up.places import Addresses, Places, Ports
-from serving import ports
+from ground import listening
+from harness.server_process import free_ports, wait_until
+from penstock.directory.places import Addresses, Places, Ports
+from penstock.status.asking import Asking
+from penstock.status.values import Standing, TopicStanding
 from tests.penstock.running import INTERPRETER, REPOSITORY
-from tests.server_process import free_ports, wait_until
 
 ALL = ("zookeeper", "broker", "registry", "agent", "loader", "audit")
 PATIENCE = 240.0
@@ -128,7 +128,7 @@ def base() -> int:
     """The first of so many free ports in a row."""
     while True:
         (first,) = free_ports(1)
-        if all(ports.is_free("127.0.0.1", port) for port in Ports.beginning_at(first)):
+        if all(listening.is_free("127.0.0.1", port) for port in Ports.beginning_at(first)):
             return first
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import ApacheKafka
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.apache_kafka import ApacheKafka
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.agent.site import Site
 
 

@@ -9,12 +9,11 @@ from typing import Protocol
 
 import pytest
 
-from penstock.up.program import Program
-from penstock.up.program_standing import ProgramPhase
+from harness.agent_process import REPOSITORY, AgentProcess
+from harness.server_process import wait_until
+from harness.systemd_process import Systemd, why_no_systemd
+from penstock.up.program import Program, ProgramPhase
 from penstock.up.supervisor import Supervisor
-from tests.agent_process import REPOSITORY, AgentProcess
-from tests.server_process import wait_until
-from tests.systemd_process import Systemd, why_no_systemd
 
 WITHIN = 90.0
 UNIT = "penstock-agent.service"

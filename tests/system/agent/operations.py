@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.broker_process import BrokerProcess
+from harness.broker_process import BrokerProcess
 from tests.system.agent.incarnations import Incarnation, end_of
 from tests.system.agent.ledger import Account
 from tests.system.agent.shipped import Event, Topic

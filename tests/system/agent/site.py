@@ -15,9 +15,9 @@ from typing import Protocol, Self
 from client import admin
 from client.brokers import Brokers
 from client.errors import Refused
+from harness.agent_process import AgentProcess
+from harness.server_process import ServerProcess
 from schemas.registry_client import RegistryClient
-from tests.agent_process import AgentProcess
-from tests.server_process import ServerProcess
 from tests.system.agent.incarnations import Incarnation, check_incarnations, check_one_partition
 from tests.system.agent.ledger import Account, Ledger, check_ledger, printed
 from tests.system.agent.shipped import Topic, cluster, ends_of
@@ -107,9 +107,10 @@ class Site:
         self._topics.append(topic)
         return topic
 
-    def ledger(self) -> Ledger:
+    def ledger(self, *, may_lack: bool = False) -> Ledger:
         """What this site's agents have said, all of it."""
-        return Ledger.of(self._audit.read_to_end(), {agent.host for agent in self._agents})
+        hosts = {agent.host for agent in self._agents}
+        return Ledger.of(self._audit.read_to_end(), hosts, may_lack=may_lack)
 
     def accounts(self, topic: Topic) -> dict[str, Account]:
         """The ledger of a topic, which has been found to be right."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent_process import AgentProcess
+from harness.agent_process import AgentProcess
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import check_one_partition, text_of
 from tests.system.agent.site import Site, stop

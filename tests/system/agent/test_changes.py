@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.agent_process import AgentProcess
+from harness.agent_process import AgentProcess
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

@@ -6,8 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import Incarnation, check_one_partition
 from tests.system.agent.site import Site, stop

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.apache_kafka import QUICK_JVM, ApacheKafka, kafka_classpath, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.site import Cluster, Site, stop
 from tests.system.agent.test_changes import FIRST, SECOND, SMALL, THIRD, write

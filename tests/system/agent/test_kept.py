@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent_process import AgentProcess
+from harness.agent_process import AgentProcess
+from harness.server_process import wait_until
 from tests.cluster.proxy import Proxy
-from tests.server_process import wait_until
 from tests.system.agent.incarnations import Incarnation
 from tests.system.agent.kept import WITHIN, Keeper, UnderSystemd, under_systemd, under_up
 from tests.system.agent.shipped import Topic

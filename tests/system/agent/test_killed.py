@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.agent_process import AgentProcess
+from harness.agent_process import AgentProcess
 from tests.system.agent.events import json_input, typed_topic
 from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.shipped import Topic

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent_process import AgentProcess
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.agent_process import AgentProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.agent.incarnations import check_numbered, check_one_partition
 from tests.system.agent.logrotate import LogRotate
 from tests.system.agent.shipped import Topic

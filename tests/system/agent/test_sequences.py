@@ -12,8 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.agent.operations import OPERATIONS, Host, Operation
 from tests.system.agent.site import Site
 

@@ -14,22 +14,22 @@ from typing import Final, Self
 
 from pyspark.sql import SparkSession
 
-from audit.http.answers import AgentRow, Agents, Report, TopicReport
+from audit.answers import AgentRow, Agents, Report, TopicReport
 from audit.verdicts import Finding, Kind
 from client import admin
 from client.addresses import parse_addresses
 from client.brokers import Brokers
+from harness.agent_process import AgentProcess
+from harness.audit_process import AuditProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from loader.config import Completeness, LoaderConfig
-from loader.load import load
-from loader.outcomes import TableOutcome
-from loader.surroundings import Request
-from tests.agent_process import AgentProcess
-from tests.audit_process import AuditProcess
-from tests.broker_process import BrokerProcess
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Request
 from tests.loader.application import event_schema
 from tests.loader.loads import Listening
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
 
 HOUR: Final = 3_600_000
 LEDGER: Final = "_audit"

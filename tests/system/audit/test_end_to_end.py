@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from audit.http.answers import TopicReport
+from audit.answers import TopicReport
 from audit.verdicts import Kind, State
 from client.consumer import Consumer
 from client.offsets import Beginning
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
-from loader.surroundings import Request
+from harness.agent_process import AgentProcess
+from harness.server_process import wait_until
+from loader.run.surroundings import Request
 from schemas.envelope import Decoder
 from schemas.event_schemas import LEDGER as LEDGER_SCHEMA
 from schemas.event_schemas import built_in
 from schemas.registry_client import RegistryClient
-from tests.agent_process import AgentProcess
-from tests.server_process import wait_until
 from tests.system.audit.pipeline import LEDGER, Pipeline
 from tests.system.audit.tampering import batch_at, delete, flip
 from tests.system.clients.librdkafka import LibrdkafkaAdmin

@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 import msgspec
 import yaml
 
-from audit.http.answers import Report, TopicReport
+from audit.answers import Report, TopicReport
+from harness.server_process import free_ports
 from tests.docs.pages import ROOT, blocks_of
 from tests.docs.shell import Shell
-from tests.server_process import free_ports
 
 PAGE: Final = ROOT / "docs" / "how-to" / "apache-kafka.md"
 OURS: Final = "not run: needs an Apache Kafka; tests/system/kafka runs it"

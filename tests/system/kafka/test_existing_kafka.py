@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
-from tests.server_process import wait_until
+from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.server_process import wait_until
 from tests.system.kafka.page import Reader
 
 LINES = 1_000

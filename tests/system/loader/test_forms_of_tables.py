@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.config import FileFormat, HeaderColumns, LoaderConfig, Table
 from loader.errors import LoaderError
-from tests.broker_process import BrokerProcess
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once
-from tests.registry_process import RegistryProcess
 
 
 @pytest.fixture

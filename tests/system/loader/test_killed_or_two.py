@@ -17,16 +17,16 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.spark_jvm import quick_java
 from loader.commit.history import History
 from loader.config import LoaderConfig, Tasks
 from loader.errors import RunTaken
-from loader.load import load
-from loader.outcomes import TableOutcome
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Request
 from loader.store.local import LocalStore
-from loader.surroundings import Request
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import Listening, load_once, rows_of
-from tests.spark_jvm import quick_java
 from tests.system.loader.programs import LoadProgram
 
 # Steps that a load tells of, and how long after the last of them, at most, it is killed: while it

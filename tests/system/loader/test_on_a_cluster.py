@@ -17,11 +17,11 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.hdfs import RunningHdfs
+from harness.spark_cluster import WORKERS, SparkCluster
 from loader.config import LoaderConfig, Tasks
-from tests.hdfs import RunningHdfs
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of
-from tests.spark_cluster import WORKERS, SparkCluster
 from tests.system.loader.programs import LoadProgram, reported
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz, pytest.mark.timeout(600)]

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
 from loader.errors import TooManyDead
-from loader.load import load
-from loader.outcomes import TableOutcome, worst_exit_code
-from loader.surroundings import Request
-from tests.broker_process import BrokerProcess
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome, worst_exit_code
+from loader.run.surroundings import Request
 from tests.loader.application import BEGAN, Application, Json, event_schema, landed
 from tests.loader.loads import Listening, load_once, rows_of
-from tests.registry_process import RegistryProcess
 
 STRANGER = b"\0\x7f\xff\xff\xf0not Avro that anyone knows"  # with an id that no registry has given
 

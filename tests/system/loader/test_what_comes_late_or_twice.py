@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from loader.config import Completeness, LoaderConfig, Tasks
 from loader.errors import TooManyDuplicates
-from loader.surroundings import Request
+from loader.run.surroundings import Request
 from loader.tables import Hour, hour_folder, hour_of
 from tests.loader.application import BEGAN, HOUR, Application, landed
 from tests.loader.loads import load_once, rows_of

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.server_process import ServerFailed
+from harness.server_process import ServerFailed
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from tests.jvm import Jvm
+from harness.jvm import Jvm
 
 CACHE = Path(__file__).resolve().parents[3] / ".cache"
 _GROUP, _NAME = "org.apache.pinot", "pinot-confluent-avro"

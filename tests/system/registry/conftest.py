@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from tests.registry_process import RegistryProcess
+from harness.registry_process import RegistryProcess
 
 
 @pytest.fixture

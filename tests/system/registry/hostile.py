@@ -5,7 +5,7 @@ import threading
 from types import TracebackType
 from typing import Any, Self
 
-from tests.registry_process import RegistryProcess
+from harness.registry_process import RegistryProcess
 from tests.system.registry.bystander import Bystander, Served
 
 MIB = 1024 * 1024

@@ -14,8 +14,8 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from client.producer import Identity
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.crash import Worker
 from wire.batch import headers
 from wire.records import records

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.registry_process import Answer, RegistryProcess
+from harness.registry_process import Answer, RegistryProcess
 from tests.system.registry.hostile import MIB, Watched, record
 from tests.system.registry.raw_http import Closed, RawHttp, request
 

@@ -10,11 +10,11 @@ import fastavro
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from harness.apache_kafka import kafka_classpath, run_tool, why_no_kafka
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
-from tests.apache_kafka import kafka_classpath, run_tool, why_no_kafka
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
 from tests.system.registry.confluent_java import (
     NEW,
     OLD,

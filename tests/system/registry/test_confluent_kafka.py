@@ -16,10 +16,10 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from schemas.envelope import Encoder, split
 from schemas.parsing import parse
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
 from tests.system.registry.messages import receive, send
 
 LATEST = {"auto.register.schemas": False, "use.latest.version": True}

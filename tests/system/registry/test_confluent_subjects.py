@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 
 STRING, BYTES = Schema('"string"'), Schema('"bytes"')
 # What has to be written in another way to stand in a path, and what looks like it.

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.registry.hostile import MIB, Watched
 from tests.system.registry.raw_http import Closed, RawHttp, request
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.registry.hostile import MIB, Watched, record
 from tests.system.registry.raw_http import RawHttp, request
 from tests.system.registry.topics import make_topic, schema_record

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.registry_process import Answer, RegistryProcess
+from harness.registry_process import Answer, RegistryProcess
 from tests.schemas.avro_strategies import schemas
 from tests.schemas.schema_pairs import Pair
 from tests.schemas.test_compatibility_reading import check_reading

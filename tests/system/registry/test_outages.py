@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import free_ports, wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports, wait_until
 from tests.system.registry.registering import (
     Registrant,
     check_answers,

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.registry.topics import (
     Dumped,
     confluents_dump,

@@ -6,8 +6,8 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
 from tests.system.registry.raw_http import RawHttp, request
 
 WRITES = 20

@@ -11,9 +11,9 @@ from threading import Barrier, Thread
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from tests.broker_process import BrokerProcess
-from tests.registry_process import RegistryProcess
-from tests.server_process import wait_until
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
 from tests.system.registry.registering import (
     Registrant,
     check_answers,

@@ -1,0 +1,68 @@
+"""What an open file shows of which file it is: when it was made, and its bytes. What that means is
+decided in `identity`.
+
+When it was made `os.stat` does not tell: of two files that had the same device and inode, one after
+the other, it is the only thing that always differs.
+"""
+
+import ctypes
+import os
+import struct
+from typing import Final
+
+from agent.files.identity import FULL, TAIL
+
+_AT_EMPTY_PATH: Final = 0x1000
+_STATX_BTIME: Final = 0x800
+_SIZE: Final = 256
+_MASK: Final = struct.Struct("=I")
+_BIRTH: Final = struct.Struct("=qI")
+_BIRTH_AT: Final = 80
+
+_SAMPLES: Final = 32
+_SAMPLE_BYTES: Final = 4096
+
+_statx = getattr(ctypes.CDLL(None), "statx", None)
+if _statx is not None:
+    _statx.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_char_p,
+    )
+
+
+def born_ns(fd: int) -> int:
+    """By the clock of the file system; 0 where it does not know."""
+    status = ctypes.create_string_buffer(_SIZE)
+    if _statx is None or _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
+        return 0
+    (mask,) = _MASK.unpack_from(status)
+    seconds, nanoseconds = _BIRTH.unpack_from(status, _BIRTH_AT)
+    return seconds * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else 0
+
+
+def read_head(fd: int) -> bytes:
+    return os.pread(fd, FULL, 0)
+
+
+def read_tail(fd: int, position: int) -> bytes:
+    """What stands before a position: less, if the file is smaller."""
+    length = min(TAIL, position)
+    return os.pread(fd, length, position - length)
+
+
+def same_content(one: int, other: int, size: int) -> bool:
+    """Whether two open files agree in their first so many bytes, as far as samples show.
+
+    Up to 128 KiB everything is compared; beyond, blocks that are spread evenly, the last included.
+    """
+    last = max(0, size - _SAMPLE_BYTES)
+    step = max(_SAMPLE_BYTES, last // (_SAMPLES - 1))
+    for position in sorted({*range(0, last, step), last}):
+        length = min(_SAMPLE_BYTES, size - position)
+        block = os.pread(one, length, position)
+        if len(block) < length or block != os.pread(other, length, position):
+            return False
+    return True

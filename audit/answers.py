@@ -1,0 +1,355 @@
+"""The JSON that `/api/v1` answers with: its shapes, from which the OpenAPI description is made.
+
+Times are milliseconds since 1970 UTC; -1 or an empty text where something is not known. Lists that
+can be long come in pages. What the store can say alone, it says with these same values.
+"""
+
+import msgspec
+
+from audit.verdicts import Finding, State, Wait, WindowVerdict
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in a list the items are."""
+
+    page: int  # from 1 on
+    size: int
+    total: int
+
+
+class FailingLoad(msgspec.Struct, frozen=True):
+    """A table that no load commits anything of, and what can be done."""
+
+    cluster: str
+    topic: str
+    destination: str
+    since: int  # when the first of the loads was tried that failed without one that did not
+    said: int  # when the loader said so last
+    reason: str
+    cure: str
+
+
+class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic in the overview. `counts` and `states` are by hour, the oldest first."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    state: State
+    events: int
+    missing: int
+    excess: int
+    pending_windows: int
+    findings: int  # that nobody has accepted
+    agents: int
+    agents_behind: int
+    last_event: int
+    from_hour: int
+    counts: list[int]
+    states: list[State]
+    waits: str  # for what, in words; empty if for nothing
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    load_fails: bool = False  # at some destination: then it is pending at least
+
+
+class Topics(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/topics?cluster&state&search&sort&hours&page&size`"""
+
+    now: int
+    as_of: int  # up to when the ledger has been read
+    by_state: dict[str, int]  # how many topics there are of each, whatever is searched for
+    clusters: list[str]
+    alerts: int  # that are raised
+    page: Page
+    items: list[TopicRow]
+    notices: list[str] = []  # what whoever looks should know: rebuilt, unreachable, in words
+    failing_loads: list[FailingLoad] = []  # of all topics, what fails longest first; 500 at most
+
+
+class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
+    bounds; -1 where they are not known. Brokers have none: what they count now and then would be
+    how late it was counted."""
+
+    tier: str
+    destination: str
+    events: int
+    bytes: int
+    crc_sum: int
+    late: int
+    duplicates: int
+    dead: int
+    p50: int = -1
+    p95: int = -1
+    p99: int = -1
+    max: int = -1
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """Where every line went: read = shipped + filtered + dead + lost, exactly, where the number of
+    lost ones is known. `shipped` counts lines, of which one or several make an event."""
+
+    read: int
+    shipped: int
+    filtered: int
+    dead: int
+    lost: int
+    lost_bytes: int
+    events: int  # that these lines became
+
+
+class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/topic?cluster&topic&from&to&step`: `cells` are windows, or several of them taken
+    together, each `step` milliseconds long."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    former_ids: list[str]  # topics of that name that were deleted
+    state: State
+    now: int
+    as_of: int
+    from_time: int
+    to_time: int
+    step: int
+    tiers: list[TierTotals]
+    flow: Flow
+    cells: list[WindowVerdict]
+    findings: list[Finding]  # the first hundred
+    findings_total: int
+    waits: list[Wait]  # the first hundred
+    waits_total: int
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    failing_loads: list[FailingLoad] = []
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/findings?cluster&topic&host&kind&from&to&accepted&page&size`: without a topic, of
+    all."""
+
+    page: Page
+    items: list[Finding]
+    topics: list[str]  # of each item, as cluster/topic
+
+
+class HostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's part of a topic."""
+
+    host: str
+    agents: list[str]
+    files: int
+    shipped: int  # events
+    landed: int
+    missing: int
+    lost_bytes: int
+    filtered: int
+    dead: int
+    last: int
+    state: State
+
+
+class Hosts(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/hosts?cluster&topic&search&page&size`: those with faults first."""
+
+    page: Page
+    items: list[HostRow]
+
+
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One incarnation of a file. `missing` are seqs as [first, next], `missing_bytes` likewise."""
+
+    source: str
+    path: str
+    agent: str
+    host: str
+    shipped: list[tuple[int, int]]
+    landed: list[tuple[int, int]]
+    missing: list[tuple[int, int]]
+    missing_bytes: list[tuple[int, int]]
+    position: int
+    finished: bool
+    lost_bytes: int
+    filtered: int
+    dead: int
+    last: int
+    state: State
+    words: list[str]
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/sources?cluster&topic&host&search&page&size`: those with faults first."""
+
+    page: Page
+    items: list[SourceRow]
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    agent: str
+    host: str
+    cluster: str
+    version: str
+    topics: list[str]
+    lag_bytes: int
+    heard: int
+    until: int  # of the topic that is furthest behind
+    state: str  # ok, behind, silent (since `heard`), never, retired
+    reason: str  # why it is retired
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/agents?cluster&state&search&sort&page&size`"""
+
+    by_state: dict[str, int]
+    page: Page
+    items: list[AgentRow]
+
+
+class LoadRow(msgspec.Struct, frozen=True):
+    """What one run committed of one topic."""
+
+    destination: str
+    cluster: str
+    topic: str
+    run: int
+    time: int
+    rows: int
+    bytes: int
+    late: int
+    duplicates: int
+    dead: int
+    partitions: int
+    rebuilt: bool
+
+
+class HourRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An hour of a topic at one destination."""
+
+    hour: int
+    state: State
+    events: int  # that brokers have, or agents where no broker counts
+    rows: int
+    checked: int  # when its files were last compared with what was committed; -1: never
+    words: str
+
+
+class Loads(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/loads?cluster&topic&destination&page&size`; `hours` only for one topic."""
+
+    destinations: list[str]
+    page: Page
+    items: list[LoadRow]
+    hours: list[HourRow]
+    failing_loads: list[FailingLoad] = []  # of what is asked about
+
+
+class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
+    cluster: str
+    id: int
+    address: str
+    rack: str
+    controller: bool
+    partitions: int
+    leads: int
+    counted: int  # when its last ledger entry was written; -1: it writes none
+
+
+class ConsumerRow(msgspec.Struct, frozen=True):
+    """How far somebody has read a topic."""
+
+    cluster: str
+    consumer: str  # the root that a loader writes to, or a group
+    topic: str
+    partitions: int
+    lag: int  # offsets
+    read: int  # when it last said so
+    upto: int = -1  # it has read the offsets below, of all partitions together
+
+
+class Brokers(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/brokers?cluster`; `unreachable` says why a cluster could not be asked."""
+
+    brokers: list[BrokerRow]
+    consumers: list[ConsumerRow]
+    unreachable: dict[str, str]
+
+
+class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str  # unknown, missing, duplicated, changed, unloaded, late, silent
+    cluster: str
+    topic: str  # empty with silent
+    host: str
+    words: str
+    raised: int
+    resolved: int  # -1: it still holds
+    hour: int = -1  # of event time that it is about; -1 with unloaded, late and silent
+
+
+class WaitingAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known and not raised yet, as it may still put itself right."""
+
+    kind: str
+    cluster: str
+    topic: str
+    host: str
+    words: str
+    since: int
+    due: int  # when it is raised, if it stands until then
+    hour: int = -1
+
+
+class Alerts(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/alerts?state&page&size`"""
+
+    page: Page
+    items: list[AlertRow]
+    waiting: list[WaitingAlert] = []  # what is due first; a hundred at most
+    waiting_total: int = 0
+
+
+class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic between two times, as `penstock report` shows it."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    state: State
+    tiers: list[TierTotals]
+    flow: Flow
+    missing: int
+    excess: int
+    unclaimed: int
+    findings: list[Finding]  # the first thousand
+    findings_total: int
+    waits: list[Wait]
+    waits_total: int
+    pending: int = 0  # events that a later tier may still speak of: in no sum of what is missing
+    elsewhere: int = 0  # more in this time at a later tier, as they are fewer in another; or fewer
+    deleted: bool = False  # the cluster does not have it any more: it waits for nobody
+    failing_loads: list[FailingLoad] = []  # then it is pending at least
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/report?cluster&topic&from&to`"""
+
+    state: State
+    from_time: int
+    to_time: int
+    now: int
+    as_of: int
+    topics: list[TopicReport]
+
+
+class HourGate(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/hour?cluster&topic&hour`: whether agents and brokers are done with an hour and
+    nothing of it is missing there. Whoever asks knows himself what he has read."""
+
+    complete: bool
+    by: str  # how that is known, in words
+    missing: str  # for what it waits, or what is missing, in words; the same while it is the same
+    names: list[str]  # of hosts
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Any answer with another status than 200."""
+
+    error: str

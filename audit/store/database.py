@@ -1,0 +1,296 @@
+"""The database: its tables and what their columns mean, its file opened, checked after an unclean
+end, moved aside if it is damaged.
+
+A file beside it, `audit.open`, says that somebody has it open. If it is there when it is opened,
+the last one did not close it, and SQLite is asked whether all is well; it repairs by itself what a
+kill leaves behind. A database of another version is damaged in our eyes: it is built anew.
+
+Texts stand once: hosts, paths and agents by number in `names`, topics in `topics`, programs in
+`journals`, files in `sources`. Numbers are given by the one who writes (chunks.py). Sets are packed
+as in audit/folding/keyed.py, stretches as in audit/folding/stretches.py.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from audit.errors import StoreDamaged, StoreError, TooMuch
+
+FILE: Final = "audit.db"
+MARK: Final = "audit.open"
+_BESIDE: Final = ("", "-wal", "-shm")
+_CACHE_KB: Final = 65_536
+_READER_CACHE_KB: Final = 8_192
+_WAL_PAGES: Final = 12_000  # pages that change with every chunk are written back seldom
+_MOST_WAL_BYTES: Final = 128 * 1024 * 1024
+_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_TOO_MUCH: Final = {
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+}
+
+
+def open_for_writing(directory: Path) -> sqlite3.Connection:
+    """Raises StoreDamaged, StoreError."""
+    path, mark = directory / FILE, directory / MARK
+    with damage_said(path):
+        directory.mkdir(parents=True, exist_ok=True)
+        unclean = mark.exists()
+        mark.touch()
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, path, check=unclean)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def closed(directory: Path) -> None:
+    """All connections are closed, and all is well."""
+    (directory / MARK).unlink(missing_ok=True)
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def moved_aside(directory: Path) -> Path | None:
+    """Where the damaged database is now; the one that was moved before is gone."""
+    path = directory / FILE
+    aside = path.with_name(f"{FILE}.damaged")
+    if not path.exists():
+        return None
+    for suffix in _BESIDE:
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.replace(aside.with_name(aside.name + suffix))
+    (directory / MARK).unlink(missing_ok=True)
+    return aside
+
+
+@contextlib.contextmanager
+def damage_said(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _DAMAGE:
+            raise StoreDamaged(f"{path} is damaged ({error}): it must be built anew") from None
+        if code in _TOO_MUCH:
+            raise TooMuch(f"{path}: {error}") from error
+        raise StoreError(f"{path}: {error}") from error
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None:
+    connection.execute("PRAGMA page_size = 8192")
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+    connection.execute(f"PRAGMA journal_size_limit = {_MOST_WAL_BYTES}")
+    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+    if not version:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in filter(str.strip, TABLES.split(";\n")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    elif version != VERSION:
+        raise StoreDamaged(f"{path} is of version {version}, not {VERSION}: it must be built anew")
+    elif check:
+        found = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if found != [("ok",)]:
+            raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
+
+
+VERSION: Final = 13
+
+TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- Of each cluster: up to where its ledger was folded, and the time of its newest entry.
+CREATE TABLE positions (cluster TEXT PRIMARY KEY, positions BLOB, newest INT) WITHOUT ROWID;
+
+CREATE TABLE names (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE topic_names (id INTEGER PRIMARY KEY, cluster TEXT, topic TEXT,
+    UNIQUE (topic, cluster));
+CREATE TABLE topics (id INTEGER PRIMARY KEY, name INT, topic_id TEXT, last INT DEFAULT 0,
+    UNIQUE (name, topic_id));
+-- Of what runs have committed, each commit log is a tier of its own: `history` is its journal.
+CREATE TABLE tiers (id INTEGER PRIMARY KEY, kind TEXT, destination TEXT, history TEXT,
+    UNIQUE (kind, destination, history));
+CREATE TABLE topic_tiers (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+-- When a commit log last spoke of a topic; and those whose place another one has taken there, of
+-- which nothing counts (histories.py).
+CREATE TABLE histories (topic INT, tier INT, said INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+CREATE TABLE replaced (topic INT, tier INT, PRIMARY KEY (topic, tier)) WITHOUT ROWID;
+
+-- Which entries of a journal are there: first, end, and when these two were written.
+CREATE TABLE journals (id INTEGER PRIMARY KEY, cluster TEXT, journal TEXT, tier TEXT, host INT,
+    first_seq INT, first_time INT, end_seq INT, last_time INT, entries INT, holes INT, seen BLOB,
+    UNIQUE (journal, cluster));
+CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
+CREATE INDEX journals_begun ON journals (cluster, first_seq);
+CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
+CREATE INDEX journals_by_tier ON journals (cluster, tier);
+-- Journals that were not heard for long, up to where they had come: one that is heard again goes on
+-- there.
+CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
+    last_time INT, PRIMARY KEY (cluster, journal)) WITHOUT ROWID;
+CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
+
+-- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest
+-- entry that named topics.
+CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq INT, heard INT,
+    lag_bytes INT, version TEXT, version_seq INT, named_seq INT, named_time INT, all_seq INT,
+    all_until INT);
+CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
+    said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
+CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
+CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
+CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
+    operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
+
+CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
+    crc_sum INT, late INT, duplicates INT, dead INT,
+    PRIMARY KEY (topic, start, length, tier, run)) WITHOUT ROWID;
+-- Windows of which a tier has said more than is in `sums`, and nobody knows how much.
+CREATE TABLE uncounted (topic INT, start INT, length INT, tier INT,
+    PRIMARY KEY (topic, start, length, tier)) WITHOUT ROWID;
+CREATE TABLE voided (topic INT, tier INT, run INT, from_time INT, to_time INT,
+    PRIMARY KEY (topic, tier, run, from_time, to_time)) WITHOUT ROWID;
+-- What became of lines, by the window of most of what went with them, or when agents said so.
+CREATE TABLE flows (topic INT, start INT, length INT, shipped INT, events INT, filtered INT,
+    dead INT, lost INT, lost_unknown INT, lost_bytes INT,
+    PRIMARY KEY (topic, start, length)) WITHOUT ROWID;
+CREATE TABLE hours (topic INT, hour INT, tier INT, events INT,
+    PRIMARY KEY (topic, hour, tier)) WITHOUT ROWID;
+-- Hours that have not come, and since when they are known.
+CREATE TABLE ahead (topic INT, hour INT, since INT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
+CREATE TABLE delays (topic INT, hour INT, tier INT, doubling INT, events INT,
+    PRIMARY KEY (topic, hour, tier, doubling)) WITHOUT ROWID;
+CREATE TABLE loads (topic INT, tier INT, run INT, time INT, rows INT, bytes INT, late INT,
+    duplicates INT, dead INT, partitions INT, rebuilt INT,
+    PRIMARY KEY (topic, tier, run)) WITHOUT ROWID;
+CREATE INDEX loads_by_time ON loads (time);
+
+-- By the leader epoch under which it was said. `upto`: as far as that is still in the log.
+CREATE TABLE claimed (topic INT, partition INT, tier INT, epoch INT, upto INT, intervals BLOB,
+    PRIMARY KEY (topic, partition, tier, epoch)) WITHOUT ROWID;
+-- Between which offsets a partition lost what it had when a leader epoch began, and when that was
+-- first said (generations.py).
+CREATE TABLE cuts (topic INT, partition INT, epoch INT, next_offset INT, first INT, reason TEXT,
+    time INT, PRIMARY KEY (topic, partition, epoch, next_offset)) WITHOUT ROWID;
+-- How far one journal has counted a partition under each leader epoch, and when it began to.
+CREATE TABLE counted_under (topic INT, partition INT, journal INT, epoch INT, first INT,
+    next_offset INT, time INT, PRIMARY KEY (topic, partition, journal, epoch)) WITHOUT ROWID;
+-- Offsets of which a tier has not said exactly as many events as there are (exactness.py).
+CREATE TABLE inexact (topic INT, tier INT, partition INT, epoch INT, said INT, first INT,
+    next_offset INT, from_time INT, to_time INT,
+    PRIMARY KEY (topic, tier, partition, epoch, said)) WITHOUT ROWID;
+-- Offsets that were spoken of, by the window in which their events begin.
+CREATE TABLE spans (topic INT, tier INT, partition INT, epoch INT, from_time INT, to_time INT,
+    first INT, next_offset INT, events INT, said INT,
+    PRIMARY KEY (topic, tier, partition, from_time, epoch)) WITHOUT ROWID;
+-- Offsets by the hour in which events there happened, and that in which it was said.
+CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, first INT,
+    next_offset INT, to_time INT, time INT,
+    PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
+-- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
+-- offsets that brokers have spoken of.
+CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
+CREATE INDEX details_by_topic ON details (topic, kind, said);
+
+CREATE TABLE sources (id INTEGER PRIMARY KEY, topic INT, source TEXT, agent INT DEFAULT 0,
+    host INT DEFAULT 0, path INT DEFAULT 0, path_time INT DEFAULT -1, shipped BLOB DEFAULT x'',
+    events INT DEFAULT 0, filtered INT DEFAULT 0, dead INT DEFAULT 0, lost_bytes INT DEFAULT 0,
+    position INT DEFAULT -1, last INT DEFAULT -1, suspect INT DEFAULT 0, UNIQUE (source, topic));
+CREATE INDEX sources_by_topic ON sources (topic, suspect);
+CREATE INDEX sources_by_host ON sources (topic, host, suspect);
+CREATE INDEX sources_by_path ON sources (path);
+CREATE TABLE topic_hosts (topic INT, host INT, PRIMARY KEY (topic, host)) WITHOUT ROWID;
+CREATE INDEX topic_hosts_by_host ON topic_hosts (host);
+-- `first_time`: when a loader first said so; the other two are of the windows of all its events.
+CREATE TABLE landed (source INT, tier INT, first_time INT, events INT, intervals BLOB,
+    from_time INT, to_time INT,
+    PRIMARY KEY (source, tier)) WITHOUT ROWID;
+CREATE TABLE finished (name INT, source TEXT, events INT, size INT, time INT,
+    PRIMARY KEY (source, name)) WITHOUT ROWID;
+CREATE TABLE lost (source INT, seq INT, position INT, end_position INT, lines INT, bytes INT,
+    reason TEXT, time INT, PRIMARY KEY (source, seq, position, end_position, time)) WITHOUT ROWID;
+-- Seqs that were shipped more than once, and the windows of what was shipped again.
+CREATE TABLE twice (source INT, seq INT, end_seq INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
+
+CREATE TABLE accepted (name INT, journal TEXT, seq INT, number INT, time INT, topic_id TEXT,
+    statement BLOB, PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
+-- Of each hour and destination the latest comparison. `said`: when, by the clock of who said so.
+CREATE TABLE checked (name INT, tier INT, hour INT, time INT, said INT, journal TEXT, seq INT,
+    files INT, rows INT, faults BLOB, PRIMARY KEY (name, tier, hour)) WITHOUT ROWID;
+CREATE TABLE damaged (name INT, topic_id TEXT, partition INT, first INT, count INT, reason TEXT,
+    time INT, last INT, PRIMARY KEY (name, topic_id, partition, first, count)) WITHOUT ROWID;
+-- Of each topic and destination the latest that was said of how its loads end; `said` as above.
+CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
+    failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+
+-- Times that agents cannot vouch for; `number` in the entry. A journal's rest of too many: seq -1.
+CREATE TABLE unwatched (name INT, journal TEXT, seq INT, number INT, time INT, host TEXT, path TEXT,
+    source TEXT, position INT, from_time INT, to_time INT, traces TEXT, reason TEXT,
+    PRIMARY KEY (name, journal, seq, number)) WITHOUT ROWID;
+-- Which file a source is (`seq`: the newest entry that says so); and, of one that is a file which
+-- was shipped before as another source, which events and bytes those were (copies.py).
+CREATE TABLE files (name INT, source TEXT, host INT, journal INT, path TEXT, identity TEXT,
+    head_size INT, head TEXT, shorter TEXT, first INT, time INT, seq INT, forgotten_before INT,
+    PRIMARY KEY (name, source)) WITHOUT ROWID;
+CREATE INDEX files_by_identity ON files (identity, host) WHERE identity <> '';
+CREATE INDEX files_by_head ON files (head, host) WHERE head <> '';
+CREATE TABLE copies (source INT, original INT, seq INT, end_seq INT, position INT,
+    end_position INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, original, seq, end_seq, position)) WITHOUT ROWID;
+-- Seqs that became rows more than once, at one destination.
+CREATE TABLE landed_twice (source INT, tier INT, seq INT, end_seq INT, from_time INT, to_time INT,
+    PRIMARY KEY (source, tier, seq, end_seq, from_time, to_time)) WITHOUT ROWID;
+
+CREATE TABLE judged (topic INT, hour INT, state TEXT, events INT, missing INT, excess INT,
+    pending_windows INT, findings INT, waits TEXT, PRIMARY KEY (topic, hour)) WITHOUT ROWID;
+CREATE INDEX judged_open ON judged (topic, hour) WHERE state <> 'complete';
+CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, raised INT,
+    resolved INT, words TEXT, told_raised INT, told_resolved INT,
+    PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
+CREATE INDEX alerts_by_time ON alerts (raised);
+"""
+
+
+_Value = int | str | bytes | None
+
+
+def changed(connection: sqlite3.Connection, statement: str, values: Sequence[_Value] = ()) -> int:
+    """How many rows a statement has inserted, changed or deleted. A cursor's own count is not
+    asked: Python tells by the letters of a statement whether it changes anything, and in a locale
+    whose small letter for I is another one, as in Turkish, it takes INSERT for something else."""
+    before = connection.total_changes
+    connection.execute(statement, values)
+    return connection.total_changes - before
+
+
+def all_changed(
+    connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[_Value]]
+) -> int:
+    before = connection.total_changes
+    connection.executemany(statement, rows)
+    return connection.total_changes - before

@@ -1,0 +1,289 @@
+"""Topics: what was said of their hours, how late their events were, what became of their lines.
+Within one read transaction."""
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from audit.answers import Flow, Page, TopicRow
+from audit.picture import Tier, TopicKey
+from audit.queries import TopicsQuery, order, pattern
+from audit.store import loads
+from audit.store.fleet import UNTIL
+from audit.verdicts import State, settled_state, worst
+
+HOUR: Final = 3_600_000
+UNKNOWN: Final = -1
+
+# Topics without an id are only known by name, until one with an id is spoken of.
+KEYS: Final = """
+SELECT topics.id, cluster, topic, topic_id, name FROM topics
+    JOIN topic_names ON topic_names.id = name
+    WHERE topic NOT LIKE '\\_%' ESCAPE '\\' AND (topic_id <> ''
+        OR EXISTS (SELECT 1 FROM topic_tiers WHERE topic_tiers.topic = topics.id)
+        OR NOT EXISTS (SELECT 1 FROM topics AS others WHERE others.name = topics.name
+            AND others.topic_id <> ''))
+"""
+
+Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
+
+
+class Overview(NamedTuple):
+    """A page of topics, and how many there are of each state, whatever is searched for."""
+
+    by_state: Counter[State]
+    page: Page
+    items: Sequence[TopicRow]
+
+
+def topics(connection: sqlite3.Connection) -> list[TopicKey]:
+    rows = connection.execute(KEYS + " ORDER BY cluster, topic, topics.last, topic_id")
+    return [TopicKey(*row[1:4]) for row in rows]
+
+
+def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT DISTINCT hours.hour FROM hours LEFT JOIN judged"
+        " ON judged.topic = hours.topic AND judged.hour = hours.hour"
+        " WHERE hours.topic = ?1 AND coalesce(state, '') <> 'complete'"
+        " UNION SELECT hour FROM judged WHERE topic = ?1 AND state <> 'complete' ORDER BY 1",
+        (topic,),
+    )
+    return [hour for (hour,) in rows]
+
+
+def faulty_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT hour FROM judged WHERE topic = ? AND state <> 'complete' AND findings > 0"
+        " ORDER BY hour",
+        (topic,),
+    )
+    return [hour for (hour,) in rows]
+
+
+def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
+    keys = {row[0]: TopicKey(*row[1:4]) for row in connection.execute(KEYS)}
+    found: dict[TopicKey, dict[int, int]] = defaultdict(dict)
+    for number, by_hour in _counts(connection, from_hour).items():
+        if number in keys:
+            found[keys[number]] = by_hour
+    return dict(found)
+
+
+def _counts(connection: sqlite3.Connection, from_hour: int) -> dict[int, dict[int, int]]:
+    """As agents have them, or brokers if these have more; loaders only where nobody else counts."""
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    for topic, hour, before, landed in connection.execute(
+        "SELECT topic, hour, max(CASE WHEN kind <> 'hdfs' THEN events END), max(events)"
+        " FROM hours JOIN tiers ON tiers.id = tier WHERE hour >= ?"
+        " AND (topic, tier) NOT IN replaced GROUP BY topic, hour",
+        (from_hour,),
+    ):
+        found[topic][hour] = landed if before is None else before
+    return found
+
+
+_STATES: Final = {each.value: each for each in State}  # looked up, as there are thousands
+_SORTS: Final[dict[str, Callable[[TopicRow], Any]]] = {
+    "state": lambda row: (not row.load_fails, -row.state.severity),
+    "topic": lambda row: (row.cluster, row.topic, row.topic_id),
+    "events": lambda row: row.events,
+    "missing": lambda row: row.missing,
+    "excess": lambda row: row.excess,
+    "agents": lambda row: row.agents,
+}
+
+
+def overview(
+    connection: sqlite3.Connection,
+    query: TopicsQuery,
+    to_hour: int,
+    is_deleted: Callable[[TopicKey], bool],
+) -> Overview:
+    """All topics fit into memory: there are some hundreds of them."""
+    hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
+    unloaded = loads.unloaded(connection)
+    found = _rows(connection, query, hours, unloaded, is_deleted)
+    if query.state:
+        found = [row for row in found if row.state == query.state]
+    name, down = order(query.sort, _SORTS)
+    found.sort(key=_SORTS["topic"])
+    found.sort(key=_SORTS[name], reverse=down)
+    return Overview(
+        Counter(_states(connection, hours, unloaded, is_deleted)),
+        query.of(len(found)),
+        query.cut(found),
+    )
+
+
+def _states(
+    connection: sqlite3.Connection,
+    hours: range,
+    unloaded: set[tuple[str, str]],
+    is_deleted: Callable[[TopicKey], bool],
+) -> list[State]:
+    """The worst of each topic's hours; those that were deleted wait for nobody."""
+    said: dict[int, list[State]] = defaultdict(list)
+    for topic, state in connection.execute(
+        "SELECT DISTINCT topic, state FROM judged WHERE hour >= ? AND hour < ?",
+        (hours.start, hours.stop),
+    ):
+        said[topic].append(_STATES[state])
+    found = []
+    for number, *key, _ in connection.execute(KEYS):
+        about = TopicKey(*key)
+        states = [*said[number], *([State.PENDING] if about[:2] in unloaded else [])]
+        found.append(worst([settled_state(e) for e in states] if is_deleted(about) else states))
+    return found
+
+
+def _rows(
+    connection: sqlite3.Connection,
+    query: TopicsQuery,
+    hours: range,
+    unloaded: set[tuple[str, str]],
+    is_deleted: Callable[[TopicKey], bool],
+) -> list[TopicRow]:
+    where, values = "", []
+    if query.cluster:
+        where, values = " AND cluster = ?", [query.cluster]
+    if query.search:
+        where += " AND topic LIKE ? ESCAPE '\\'"
+        values.append(pattern(query.search))
+    rows = connection.execute(KEYS + where, values).fetchall()
+    asked = str([row[0] for row in rows])
+    judged = _judged(connection, asked, hours)
+    counts = _counts(connection, hours.start)
+    agents = _agents(connection, hours.stop - HOUR)
+    last = _last(connection, asked)
+    found = []
+    for number, *names, name in rows:
+        key = TopicKey(*names)
+        deleted = is_deleted(key)
+        found.append(
+            _row(
+                key,
+                judged[number],
+                counts.get(number, {}),
+                hours,
+                agents=agents.get(name, (0, 0)),
+                last=last.get(number, -1),
+                deleted=deleted,
+                load_fails=key[:2] in unloaded and not deleted,
+            )
+        )
+    return found
+
+
+def _judged(
+    connection: sqlite3.Connection, asked: str, hours: range
+) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for topic, *said in connection.execute(
+        "SELECT topic, hour, state, events, missing, excess, pending_windows, findings, waits"
+        " FROM judged WHERE topic IN (SELECT value FROM json_each(?)) AND hour >= ? AND hour < ?"
+        " ORDER BY topic, hour",
+        (asked, hours.start, hours.stop),
+    ):
+        found[topic].append(tuple(said))
+    return found
+
+
+def _row(
+    key: TopicKey,
+    judged: Sequence[tuple[Any, ...]],
+    counts: dict[int, int],
+    hours: range,
+    *,
+    agents: tuple[int, int],
+    last: int,
+    deleted: bool,
+    load_fails: bool,
+) -> TopicRow:
+    """Of one that was deleted nothing is waited for; one whose loads fail is not complete, and an
+    hour that was never judged has nothing against it."""
+    states = {hour: _STATES[state] for hour, state, *_ in judged}
+    if deleted:
+        states = {hour: settled_state(state) for hour, state in states.items()}
+    waits = [each[7] for each in judged if each[7] and not deleted]
+    missing, excess, pending, findings = (sum(each[at] for each in judged) for at in (3, 4, 5, 6))
+    return TopicRow(
+        cluster=key.cluster,
+        topic=key.topic,
+        topic_id=key.topic_id,
+        state=worst([*set(states.values()), *([State.PENDING] if load_fails else [])]),
+        events=sum(counts.get(hour, 0) for hour in hours),
+        missing=missing,
+        excess=excess,
+        pending_windows=0 if deleted else pending,
+        findings=findings,
+        agents=agents[0],
+        agents_behind=agents[1],
+        last_event=last,
+        from_hour=hours.start,
+        counts=[counts.get(hour, 0) for hour in hours],
+        states=[states.get(hour, State.COMPLETE) for hour in hours],
+        waits=waits[-1] if waits else "",
+        deleted=deleted,
+        load_fails=load_fails,
+    )
+
+
+def _agents(connection: sqlite3.Connection, before: int) -> dict[int, tuple[int, int]]:
+    """By topic's name: how many there are, and how many of them have not come to that time."""
+    rows = connection.execute(
+        f"SELECT name, count(*), sum({UNTIL} < ?) FROM agent_topics JOIN agents USING (journal)"  # noqa: S608
+        " WHERE last_named >= named_seq GROUP BY name",
+        (before,),
+    )
+    return {name: (count, behind) for name, count, behind in rows}
+
+
+def _last(connection: sqlite3.Connection, asked: str) -> dict[int, int]:
+    """Where the newest window begins in which something happened."""
+    rows = connection.execute(
+        "SELECT value, (SELECT max(start) FROM sums WHERE topic = value) FROM json_each(?)",
+        (asked,),
+    )
+    return {topic: last for topic, last in rows if last is not None}
+
+
+def delays(
+    connection: sqlite3.Connection,
+    topic: int,
+    tiers: dict[int, Tier],
+    from_time: int,
+    to_time: int,
+) -> Delays:
+    """Of whole hours."""
+    counts: dict[Tier, dict[int, int]] = defaultdict(dict)
+    for tier, doubling, events in connection.execute(
+        "SELECT tier, doubling, sum(events) FROM delays WHERE topic = ? AND hour >= ? AND hour < ?"
+        " AND (topic, tier) NOT IN replaced GROUP BY tier, doubling",
+        (topic, from_time - from_time % HOUR, to_time),
+    ):
+        counts[tiers[tier]][doubling] = events
+    return {
+        tier: tuple(found.get(each, 0) for each in range(max(found) + 1))
+        for tier, found in counts.items()
+    }
+
+
+def flow(connection: sqlite3.Connection, topic: int, from_time: int, to_time: int) -> Flow:
+    """What was read is what became of it. -1 in `lost` and `read` where nobody can know."""
+    (row,) = connection.execute(
+        "SELECT sum(shipped), sum(filtered), sum(dead), sum(lost), sum(lost_unknown),"
+        " sum(lost_bytes), sum(events) FROM flows WHERE topic = ? AND start >= ? AND start < ?",
+        (topic, from_time, to_time),
+    ).fetchall()
+    shipped, filtered, dead, lost, unknown, lost_bytes, events = (each or 0 for each in row)
+    return Flow(
+        read=UNKNOWN if unknown else shipped + filtered + dead + lost,
+        shipped=shipped,
+        filtered=filtered,
+        dead=dead,
+        lost=UNKNOWN if unknown else lost,
+        lost_bytes=lost_bytes,
+        events=events,
+    )

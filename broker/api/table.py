@@ -1,0 +1,219 @@
+"""Every API that is served, in one table: its key, its messages, the versions that clients are told
+they may ask, its handler, and what that needs.
+
+A handler is `handle(needs, request, caller) -> response`, plain or `async`. It sees none of the
+broker but what it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
+holds each row together: the handler takes that API's request and what is made for it, and gives
+that API's response.
+
+Produce and Fetch have a `serve` that the dispatch calls itself: one must not wait, the other must.
+
+To add an API: its messages in `wire/messages`, its handler in a file beside this one, a row here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from broker.api import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_offsets,
+    list_partition_reassignments,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from broker.api.init_producer_id import ProducerIds
+from broker.api.metadata import DescribedTopics
+from broker.api.produce import LargeChecks
+from broker.caller import Caller
+from broker.complaints import Complaints
+from broker.config import BrokerConfig
+from broker.metrics import BrokerMetrics
+from broker.open_files import OpenLogs
+from broker.partitions import Partitions
+from broker.topics import TopicAdmin
+from cluster.view import ClusterView
+from wire.codec import Api
+from wire.messages.alter_configs import API as ALTER_CONFIGS
+from wire.messages.api_versions import API as API_VERSIONS
+from wire.messages.api_versions import ApiVersion
+from wire.messages.create_partitions import API as CREATE_PARTITIONS
+from wire.messages.create_topics import API as CREATE_TOPICS
+from wire.messages.delete_groups import API as DELETE_GROUPS
+from wire.messages.delete_records import API as DELETE_RECORDS
+from wire.messages.delete_topics import API as DELETE_TOPICS
+from wire.messages.describe_cluster import API as DESCRIBE_CLUSTER
+from wire.messages.describe_configs import API as DESCRIBE_CONFIGS
+from wire.messages.describe_log_dirs import API as DESCRIBE_LOG_DIRS
+from wire.messages.describe_producers import API as DESCRIBE_PRODUCERS
+from wire.messages.fetch import API as FETCH
+from wire.messages.find_coordinator import API as FIND_COORDINATOR
+from wire.messages.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
+from wire.messages.init_producer_id import API as INIT_PRODUCER_ID
+from wire.messages.list_offsets import API as LIST_OFFSETS
+from wire.messages.list_partition_reassignments import API as LIST_PARTITION_REASSIGNMENTS
+from wire.messages.metadata import API as METADATA
+from wire.messages.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
+from wire.messages.produce import API as PRODUCE
+from wire.record_check import RecordCheck
+
+Needs = TypeVar("Needs")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What of a broker requests are answered from, once it is all there. Only this table takes
+    from it: everybody else gets what is theirs."""
+
+    config: BrokerConfig
+    listener: str
+    """Where it listens, as a listener of Kafka's."""
+    advertised: str
+    """Where clients are told to reach it."""
+    loop: asyncio.AbstractEventLoop
+    cluster: ClusterView
+    topics: TopicAdmin
+    partitions: Partitions
+    described: DescribedTopics
+    producer_ids: ProducerIds
+    open_logs: OpenLogs
+    record_check: RecordCheck
+    large_checks: LargeChecks
+    complaints: Complaints
+    metrics: BrokerMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A row. What types its members share, `_row` has seen to."""
+
+    key: int
+    api: Api[Any, Any]
+    asked: range
+    handle: Callable[..., Any]
+    needs: Callable[[Parts], Any]
+
+
+def _row(
+    key: int,
+    api: Api[Request, Response],
+    asked: range,
+    handle: Callable[[Needs, Request, Caller], Response | Awaitable[Response]],
+    needs: Callable[[Parts], Needs],
+) -> Served:
+    return Served(key, api, asked, handle, needs)
+
+
+# What they need
+
+
+def _nothing(_parts: Parts) -> None:
+    return None
+
+
+def _cluster(parts: Parts) -> ClusterView:
+    return parts.cluster
+
+
+def _topics(parts: Parts) -> TopicAdmin:
+    return parts.topics
+
+
+def _partitions(parts: Parts) -> Partitions:
+    return parts.partitions
+
+
+def to_produce(parts: Parts) -> produce.Needs:
+    return produce.Needs(
+        parts.partitions,
+        parts.record_check,
+        parts.large_checks,
+        parts.open_logs,
+        parts.complaints,
+        parts.metrics,
+    )
+
+
+def to_fetch(parts: Parts) -> fetch.Needs:
+    return fetch.Needs(parts.partitions, parts.open_logs, parts.loop)
+
+
+def _to_describe_topics(parts: Parts) -> metadata.Needs:
+    auto_create = parts.config.auto_create_topics
+    return metadata.Needs(parts.cluster, parts.topics, parts.described, auto_create)
+
+
+def _to_find_coordinator(parts: Parts) -> find_coordinator.Needs:
+    return find_coordinator.Needs(parts.cluster, parts.config.id)
+
+
+def _to_delete_topics(parts: Parts) -> delete_topics.Needs:
+    return delete_topics.Needs(parts.cluster, parts.topics)
+
+
+def _to_give_producer_ids(parts: Parts) -> init_producer_id.Needs:
+    return init_producer_id.Needs(parts.producer_ids, parts.complaints)
+
+
+def _to_describe_configs(parts: Parts) -> describe_configs.Needs:
+    return describe_configs.Needs(
+        parts.cluster, parts.config, parts.topics.defaults, parts.listener, parts.advertised
+    )
+
+
+def _to_describe_log_dirs(parts: Parts) -> describe_log_dirs.Needs:
+    return describe_log_dirs.Needs(parts.partitions, parts.config.data_dir)
+
+
+def _listed(_parts: Parts) -> tuple[ApiVersion, ...]:
+    return LISTED
+
+
+TABLE: Final = (
+    Served(0, PRODUCE, range(10), produce.serve, to_produce),
+    Served(1, FETCH, range(4, 13), fetch.serve, to_fetch),
+    _row(2, LIST_OFFSETS, range(1, 8), list_offsets.handle, _partitions),
+    _row(3, METADATA, range(13), metadata.handle, _to_describe_topics),
+    _row(10, FIND_COORDINATOR, range(5), find_coordinator.handle, _to_find_coordinator),
+    _row(18, API_VERSIONS, range(5), api_versions.handle, _listed),
+    _row(19, CREATE_TOPICS, range(2, 8), create_topics.handle, _topics),
+    _row(20, DELETE_TOPICS, range(1, 7), delete_topics.handle, _to_delete_topics),
+    _row(21, DELETE_RECORDS, range(3), delete_records.handle, _partitions),
+    _row(22, INIT_PRODUCER_ID, range(5), init_producer_id.handle, _to_give_producer_ids),
+    _row(23, OFFSET_FOR_LEADER_EPOCH, range(2, 5), offset_for_leader_epoch.handle, _partitions),
+    _row(32, DESCRIBE_CONFIGS, range(1, 5), describe_configs.handle, _to_describe_configs),
+    _row(33, ALTER_CONFIGS, range(3), alter_configs.handle, _topics),
+    _row(35, DESCRIBE_LOG_DIRS, range(1, 5), describe_log_dirs.handle, _to_describe_log_dirs),
+    _row(37, CREATE_PARTITIONS, range(4), create_partitions.handle, _topics),
+    _row(42, DELETE_GROUPS, range(3), delete_groups.handle, _nothing),
+    _row(44, INCREMENTAL_ALTER_CONFIGS, range(2), incremental_alter_configs.handle, _topics),
+    _row(46, LIST_PARTITION_REASSIGNMENTS, range(1), list_partition_reassignments.handle, _nothing),
+    _row(60, DESCRIBE_CLUSTER, range(2), describe_cluster.handle, _cluster),
+    _row(61, DESCRIBE_PRODUCERS, range(1), describe_producers.handle, _partitions),
+)
+# Listed, and then refused, so that clients end well (api_versions.py).
+REFUSED: Final = {9: range(2, 8), 11: range(6)}  # OffsetFetch, JoinGroup
+
+APIS: Final[dict[int, Api[Any, Any]]] = {row.key: row.api for row in TABLE}
+LISTED: Final = tuple(
+    ApiVersion(api_key=key, min_version=asked[0], max_version=asked[-1])
+    for key, asked in ({row.key: row.asked for row in TABLE} | REFUSED).items()
+)

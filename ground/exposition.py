@@ -1,0 +1,60 @@
+"""What a program counts, as Prometheus gets to see it: `/metrics` in its text format.
+
+A program's own families are made anew for every scrape, from what it counts. What Prometheus wants
+to know of any process comes with them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+EXPOSITION_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"  # what /metrics answers with
+
+_SECONDS: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+_LIMITS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
+
+
+def exposition_of(families: Callable[[], Iterable[Metric]]) -> Callable[[], bytes]:
+    """What writes them, as EXPOSITION_TYPE. `families` is called on the scraping thread."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(families))
+    ProcessCollector(registry=registry)
+    return partial(generate_latest, registry)
+
+
+class _Families(Collector):
+    def __init__(self, families: Callable[[], Iterable[Metric]]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families()
+
+
+class Histogram:
+    """Counts of durations between fixed bounds, and their sum."""
+
+    __slots__ = ("_counts", "_sum")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_SECONDS) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(_SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
+        total = 0
+        buckets: list[tuple[str, float]] = []
+        for limit, count in zip(_LIMITS, tuple(self._counts), strict=True):
+            total += count
+            buckets.append((limit, total))
+        family.add_metric(labels, buckets, self._sum)

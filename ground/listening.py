@@ -1,0 +1,110 @@
+"""Addresses that a program listens on: whether others reach them, a socket there, and what to tell
+whoever cannot have one.
+"""
+
+import errno
+import socket
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+_LISTENING: Final = "0A"  # of /proc/net/tcp
+
+
+class CannotListen(Exception):
+    """The address is taken, not this machine's, or not allowed."""
+
+
+def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> socket.socket:
+    """A listening socket that does not block. `keys` are those of host and port in the file."""
+    host_key, port_key = keys
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address, family=family, backlog=backlog)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            owner = who_listens(port) or "another process"
+            advice = f"{owner} does already: stop it, or choose another `{port_key}`"
+        elif error.errno == errno.EACCES:
+            advice = f"{reason}: choose a `{port_key}` above 1023"
+        else:
+            advice = f"{reason}: `{host_key}` must be an address of this machine"
+        raise CannotListen(f"cannot listen on {host}:{port}: {advice}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def check_exposed(key: str, host: str, *, insecure: bool) -> None:
+    """ValueError, which names the configuration's key, unless the address may be listened on."""
+    if not insecure and not is_loopback(host):
+        raise ValueError(
+            f"`{key}: {host}` can be reached from other machines and nobody has to "
+            "authenticate: say `insecure: true` if that is meant"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether it stands for all addresses of the machine, and is none to connect to."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there. OSError if it never could: no such address, no right."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+            probe.listen(1)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise
+    return True
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listens on just now."""
+    family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind(address)
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def who_listens(port: int) -> str | None:
+    """Number and name of the process, as far as the kernel tells us; others' are hidden."""
+    sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            for descriptor in (process / "fd").iterdir():
+                if str(descriptor.readlink()) in sockets:
+                    # A name is any bytes, and cut after fifteen of them.
+                    name = (process / "comm").read_text(errors="replace").strip()
+                    return f"process {process.name} ({name})"
+        except OSError:  # it ended meanwhile, or is somebody else's
+            continue
+    return None
+
+
+def _inodes(port: int) -> list[str]:
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    lines = [line for table in tables if table.exists() for line in table.read_text().splitlines()]
+    return [
+        fields[9]
+        for fields in map(str.split, lines)
+        if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port
+    ]

@@ -1,0 +1,40 @@
+"""Values in a program's configuration: what they are beyond a number or a text (a unit, or what a
+text stands for), and what is checked of numbers, with a word about which key is wrong.
+
+To msgspec and to every check they are plain numbers and texts. The word is for people who look a
+key up (`penstock keys`, docs/).
+"""
+
+import math
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+WORD: Final = "word"  # the name under which a type's word stands in its `Meta.extra`
+
+Seconds = Annotated[float, Meta(extra={WORD: "seconds"})]
+WholeSeconds = Annotated[int, Meta(extra={WORD: "whole seconds"})]
+Bytes = Annotated[int, Meta(extra={WORD: "bytes"})]
+Port = Annotated[int, Meta(extra={WORD: "port"})]
+HostAndPort = Annotated[str, Meta(extra={WORD: "host:port"})]
+Url = Annotated[str, Meta(extra={WORD: "URL"})]
+FilePath = Annotated[str, Meta(extra={WORD: "file"})]
+FolderPath = Annotated[str, Meta(extra={WORD: "folder"})]
+Pattern = Annotated[str, Meta(extra={WORD: "regular expression"})]
+
+
+def check_positive(struct: msgspec.Struct, *names: str) -> None:
+    """Raises ValueError."""
+    for name in names:
+        value = getattr(struct, name)
+        if not math.isfinite(value) or value <= 0:
+            raise ValueError(f"`{name}` must be positive")
+
+
+def check_not_negative(struct: msgspec.Struct, *names: str) -> None:
+    """Raises ValueError."""
+    for name in names:
+        value = getattr(struct, name)
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"`{name}` must not be negative")

@@ -1,0 +1,129 @@
+"""Numbers as Avro and Kafka write them: seven bits a byte, the lowest first.
+
+A long has 64 bits and a sign, which zigzag moves to the lowest bit: -1 is 1, 1 is 2. Three ways to
+write one, each measured where it is used:
+
+- `VARINTS[n]`, for a number that is an int: the small ones stand in a table.
+- `write_long`, for a value of which that is to be found out.
+- For columns that ascend, `LOW` and `high_bytes`: the two lowest bytes of a larger number stand in
+  a table, and what follows them is the same for 8,192 numbers in a row.
+
+What has no sign (Kafka's lengths) is not zigzagged: `unsigned_varint`.
+"""
+
+import operator
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final
+
+# `write_long` goes 14 bits at a time: two bytes that say that more follow, or the last ones.
+_BITS: Final = 14
+_MASK: Final = (1 << _BITS) - 1
+_MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _BITS)]
+_LAST: Final = [bytes((n,) if n < 0x80 else (n & 0x7F | 0x80, n >> 7)) for n in range(1 << _BITS)]
+
+_ONE_BYTE: Final = [bytes([value]) for value in range(0x80)]
+_MOST_BITS: Final = 70  # of a long, in ten bytes
+
+BLOCK_BITS: Final = 13
+BLOCK: Final = 1 << BLOCK_BITS
+
+SMALL: Final = _LAST[::2]  # BLOCK longs
+LOW: Final = [bytes((n << 1 & 0x7F | 0x80, n >> 6 | 0x80)) for n in range(BLOCK)]
+
+# A number that is not negative and below one of these takes as many bytes as its place says.
+_LIMITS: Final = [1 << (7 * size - 1) for size in range(1, 10)]
+
+
+def write_long(out: bytearray, value: Any) -> None:
+    """Appended to `out`. Raises TypeError for what is no whole number, OverflowError."""
+    if value.__class__ is not int:
+        value = whole(value)
+    if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+        raise OverflowError
+    left = value << 1 if value >= 0 else ~(value << 1)
+    while left > _MASK:
+        out += _MORE[left & _MASK]
+        left >>= _BITS
+    out += _LAST[left]
+
+
+def whole(value: Any) -> int:
+    """As an int, if it stands for one. Raises TypeError."""
+    if isinstance(value, bool):
+        raise TypeError("a boolean is no number")
+    return operator.index(value)
+
+
+def long_bytes(value: int) -> bytes:
+    out = bytearray()
+    write_long(out, value)
+    return bytes(out)
+
+
+def long_at(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """A long, and the position behind it. Raises IndexError at the end of the data, ValueError."""
+    number = 0
+    for shift in range(0, _MOST_BITS, 7):
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+    raise ValueError(f"a varint of more than ten bytes ends at byte {at}")
+
+
+def unsigned_varint(value: int) -> bytes:
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class Varints(dict[int, bytes]):
+    """`VARINTS[n]` for any number of 64 bits; a larger one is an OverflowError.
+
+    The table does not grow: what is not in it is computed. Keys must be of class int, since for a
+    dict True is 1 and so is 1.0.
+    """
+
+    def __missing__(self, number: int) -> bytes:
+        if BLOCK <= number < 1 << 63:
+            return LOW[number & BLOCK - 1] + high_bytes(number >> BLOCK_BITS)
+        return long_bytes(number)
+
+
+def high_bytes(block: int) -> bytes:
+    """What follows the two bytes of `LOW` in the numbers of this block, which is not the first."""
+    return _HIGHS[block] if block < len(_HIGHS) else unsigned_varint(block)
+
+
+def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
+    """A column of numbers that are not negative, and none above `most`."""
+    if most < BLOCK:
+        return list(map(SMALL.__getitem__, numbers))
+    if most < BLOCK * len(_HIGHS):
+        return [
+            SMALL[n] if n < BLOCK else LOW[n & BLOCK - 1] + _HIGHS[n >> BLOCK_BITS] for n in numbers
+        ]
+    return [VARINTS[n] for n in numbers]
+
+
+def size_of(number: int) -> int:
+    """Bytes of a number that is not negative."""
+    return bisect_right(_LIMITS, number) + 1
+
+
+def next_size(number: int) -> int:
+    """The first number above it that takes more bytes."""
+    place = bisect_right(_LIMITS, number)
+    return _LIMITS[place] if place < len(_LIMITS) else 1 << 63
+
+
+_HIGHS: Final = [unsigned_varint(block) for block in range(1 << 10)]
+VARINTS: Final = Varints(enumerate(SMALL))
+VARINTS.update((n, long_bytes(n)) for n in range(-64, 0))

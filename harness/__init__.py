@@ -1,0 +1,1 @@
+"""What tests and benchmarks both start and stop: our programs as processes, and foreign ones."""

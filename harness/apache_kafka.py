@@ -1,0 +1,190 @@
+"""Apache Kafka itself, as the oracle of the tests and the peer of the benchmarks.
+
+Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
+why. A broker runs alone (KRaft, one node) on loopback, with Apache Kafka's own
+start-script options for the JVM unless others are asked for; its directory is the caller's, and is
+all it leaves behind.
+"""
+
+import socket
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.maven_jars import MavenJars
+from harness.server_process import ServerFailed, ServerProcess, free_ports
+
+VERSION = "3.9.1"
+_JARS = MavenJars(
+    "Apache Kafka",
+    f"apache-kafka-{VERSION}",
+    (
+        ("org.apache.kafka", "kafka_2.13", VERSION),
+        ("org.apache.kafka", "kafka-tools", VERSION),
+        ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+    ),
+)
+# What bin/kafka-server-start.sh gives the JVM.
+JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+# What makes a short life shorter still, and a broker of tests cheaper.
+QUICK_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.awt.headless=true",
+)
+
+
+class KafkaUnavailable(Exception):
+    """Apache Kafka cannot be had here, and why."""
+
+
+class ToolFailed(Exception):
+    """One of Apache Kafka's tools ended with an error; carries what it printed."""
+
+
+def kafka_classpath() -> str | None:
+    """The class path of Apache Kafka and all it needs; None where it cannot be had."""
+    return _JARS.classpath
+
+
+def why_no_kafka() -> str:
+    """Why `kafka_classpath` is None."""
+    return _JARS.why_not
+
+
+def java_command(
+    *arguments: str, directory: Path, heap: str = "256m", jvm: Sequence[str] = JVM
+) -> list[str]:
+    """The command line of a main class of Apache Kafka; its logging is set up in `directory`."""
+    classpath = kafka_classpath()
+    if classpath is None:
+        raise KafkaUnavailable(why_no_kafka())
+    logging = directory / "log4j.properties"
+    if not logging.exists():
+        logging.write_text(
+            "log4j.rootLogger=WARN, stderr\n"
+            "log4j.logger.kafka=INFO\n"
+            "log4j.appender.stderr=org.apache.log4j.ConsoleAppender\n"
+            "log4j.appender.stderr.target=System.err\n"
+            "log4j.appender.stderr.layout=org.apache.log4j.PatternLayout\n"
+            "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+        )
+    options = [f"-Xmx{heap}", f"-Dlog4j.configuration=file:{logging}", "-cp", classpath]
+    return ["java", *jvm, *options, *arguments]
+
+
+def run_tool(
+    *arguments: str, directory: Path, stdin: bytes = b"", within: float = 60
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a main class to its end; its standard output and error come back as bytes."""
+    command = java_command(*arguments, directory=directory, jvm=QUICK_JVM)
+    run = subprocess.run(command, input=stdin, capture_output=True, timeout=within, check=False)
+    if run.returncode:
+        said = (run.stdout + run.stderr).decode(errors="replace")
+        raise ToolFailed(f"{' '.join(arguments)} ended with {run.returncode}:\n{said}")
+    return run
+
+
+def dump_log(paths: Iterable[Path], *, directory: Path, deep: bool = True) -> str:
+    """What Apache Kafka's DumpLogSegments says about segment, index and snapshot files."""
+    files = ",".join(str(path) for path in paths)
+    options = ["--deep-iteration"] if deep else []
+    arguments = ["kafka.tools.DumpLogSegments", *options, "--files", files]
+    run = run_tool(*arguments, directory=directory, within=300)
+    return (run.stdout + run.stderr).decode(errors="replace")
+
+
+class ApacheKafka:
+    """A single Apache Kafka broker: `with ApacheKafka(directory) as kafka: kafka.bootstrap`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        heap: str = "1g",
+        jvm: Sequence[str] = JVM,
+    ) -> None:
+        self.directory = directory
+        self.data_dir = directory / "data"
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port, controller = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._properties = directory / "server.properties"
+        wanted = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.data_dir),
+            # Records have old times, by which Kafka would delete them: not while tests run.
+            "log.retention.check.interval.ms": str(24 * 3600 * 1000),
+            "log.initial.task.delay.ms": str(24 * 3600 * 1000),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+        self._properties.write_text("".join(f"{key}={wanted[key]}\n" for key in wanted))
+        main = ("kafka.Kafka", str(self._properties))
+        command = java_command(*main, directory=directory, heap=heap, jvm=jvm)
+        self.process = ServerProcess(command, output=directory / "kafka.log")
+
+    def start(self, *, within: float = 60) -> None:
+        """Formats the directory the first time; returns once the broker takes connections."""
+        if not (self.data_dir / "meta.properties").exists():
+            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
+            run_tool("kafka.tools.StorageTool", *arguments, directory=self.directory)
+        self.process.spawn()
+        self.process.wait_ready(self._started, within=within)
+
+    def _started(self) -> bool:
+        # The port opens before the broker has left its fenced state; the log line comes after.
+        if "Kafka Server started" not in self.process.log():
+            return False
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self) -> None:
+        """Ends it gently, and by force if it takes too long."""
+        if self.process.alive:
+            try:
+                self.process.terminate(within=30)
+            except ServerFailed:
+                self.process.kill()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.process.kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()

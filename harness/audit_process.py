@@ -1,0 +1,99 @@
+"""A Penstock audit as a child process, run as a user runs it: `python -m penstock audit`.
+
+Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all
+that was in the ledgers of all clusters when it started has been read and judged. One that is given
+no cluster counts as started when it has noticed that.
+"""
+
+import http.client
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+import yaml
+
+from harness.server_process import RunningServer, ServerProcess, free_ports
+
+_NOBODY = "127.0.0.1:9"
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+
+class Answer(NamedTuple):
+    """Status 0 while nobody answers."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class AuditProcess(RunningServer):
+    """One audit on loopback: `with AuditProcess(directory, brokers=…, registry=…) as audit`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: str = _NOBODY,
+        registry: str = "http://127.0.0.1:9",
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._has_ledger = brokers != _NOBODY
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.config = directory / "audit.yaml"
+        self.data_dir = directory / "data"
+        wanted = {
+            "data_dir": str(self.data_dir),
+            "cluster": "test",
+            "brokers": brokers.split(","),
+            "registry": registry,
+            "port": self.port,
+            "poll": 0.1,
+            **(settings or {}),
+        }
+        self.config.write_text(yaml.safe_dump(wanted))
+        self.process = ServerProcess(
+            [sys.executable, "-m", "penstock", "audit", "--config", str(self.config)],
+            output=directory / "audit.log",
+            directory=REPOSITORY,
+        )
+
+    def ready(self) -> bool:
+        answer = self.ask("/readyz")
+        return answer.status == 200 if self._has_ledger else b"cannot be read" in answer.body
+
+    def ask(
+        self,
+        target: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 40,
+    ) -> Answer:
+        """One request, on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, target, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            return Answer(
+                answer.status,
+                answer.read(),
+                {name.lower(): value for name, value in answer.getheaders()},
+            )
+        except (OSError, http.client.HTTPException):
+            return Answer(0, b"", {})
+        finally:
+            connection.close()
+
+    def get(self, path: str, answered: type[A], **query: object) -> A:
+        """What `/api/v1/{path}` answers; parameters that are Python's words end in `_`."""
+        wanted = urlencode({name.rstrip("_"): value for name, value in query.items()})
+        answer = self.ask(f"/api/v1/{path}?{wanted}")
+        assert answer.status == 200, answer
+        return msgspec.json.decode(answer.body, type=answered)

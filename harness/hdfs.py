@@ -1,0 +1,187 @@
+"""HDFS as tests need it: one NameNode and one DataNode, each a process that can be killed alone.
+
+Everything listens on free ports of loopback, which stay the same over all starts; nothing is
+looked up by name, and the user who runs the tests is the superuser. All files lie in the caller's
+directory: `conf` (read by both), `name`, `data`, `temporary`, and one log for each process. A
+restart finds all that was there; a SIGKILL leaves what a crash leaves.
+"""
+
+import http.client
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from xml.sax.saxutils import escape
+
+from harness.hadoop import hadoop_command
+from harness.server_process import RunningServer, ServerFailed, ServerProcess, free_ports
+
+_NAMENODE: Final = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+_DATANODE: Final = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_LOGGING: Final = """\
+log4j.rootLogger=WARN, stderr
+log4j.logger.org.apache.hadoop.hdfs.StateChange=INFO
+log4j.logger.org.apache.hadoop.hdfs.server.namenode.NameNode=INFO
+log4j.logger.org.apache.hadoop.hdfs.server.datanode.DataNode=INFO
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+class NameNode(RunningServer):
+    """Holds names and lists of blocks. Ready: files can be written, so a DataNode is there."""
+
+    def __init__(self, process: ServerProcess, http_port: int) -> None:
+        self.process = process
+        self._http_port = http_port
+
+    def ready(self) -> bool:
+        state = _bean(self._http_port, "NameNode", "FSNamesystemState")
+        # The room on a DataNode is known from its first heartbeat; nothing is placed there before.
+        return state.get("FSState") == "Operational" and state.get("CapacityTotal", 0) > 0
+
+
+class DataNode(RunningServer):
+    """Holds the blocks. Ready: the NameNode has taken it in."""
+
+    def __init__(self, process: ServerProcess, http_port: int) -> None:
+        self.process = process
+        self._http_port = http_port
+
+    def ready(self) -> bool:
+        told = _bean(self._http_port, "DataNode", "DataNodeInfo").get("BPServiceActorInfo", "[]")
+        return any(actor["ActorState"] == "RUNNING" for actor in json.loads(told))
+
+
+class RunningHdfs:
+    """`with RunningHdfs(directory) as hdfs: hdfs.uri`, with `hdfs.namenode` and `hdfs.datanode`.
+
+    `configuration` is what a client should set, beside the URI.
+    """
+
+    def __init__(self, directory: Path, *, heap: str = "128m") -> None:
+        self.directory = directory
+        rpc, namenode_http, data, datanode_http, datanode_ipc, proxy = free_ports(6)
+        self.uri = f"hdfs://127.0.0.1:{rpc}"
+        self.configuration: Mapping[str, str] = {
+            "dfs.replication": "1",
+            # A file is closed once the NameNode has heard of its last block. A client that is
+            # earlier asks again, by default after 400 ms: that would be every fourth file.
+            "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+            "dfs.client.block.write.locateFollowingBlock.retries": "11",
+        }
+        self._conf, self._temporary = directory / "conf", directory / "temporary"
+        self._heap = heap
+        self._write_configuration(
+            {
+                "fs.defaultFS": self.uri,
+                "hadoop.tmp.dir": str(self._temporary),
+                # Each of the two waits for the other for a minute, and notices it at once.
+                "ipc.client.connect.retry.interval": "50",
+                "ipc.client.connect.max.retries": "1200",
+            },
+            {
+                **self.configuration,
+                "dfs.namenode.name.dir": (directory / "name").as_uri(),
+                "dfs.namenode.http-address": f"127.0.0.1:{namenode_http}",
+                "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+                "dfs.namenode.safemode.extension": "0",
+                "dfs.namenode.safemode.min.datanodes": "1",
+                # So that a small file can have many blocks.
+                "dfs.namenode.fs-limits.min-block-size": "4096",
+                "dfs.datanode.data.dir": (directory / "data").as_uri(),
+                # How soon a DataNode notices that its NameNode was started anew: seconds.
+                "dfs.heartbeat.interval": "1",
+                "dfs.datanode.hostname": "127.0.0.1",
+                "dfs.datanode.address": f"127.0.0.1:{data}",
+                "dfs.datanode.http.address": f"127.0.0.1:{datanode_http}",
+                "dfs.datanode.ipc.address": f"127.0.0.1:{datanode_ipc}",
+                "dfs.datanode.http.internal-proxy.port": str(proxy),
+            },
+        )
+        self.namenode = NameNode(self._process(_NAMENODE, "namenode.log"), namenode_http)
+        self.datanode = DataNode(self._process(_DATANODE, "datanode.log"), datanode_http)
+
+    def start(self, *, within: float = 60) -> None:
+        """Formats the directory the first time; returns once files can be written."""
+        # A DataNode waits for its NameNode: so both take their time at the same time.
+        self.datanode.process.spawn()
+        if not (self.directory / "name").exists():
+            self._format(within=within)
+        self.namenode.start(within=within)
+        self.datanode.process.wait_ready(self.datanode.ready, within=within)
+
+    def stop(self) -> None:
+        """Ends both gently, and by force if one takes too long."""
+        self.datanode.stop()
+        self.namenode.stop()
+
+    def kill(self) -> None:
+        """SIGKILL to both."""
+        self.datanode.kill()
+        self.namenode.kill()
+
+    def _format(self, *, within: float) -> None:
+        command = self._command(_NAMENODE, "-format", "-nonInteractive")
+        run = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
+        if run.returncode:
+            raise ServerFailed(f"formatting ended with {run.returncode}\n{run.stdout}{run.stderr}")
+
+    def _process(self, main_class: str, log: str) -> ServerProcess:
+        return ServerProcess(self._command(main_class), output=self.directory / log)
+
+    def _command(self, *arguments: str) -> list[str]:
+        return hadoop_command(
+            *arguments, configuration=self._conf, temporary=self._temporary, heap=self._heap
+        )
+
+    def _write_configuration(self, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
+        self._temporary.mkdir(parents=True, exist_ok=True)
+        # The servers' web pages are not in the jars; without a place for them, none starts.
+        for pages in ("hdfs", "datanode"):
+            (self._conf / "webapps" / pages).mkdir(parents=True, exist_ok=True)
+        (self._conf / "log4j.properties").write_text(_LOGGING)
+        (self._conf / "core-site.xml").write_text(_xml(core))
+        (self._conf / "hdfs-site.xml").write_text(_xml(hdfs))
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _xml(properties: Mapping[str, str]) -> str:
+    lines = (
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>\n"
+        for name, value in properties.items()
+    )
+    return f"<configuration>\n{''.join(lines)}</configuration>\n"
+
+
+def _bean(port: int, service: str, name: str) -> dict[str, Any]:
+    """One of a server's management beans, as it shows them by HTTP; empty while there is none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", f"/jmx?qry=Hadoop:service={service},name={name}")
+        answer = connection.getresponse()
+        beans = json.loads(answer.read())["beans"] if answer.status == http.client.OK else []
+    except (OSError, http.client.HTTPException):
+        return {}
+    finally:
+        connection.close()
+    return beans[0] if beans else {}

@@ -1,0 +1,90 @@
+"""A Penstock registry as a child process, run as a user runs it: `python -m penstock registry`.
+
+Its port stays the same over all its starts, so that clients find it again. It counts as started
+when it answers, `/readyz` with yes.
+"""
+
+import http.client
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from harness.server_process import RunningServer, ServerProcess, free_ports
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class Answer(NamedTuple):
+    """Status, and the body as JSON; status 0 while nobody answers."""
+
+    status: int
+    body: Any
+
+
+class RegistryProcess(RunningServer):
+    """One registry on loopback: `with RegistryProcess(directory, brokers=...) as registry`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        brokers: str,
+        zookeeper: str = "",
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (self.port,) = free_ports(1)
+        self.address = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.address}"
+        self.config = directory / "registry.yaml"
+        wanted = {
+            "cluster": "test",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "brokers": brokers.split(","),
+            **({"zookeeper": zookeeper} if zookeeper else {}),
+            **(settings or {}),
+        }
+        self.config.write_text(yaml.safe_dump(wanted))
+        self.process = ServerProcess(
+            [sys.executable, "-m", "penstock", "registry", "--config", str(self.config)],
+            output=directory / "registry.log",
+            environment=environment,
+            directory=REPOSITORY,
+        )
+
+    def ready(self) -> bool:
+        return self.ask("GET", "/readyz").status == 200
+
+    def ask(self, method: str, path: str, body: object = None, *, timeout: float = 40) -> Answer:
+        """One request, on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, {"Content-Type": CONTENT_TYPE})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        except (OSError, http.client.HTTPException):
+            return Answer(0, None)
+        finally:
+            connection.close()
+        try:
+            return Answer(answer.status, json.loads(text))
+        except ValueError:
+            return Answer(answer.status, text)
+
+    def register(self, subject: str, schema: object, *, timeout: float = 40) -> Answer:
+        """Registers an Avro schema, given as JSON's values."""
+        body = {"schema": json.dumps(schema)}
+        return self.ask("POST", f"/subjects/{subject}/versions", body, timeout=timeout)
+
+    @property
+    def is_writer(self) -> bool:
+        metrics = self.ask("GET", "/metrics").body
+        return isinstance(metrics, str) and "penstock_registry_writer 1.0" in metrics

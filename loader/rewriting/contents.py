@@ -1,0 +1,177 @@
+"""What files of rows hold, as they say themselves: which columns, how many rows, and where in the
+log these came from.
+
+Parquet and ORC say columns and rows in a footer, Avro the columns at its beginning, and need not be
+read for it. The driver asks, at 5 ms a file (measured, a local disk). Lines of JSON say nothing,
+and need not: they are joined as they are.
+
+Where footers say how many rows there are, the driver asks them; a job of Spark's that groups the
+rows by their file costs 0.1 µs a row and more (measured, 20 columns, 2 cores), and spreads over all
+executors, so it is taken where files are many. Of other formats rows are counted.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+
+from client.delivery import TopicPartition
+from loader.checks.comparing import UNKNOWN
+from loader.config import FileFormat
+from loader.errors import LoaderError, StoreError
+from loader.rewriting.files import read, read_lines, rewriting_session
+from loader.spark.job import working
+from loader.store.store import Store
+
+_READERS: Final = 8  # of footers, at a time
+MOST_FOOTERS: Final = 1_000  # that are read for this alone
+_ORIGIN = (
+    StructType()
+    .add("_topic", StringType())
+    .add("_partition", IntegerType())
+    .add("_offset", LongType())
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Of one file. Files whose `columns` are the same text have the same columns."""
+
+    columns: str = ""
+    rows: int | None = None  # None: it does not say
+    row_groups: int = 1
+
+
+def footers(spark: SparkSession, uris: Sequence[str], format_: FileFormat) -> dict[str, Footer]:
+    """Of each file."""
+    footer = _FOOTERS.get(format_)
+    if footer is None or not uris:
+        return dict.fromkeys(uris, Footer())
+    with ThreadPoolExecutor(min(_READERS, len(uris))) as readers:
+        return dict(zip(uris, readers.map(lambda uri: footer(spark, uri), uris), strict=True))
+
+
+def _parquet(spark: SparkSession, uri: str) -> Footer:
+    hadoop, parquet = _jvm(spark).org.apache.hadoop, _jvm(spark).org.apache.parquet.hadoop
+    file = parquet.util.HadoopInputFile.fromPath(hadoop.fs.Path(uri), _settings(spark))
+    reader = parquet.ParquetFileReader.open(file)
+    try:
+        footer = reader.getFooter()
+        # What is before the brace is a name that whoever wrote the file has given it.
+        columns = footer.getFileMetaData().getSchema().toString().partition("{")[2]
+        return Footer(columns, int(reader.getRecordCount()), footer.getBlocks().size())
+    finally:
+        reader.close()
+
+
+def _orc(spark: SparkSession, uri: str) -> Footer:
+    jvm = _jvm(spark)
+    orc = jvm.org.apache.orc.OrcFile
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    reader = orc.createReader(path, orc.readerOptions(_settings(spark)))
+    try:
+        return Footer(reader.getSchema().toJson(), int(reader.getNumberOfRows()))
+    finally:
+        reader.close()
+
+
+def _avro(spark: SparkSession, uri: str) -> Footer:
+    jvm = _jvm(spark)
+    avro = jvm.org.apache.avro
+    file = avro.mapred.FsInput(jvm.org.apache.hadoop.fs.Path(uri), _settings(spark))
+    reader = avro.file.DataFileReader(file, avro.generic.GenericDatumReader())
+    try:
+        return Footer(reader.getSchema().toString())
+    finally:
+        reader.close()
+
+
+_FOOTERS: Final[dict[FileFormat, Callable[[SparkSession, str], Footer]]] = {
+    FileFormat.PARQUET: _parquet,
+    FileFormat.ORC: _orc,
+    FileFormat.AVRO: _avro,
+}
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm
+
+
+def _settings(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().newHadoopConf()
+
+
+def count_rows(
+    spark: SparkSession,
+    uris: Sequence[str],
+    format_: FileFormat,
+    *,
+    most_footers: int = MOST_FOOTERS,
+) -> dict[str, int]:
+    """The rows of each file."""
+    if len(uris) > most_footers:
+        return _counted_by_spark(spark, uris, format_)
+    return rows_of(spark, footers(spark, uris, format_), format_)
+
+
+def rows_of(spark: SparkSession, known: dict[str, Footer], format_: FileFormat) -> dict[str, int]:
+    """The rows of files whose footers have been read."""
+    said = {uri: footer.rows for uri, footer in known.items() if footer.rows is not None}
+    silent = [uri for uri in known if uri not in said]
+    return said | (_counted_by_spark(spark, silent, format_) if silent else {})
+
+
+def _counted_by_spark(
+    spark: SparkSession, uris: Sequence[str], format_: FileFormat
+) -> dict[str, int]:
+    session = rewriting_session(spark)
+    if format_ is FileFormat.JSON:  # a row is a line: no need to look into it
+        rows = read_lines(session, uris)
+    else:
+        rows = read(session, uris, format_, StructType([]))
+    by_file = rows.groupBy(rows.metadataColumn("_metadata").getField("file_path")).count()
+    found = {unquote(urlsplit(path).path): rows for path, rows in by_file.collect()}
+    path_of = _jvm(spark).org.apache.hadoop.fs.Path
+    return {uri: int(found.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
+
+
+class RowCounter:
+    """Of one root, as files of this format."""
+
+    def __init__(
+        self, start_spark: Callable[[], SparkSession], store: Store, format_: FileFormat
+    ) -> None:
+        self._start_spark = start_spark
+        self._store = store
+        self._format = format_
+
+    def __call__(self, paths: Sequence[str]) -> dict[str, int]:
+        """By path. One that spoils a job is found by halves."""
+        if not paths:
+            return {}
+        try:
+            uris = {path: self._store.uri(path) for path in paths}
+            with working("counting rows"):
+                rows = count_rows(self._start_spark(), list(uris.values()), self._format)
+            return {path: rows[uri] for path, uri in uris.items()}
+        except (LoaderError, StoreError):
+            if len(paths) == 1:
+                return {paths[0]: UNKNOWN}
+        half = len(paths) // 2
+        return self(paths[:half]) | self(paths[half:])
+
+
+def lowest_offsets(
+    spark: SparkSession, uris: Sequence[str], format_: FileFormat
+) -> dict[TopicPartition, int]:
+    """The lowest offset of each partition that has a row in these files."""
+    if not uris:
+        return {}
+    rows = read(rewriting_session(spark), uris, format_, _ORIGIN)
+    found = rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
+    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in found}

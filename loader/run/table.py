@@ -1,0 +1,156 @@
+"""One table, brought up to what the brokers hold: what a run does, in the order in which it must.
+
+1. What a run before owes is made up for: its files made visible, its ledger written.
+2. What is to be read is fixed, and what is missing named, before anything is read.
+3. It is read and staged, and checked against what was written.
+4. One manifest commits it. From here on it has happened, whoever dies.
+5. Files and markers become visible, the ledger and the brokers are told.
+6. Hours that are complete are merged and closed, by a manifest of their own.
+7. What lies in the folders is held against what runs have committed.
+
+A run that is only to check files does the first of these and the last.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from client.brokers import Brokers
+from loader.commit.history import Attempt, History, check_untouched, with_checksums
+from loader.commit.next_state import next_run
+from loader.commit.old_hours import listed, recalled
+from loader.commit.publishing import Publication, clean
+from loader.errors import DamagedBatch, Interrupted, LoaderError, RunTaken, StoreError
+from loader.hours.completeness import Completeness
+from loader.ledger.entries import destination_of, in_ledger
+from loader.manifests import Manifest
+from loader.planning.plan import Plan
+from loader.run.hive import register_table
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Surroundings, TableLoad
+from loader.run.table_check import TableCheck
+from loader.run.table_form import check_format, form_of
+from loader.run.table_hours import close_hours, completeness_of
+from loader.run.table_reading import Reading, planned
+from loader.tables import TableSource
+
+
+class TableRun:
+    """Used once, by one thread."""
+
+    def __init__(self, around: Surroundings, table: TableSource, brokers: Brokers) -> None:
+        self.outcome = TableOutcome(table.name)
+        self._history = History(around.store, table.name)
+        self._load = TableLoad(around, table, brokers, self._history, self.outcome)
+        self._publication = Publication(
+            self._history,
+            brokers,
+            around.registry,
+            topics=self._load.topics,
+            group=around.config.group,
+            doing=self._load.doing,
+            warn=self._load.warn,
+        )
+        self._check = TableCheck(self._load)
+
+    def run(self) -> None:
+        """Raises LoaderError, ClientError or SchemaError; `outcome` has what was done before."""
+        began = time.monotonic()
+        try:
+            self._run()
+        finally:
+            self.outcome.seconds = time.monotonic() - began
+
+    def _run(self) -> None:
+        load, around = self._load, self._load.around
+        if not around.request.dry_run:
+            self._make_up()
+            self._clean()
+        if (asked := around.request.check_files) is not None:
+            self._check.asked(asked or None)
+            return
+        latest = self._history.latest()
+        self.outcome.destination = destination_of(latest, around.config)
+        if latest is None:
+            with self._unless_taken(latest):
+                check_untouched(around.store, load.name)
+        elif hours := around.request.rebuild:
+            latest = recalled(around.store, latest, hours, around.now())
+            latest = listed(around.store, latest, hours)
+        check_format(load.name, form_of(latest), around.config.format)
+        completeness = completeness_of(load, latest)
+        found = planned(load, latest)
+        if around.request.dry_run:
+            return
+        with self._unless_taken(latest):
+            if not found.nothing_to_do:
+                latest = self._read(latest, found)
+            if latest is not None:
+                register_table(load, latest)
+                self._close_if_possible(latest, completeness)
+        self._clean()
+        self._check.young(latest)
+
+    def _make_up(self) -> None:
+        try:
+            self._publication.make_up()
+        finally:
+            self.outcome.rolled_forward = self._publication.rolled_forward
+
+    @contextmanager
+    def _unless_taken(self, latest: Manifest | None) -> Iterator[None]:
+        """Another loader that was faster has removed what this one had staged: that is what is
+        wrong then, whatever seems to be."""
+        mine = next_run(latest)
+        try:
+            yield
+        except LoaderError as error:
+            if self.outcome.run is None and mine in self._history.runs():
+                raise RunTaken(
+                    f"table {self._load.name}: another loader has committed run {mine} meanwhile"
+                ) from error
+            raise
+
+    def _read(self, latest: Manifest | None, found: Plan) -> Manifest:
+        """The next run: what is new, or what takes the place of whole hours."""
+        reading = Reading(self._load, latest, found)
+        with Attempt(self._history, reading.folder) as attempt:
+            try:
+                manifest = reading.manifest()
+            except DamagedBatch as error:
+                self._check.damaged(error, found.topics)
+                raise
+            return self._commit(manifest, latest, attempt)
+
+    def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
+        """Raises RunTaken if another loader was faster."""
+        around = self._load.around
+        self._load.go_on()
+        manifest = in_ledger(manifest, previous, around.config)
+        self._load.doing(f"committing run {manifest.run}")
+        manifest = with_checksums(around.store, manifest)
+        attempt.commit(manifest)
+        self.outcome.run = manifest.run
+        self._publication.publish(manifest)
+        self._history.forget(around.config.keep_manifests)
+        return manifest
+
+    def _close_if_possible(self, latest: Manifest, completeness: Completeness | None) -> None:
+        """What goes wrong after rows were committed undoes nothing, and is tried again."""
+        if completeness is None:
+            return
+        committed = self.outcome.run
+        try:
+            close_hours(self._load, latest, completeness, self._commit)
+        except (RunTaken, Interrupted):
+            raise
+        except LoaderError as error:
+            if committed is None:
+                raise
+            self._load.warn(f"no hour was closed: {error}")
+
+    def _clean(self) -> None:
+        try:
+            clean(self._load.around.store, self._load.name)
+        except StoreError as error:
+            self._load.warn(f"not all that runs have left could be removed: {error}")

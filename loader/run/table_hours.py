@@ -1,0 +1,149 @@
+"""Hours of one table: the audit asked about them, those of which nothing more will come closed.
+
+The audit is asked before the table's load is planned, and then the brokers where its topics end: in
+this order, as what it says is about what lies in the logs by then (hours/completeness.py). Hours
+are judged when the load has committed what it read, and closed by a manifest of their own.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from client.errors import ClientError
+from loader.commit.history import Attempt
+from loader.commit.layout import hour_path, run_folder
+from loader.commit.next_state import next_run
+from loader.errors import LoaderError
+from loader.hours.closing import (
+    Merge,
+    Merged,
+    as_found,
+    close_manifest,
+    files_left,
+    gone_files,
+    merge_of,
+    open_hours,
+    to_close,
+)
+from loader.hours.completeness import AuditGate, Completeness
+from loader.hours.ledger_reading import topic_ends
+from loader.manifests import Manifest
+from loader.rewriting.contents import count_rows
+from loader.rewriting.files import RowFormat
+from loader.rewriting.merging import merge_hours
+from loader.run.surroundings import TableLoad
+from loader.spark.job import working
+from loader.tables import Hour
+
+MOST_ASKED: Final = 1_000  # hours of a table, the newest of them, in one load
+
+# The manifest that follows on the second one, by this try at it.
+Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
+
+
+def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
+    """Who judges the table's hours in this load. None: nobody can, and the next load does it."""
+    around = load.around
+    if around.audit is None or around.request.dry_run:
+        return around.watermarks
+    now = around.now()
+    hours = sorted({*open_hours(latest, now), *around.request.rebuild})[-MOST_ASKED:]
+    if latest is not None and not latest.header:
+        hours = []
+    load.doing(f"asking the audit about {len(hours)} hours")
+    answers = around.audit.ask((topic, hour) for hour in hours for topic in load.topics)
+    settle = around.config.completeness.settle
+    settle_millis = None if settle is None else int(settle * 1000)
+    try:
+        ends = topic_ends(load.brokers, load.topics)
+    except ClientError as error:
+        load.warn(f"which hours are complete is not known: {error}")
+        return around.watermarks
+    return AuditGate(answers, ends, now, settle_millis)
+
+
+def close_hours(
+    load: TableLoad, latest: Manifest, completeness: Completeness, commit: Commit
+) -> None:
+    """Those of which nothing more will come are merged and called complete, those past their
+    deadline named as incomplete."""
+    around, now = load.around, load.around.now()
+    states = {each.topic: each for each in latest.topics}
+    topics = {topic: states.get(topic) for topic in load.topics}
+    events = bool(latest.header)
+    verdicts = {
+        hour: verdict
+        for hour in open_hours(latest, now)
+        if (verdict := completeness.judge(topics, hour, events=events)) is not None
+    }
+    closings = to_close(latest, verdicts, now, around.config.completeness)
+    if not closings:
+        return
+    load.doing(f"closing {len(closings)} hours")
+    complete = [each.hour for each in closings if each.complete]
+    with_rows = [hour for hour in complete if hour in latest.hours]
+    sizes = {
+        entry.path: entry.size
+        for hour in with_rows
+        for entry in around.store.list(hour_path(load.name, hour))
+    }
+    latest = _as_found(load, latest, with_rows, sizes)
+    folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
+    with Attempt(load.history, folder) as attempt:
+        merged = _merged(load, latest, with_rows, sizes, folder)
+        manifest = close_manifest(latest, closings, merged, now=now, loader=around.loader)
+        commit(manifest, latest, attempt)
+    load.outcome.complete += complete
+    load.outcome.incomplete += [each.hour for each in closings if not each.complete]
+
+
+def _as_found(
+    load: TableLoad, latest: Manifest, hours: Sequence[Hour], sizes: Mapping[str, int]
+) -> Manifest:
+    """Without files that somebody has taken away."""
+    around = load.around
+    gone = gone_files(latest, hours, sizes)
+    if not gone:
+        return latest
+    for hour, files in gone.items():
+        load.warn(
+            f"{hour_path(load.name, hour)}: {len(files)} of its files were taken away, such as"
+            f" {files[0].rpartition('/')[2]}; it is without their rows, until it is rebuilt"
+        )
+    left = files_left(latest, gone)
+    uris = {path: around.store.uri(path) for files in left.values() for path in files}
+    with working(f"{load.name}: counting what is left"):
+        rows = count_rows(around.spark, list(uris.values()), around.config.format)
+    return as_found(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
+
+
+def _merged(
+    load: TableLoad,
+    latest: Manifest,
+    hours: Sequence[Hour],
+    sizes: Mapping[str, int],
+    folder: str,
+) -> tuple[Merged, ...]:
+    """Their small files as few large ones, staged in the folder."""
+    around, store = load.around, load.around.store
+    merges: list[Merge] = []
+    for hour in hours:
+        files = latest.hours[hour].files
+        if (found := merge_of(hour, files, sizes, around.config.completeness)) is not None:
+            merges.append(found)
+    if not merges:
+        return ()
+    load.go_on()
+    target = RowFormat(around.config.format, around.config.compression, latest.schema)
+    try:
+        with working(f"{load.name}: merging"):
+            merged = merge_hours(
+                around.spark, store, merges, sizes, directory=f"{folder}/merged", target=target
+            )
+    except LoaderError as error:
+        load.go_on()
+        # An hour whose files cannot become fewer is complete all the same.
+        load.warn(f"small files stay as they are: {error}")
+        return ()
+    load.outcome.merged_files += sum(len(each.merge.files) for each in merged)
+    return merged

@@ -1,0 +1,323 @@
+"""What one run of a table reads, and everything that it writes before its commit: the cluster is
+asked, slices landed, formats made, rows counted, and all of it told as a manifest.
+
+Planning changes nothing. What is staged belongs to nobody until a manifest names it. Whatever goes
+wrong here, the brokers still have everything, and the next run begins anew.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+from loader.commit.history import History
+from loader.commit.layout import hour_path, run_folder
+from loader.commit.next_state import Terms, load_manifest, next_run, rebuild_manifest
+from loader.commit.old_hours import recalled
+from loader.commit.sources import LandedSources, seen_in
+from loader.commit.staging import (
+    Staged,
+    not_remembered,
+    read_again,
+    reshaped,
+    staged,
+    verified,
+)
+from loader.config import FileFormat
+from loader.errors import LoaderError
+from loader.landing.pieces import FileKind
+from loader.landing.task_spec import (
+    NOTHING_BESIDES,
+    Besides,
+    Seen,
+    TaskSpec,
+    grouped,
+    landing_job,
+    times_from,
+)
+from loader.manifests import KnownSources, Manifest
+from loader.planning.asking import ask, with_partings
+from loader.planning.facts import TopicFacts
+from loader.planning.plan import Plan, plan
+from loader.planning.rebuild import plan_rebuild
+from loader.reports import LastBatch, check_hours
+from loader.rewriting.contents import count_rows, lowest_offsets
+from loader.rewriting.files import RowFormat
+from loader.rewriting.reshaping import reshape
+from loader.run.outcomes import PartitionRange
+from loader.run.surroundings import TableLoad
+from loader.run.table_form import form_of, in_form, next_form, table_columns
+from loader.spark.job import land, working
+from loader.tables import Hour, Partition, Slice
+
+TASKS_PER_CORE: Final = 4
+PIECES: Final = "pieces"  # the folder of the first job
+AGAIN: Final = "again"  # of the one that may follow it
+
+
+def planned(load: TableLoad, latest: Manifest | None) -> Plan:
+    """What is to be read: of what is new, or of the hours that are to be rebuilt. Raises GapError,
+    and whatever asking raises."""
+    found = _planned(load, latest)
+    load.outcome.records = found.records
+    load.outcome.ranges = tuple(
+        PartitionRange(each.topic, each.partition, each.first, each.end) for each in found.ranges
+    )
+    for gap in found.gaps:
+        load.warn(f"accepted: {gap}")
+    for topic in found.absent:
+        load.warn(f"there is no topic {topic}")
+    for topic, lost in found.never_seen.items():
+        load.warn(f"topic {topic} is new here: {lost:,} offsets were deleted before, unread")
+    return found
+
+
+def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
+    request, config = load.around.request, load.around.config
+    state = () if latest is None else latest.topics
+    known = {topic.topic: topic.partitions for topic in state}
+    facts = ask(load.brokers, {topic: known.get(topic, ()) for topic in load.topics})
+    facts = with_partings(
+        load.brokers,
+        facts,
+        state,
+        lambda topic, partition: _earlier(load.history, topic, partition),
+    )
+    if request.rebuild:
+        return _planned_rebuild(load, latest, facts)
+    return plan(
+        load.table,
+        facts,
+        state,
+        accept_gap=request.accept_gap,
+        max_records=request.max_records,
+        records_per_task=config.tasks.records,
+    )
+
+
+def _earlier(history: History, topic: str, partition: int) -> Iterator[LastBatch]:
+    """The last batches that runs have read of a partition, the newest first."""
+    for run in reversed(history.runs()):
+        for state in history.read(run).topics:
+            for each in state.partitions if state.topic == topic else ():
+                if each.partition == partition and each.last is not None:
+                    yield each.last
+
+
+def _planned_rebuild(
+    load: TableLoad, latest: Manifest | None, facts: Mapping[str, TopicFacts]
+) -> Plan:
+    around, hours = load.around, load.around.request.rebuild
+    if latest is None:
+        raise LoaderError(f"table {load.name}: nothing was loaded that could be rebuilt")
+    had = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
+    # Of a file that somebody has taken away nothing can be lost.
+    listed_now = (each for hour in hours for each in around.store.list(hour_path(load.name, hour)))
+    files = [each.path for each in listed_now if each.path in had]
+    with working(f"{load.name}: looking into what is replaced"):
+        lowest = lowest_offsets(
+            around.spark, [around.store.uri(file) for file in files], around.config.format
+        )
+    return plan_rebuild(
+        load.table,
+        facts,
+        latest.topics,
+        lowest=lowest,
+        accept_gap=around.request.accept_gap,
+        records_per_task=around.config.tasks.records,
+    )
+
+
+class Reading:
+    """Of what was planned; used once."""
+
+    def __init__(self, load: TableLoad, latest: Manifest | None, found: Plan) -> None:
+        """Raises LoaderError if the rows could not be kept beside those that are there."""
+        config = load.around.config
+        self.folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
+        self._load = load
+        self._latest = latest
+        self._plan = found
+        self._columns = table_columns(load.around.registry, load.table, config.header)
+        for warning in self._columns.warnings:
+            load.warn(warning)
+        self._former = form_of(latest)
+        columns = self._columns.columns
+        self._form = next_form(load.name, self._former, columns, config.format)
+        self._times = times_from(load.around.now(), config.oldest, config.newest)
+        self._target = RowFormat(config.format, config.compression, columns.spark_json)
+
+    def manifest(self) -> Manifest:
+        """All of it staged, checked, and told as the manifest that makes it true. Raises
+        LoaderError."""
+        latest, hours = self._latest, self._load.around.request.rebuild
+        left = self._staged(() if latest is None or hours else latest.sources, hours)
+        for warning in not_remembered(left):
+            self._load.warn(warning)
+        if latest is not None and hours:
+            made = self._rebuilt(latest, left, hours)
+        else:
+            made = self._loaded(latest, left)
+        self._count(made)
+        return in_form(made, self._form, self._former)
+
+    def _loaded(self, latest: Manifest | None, left: Staged) -> Manifest:
+        around = self._load.around
+        if latest is not None:
+            landed = {hour for report in left.reports.values() for hour in report.rows}
+            latest = recalled(around.store, latest, sorted(landed), around.now())
+        return load_manifest(latest, self._plan, left, self._load.name, self._terms())
+
+    def _rebuilt(self, latest: Manifest, left: Staged, hours: Sequence[Hour]) -> Manifest:
+        around, name = self._load.around, self._load.name
+        return rebuild_manifest(
+            latest,
+            self._plan,
+            left,
+            hours,
+            self._terms(),
+            markers={
+                hour: [each.name for each in around.store.list(hour_path(name, hour))]
+                for hour in hours
+            },
+            accept_gap=around.request.accept_gap,
+        )
+
+    def _terms(self) -> Terms:
+        around, config = self._load.around, self._load.around.config
+        return Terms(
+            now=around.now(),
+            loader=around.loader,
+            schema=self._form.columns,
+            dead_share=config.dead_share,
+            few_dead=config.few_dead,
+            duplicate_share=config.duplicate_share,
+            forget_after=int(config.forget_sources * 1000),
+        )
+
+    def _count(self, manifest: Manifest) -> None:
+        outcome, config = self._load.outcome, self._load.around.config
+        rows = [each for each in manifest.adds if each.path.startswith(f"{self._load.name}/")]
+        outcome.rows += sum(each.rows for each in rows)
+        outcome.bytes += sum(each.bytes for each in rows)
+        outcome.files += len(rows)
+        outcome.late += sum(sum(each.late.values()) for each in manifest.passages)
+        outcome.duplicates += manifest.duplicates
+        dead = sum(manifest.dead.values())
+        outcome.dead += dead
+        records = outcome.rows + manifest.duplicates + dead
+        if dead > config.dead_share * records:
+            self._load.warn(
+                f"{dead:,} of {records:,} records cannot be decoded, and are dead letters; fewer"
+                f" than `few_dead: {config.few_dead}` stop nothing"
+            )
+
+    def _staged(self, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]) -> Staged:
+        """All slices, verified."""
+        slices = self._plan.slices
+        if not slices:  # a gap was accepted, and there is nothing behind it
+            return Staged({}, ())
+        seen = seen_in(known, {each.origin for each in slices})
+        sources = LandedSources(known)
+        left = self._landed(slices, seen, only_hours, PIECES, sources)
+        check_hours(left.reports.values())
+        if sources.twice:
+            left = self._landed_again(left, slices, seen, only_hours, sources.twice)
+        left = self._in_its_format(left)
+        self._load.doing("counting what was written")
+        return verified(self._counted(left), left)
+
+    def _landed(
+        self,
+        slices: Sequence[Slice],
+        seen: Mapping[Partition, Seen],
+        only_hours: tuple[Hour, ...],
+        name: str,
+        sources: LandedSources,
+        *,
+        besides: Besides = NOTHING_BESIDES,
+    ) -> Staged:
+        """What these slices become, in a folder of this name. `seen` is by partition."""
+        around, table = self._load.around, self._load.name
+        self._load.go_on()
+        spec = TaskSpec(
+            brokers=around.config.brokers,
+            registry=around.config.registry,
+            table=table,
+            reader_schema=self._columns.schema.resolved_text,
+            header=around.config.header,
+            with_cluster=self._load.table.with_cluster,
+            compression=around.config.compression,
+            memory_bytes=around.config.tasks.memory_bytes,
+            window_millis=around.config.window * 1000,
+            times=self._times,
+            writer_schemas=self._columns.writers,
+            accept_gap=around.request.accept_gap,
+            only_hours=only_hours,
+        )
+        directory = f"{self.folder}/{name}"
+        tasks = TASKS_PER_CORE * around.spark.sparkContext.defaultParallelism
+        job = landing_job(spec, grouped(slices, tasks), seen, besides)
+        if name == PIECES:
+            around.watcher.planned(table, len(job.groups), sum(e.end - e.first for e in slices))
+        land(around.spark, job, around.store.uri(directory), self._advanced(job.groups))
+        return staged(around.store, directory, sources)
+
+    def _landed_again(
+        self,
+        left: Staged,
+        slices: Sequence[Slice],
+        seen: Mapping[Partition, Seen],
+        only_hours: tuple[Hour, ...],
+        twice: Besides,
+    ) -> Staged:
+        """Slices that have what an earlier one has, too, are done once more, told what that is."""
+        self._load.doing(f"{len(twice)} slices again: duplicates")
+        again = [each for each in slices if each.number in twice]
+        found = self._landed(again, seen, only_hours, AGAIN, LandedSources(), besides=twice)
+        return read_again(left, found)
+
+    def _in_its_format(self, left: Staged) -> Staged:
+        """Rows of many hours divided, and all of them in the format that is asked for."""
+        around, config, store = self._load.around, self._load.around.config, self._load.around.store
+        other = config.format is not FileFormat.PARQUET
+        kinds = {FileKind.MIXED, FileKind.ROWS} if other else {FileKind.MIXED}
+        concerned = [file for file in left.files if file.kind in kinds]
+        if not concerned:
+            return left
+        self._load.go_on()
+        self._load.doing(f"making {config.format} of {len(concerned)} files")
+        directory = f"{self.folder}/rows"
+        with working(f"{self._load.name}: writing {config.format}"):
+            reshape(
+                around.spark,
+                [store.uri(file.path) for file in concerned if file.kind is FileKind.ROWS],
+                [store.uri(file.path) for file in concerned if file.kind is FileKind.MIXED],
+                store.uri(directory),
+                self._target,
+            )
+        return reshaped(left, kinds, store, directory)
+
+    def _counted(self, left: Staged) -> dict[str, int]:
+        """The rows in every file, by path: from the files themselves."""
+        around = self._load.around
+        spark, store, format_ = around.spark, around.store, around.config.format
+        paths = {store.uri(file.path): file for file in left.files}
+        rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
+        dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
+        with working(f"{self._load.name}: counting rows"):
+            counts = count_rows(spark, rows, format_)
+            counts |= count_rows(spark, dead, FileFormat.PARQUET)
+        return {paths[uri].path: count for uri, count in counts.items()}
+
+    def _advanced(self, groups: Sequence[Sequence[Slice]]) -> Callable[[int], None]:
+        """Tasks run in the order of their groups, about."""
+        offsets = (sum(each.end - each.first for each in group) for group in groups)
+        done = [0, *accumulate(offsets)]
+        table, watcher = self._load.name, self._load.around.watcher
+
+        def advanced(tasks: int) -> None:
+            tasks = min(tasks, len(groups))
+            watcher.advanced(table, tasks, done[tasks])
+
+        return advanced

@@ -1,0 +1,1 @@
+"""Spark as a load starts it, what is shipped to executors, and the job that they run."""

@@ -1,0 +1,103 @@
+"""A group of commands of which only the one that is called gets imported.
+
+Help, completion and the search for the nearest name go by the table's own words.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from penstock.cli.failures import Failed
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_OURS = {
+    *("penstock", "pyspark_penstock", "agent", "broker", "registry", "loader", "audit"),
+    *("ledger", "client", "cluster", "schemas", "wire", "ground"),
+}
+
+
+class Lazy(NamedTuple):
+    """A command: where it is defined, what it does, what it needs."""
+
+    where: str  # module:name; a module alone calls it `command`
+    does: str
+    extra: str = ""  # the extra of the distribution without which it cannot run
+
+    @property
+    def module(self) -> str:
+        return self.where.partition(":")[0]
+
+    def command(self) -> click.Command:
+        """Imports it."""
+        name = self.where.partition(":")[2] or "command"
+        command: click.Command = getattr(import_module(self.module), name)
+        return command
+
+
+class LazyGroup(click.Group):
+    """Commands by name, under headings for whoever reads the help."""
+
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Mapping[str, Lazy]], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections = sections
+        self.table = dict(chain.from_iterable(each.items() for each in sections.values()))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        lazy = self.table[cmd_name]
+        try:
+            return lazy.command()
+        except ModuleNotFoundError as missing:
+            package = (missing.name or "").partition(".")[0]
+            if not lazy.extra or package in _OURS:
+                raise
+            raise Failed(
+                f"{ctx.command_path} {cmd_name} needs {package}: "
+                f"pip install 'penstock[{lazy.extra}]'"
+            ) from missing
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A name that there is not is an error that says which ones are like it."""
+        name = args[0]
+        if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"there is no command {name!r}{self._like(name)}")
+        return super().resolve_command(ctx, args)
+
+    def _like(self, name: str) -> str:
+        # Only whoever mistypes waits for it to be imported.
+        from difflib import get_close_matches  # noqa: PLC0415
+
+        near = get_close_matches(name, self.table)
+        return f"; did you mean {' or '.join(near)}?" if near else ""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In one column, whichever heading they are under."""
+        width = max(map(len, self.table))
+        for heading, table in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), lazy.does) for name, lazy in table.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        # Only completion needs it.
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        found = [
+            CompletionItem(name, help=lazy.does)
+            for name, lazy in self.table.items()
+            if name.startswith(incomplete)
+        ]
+        # A group's own would import every command.
+        return found + super(click.Group, self).shell_complete(ctx, incomplete)

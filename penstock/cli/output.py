@@ -1,0 +1,122 @@
+"""What a command prints: the three streams, tables for people, JSON for programs (`--json`).
+
+The streams are there, and able to take any text, once they were opened: whoever started this may
+have closed one of them, and the first file or socket that is opened would take its place; and a
+terminal may have an alphabet in which a verdict's mark is not.
+
+On a terminal a table is drawn and fitted to its width, with colours unless NO_COLOR is set;
+anywhere else it is plain aligned text, never shortened, one line a row.
+"""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TextIO, TypeVar
+
+import click
+
+from ground.printable import one_line
+
+Row = Mapping[str, Any]  # what json can write
+_PLAIN: Final[Mapping[str, str]] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def open_streams() -> None:
+    """Puts what is missing in order. What a stream cannot show is escaped in it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nothing, mode, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def give_up(stream: TextIO) -> None:
+    """Nobody reads it, or it takes no more: from here on it leads nowhere.
+
+    What is still buffered would fail again with the next line, and when Python flushes it at exit.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def has_colours() -> bool:
+    """Whether a terminal is to be coloured at all, as its user says."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Row], *, styles: Mapping[str, str] = _PLAIN
+) -> None:
+    """The rows' values for these columns, under their names. A terminal has `styles` for some."""
+    cells = [[_text(row[column]) for column in columns] for row in rows]
+    titles = [column.replace("_", " ") for column in columns]
+    numeric = [
+        any(_is_number(row[column]) for row in rows)
+        and all(row[column] is None or _is_number(row[column]) for row in rows)
+        for column in columns
+    ]
+    if sys.stdout.isatty():
+        _draw(titles, cells, numeric, styles)
+        return
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    for line in [titles, *cells]:
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        print("  ".join(padded).rstrip())
+
+
+def _draw(
+    titles: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    styles: Mapping[str, str],
+) -> None:
+    # Only a terminal waits for rich to be imported.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for title, right in zip(titles, numeric, strict=True):
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(text, style=styles.get(text, "")) for text in row))
+    Console().print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return one_line(str(value))
+
+
+def say(text: str, *, colour: str | None = None) -> None:
+    """A line on stdout, coloured on a terminal. What came from elsewhere cannot control it."""
+    click.secho(one_line(text), fg=colour)
+
+
+def json_option(command: F) -> F:
+    """`--json`, of every command that has something to say and comes to an end."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON, for programs to read."
+    )(command)

@@ -1,0 +1,1 @@
+"""Configuration files: read into types, and explained (`penstock keys`, the tables in docs/)."""

@@ -1,0 +1,309 @@
+"""A YAML file becomes one typed value, or one line that says what is wrong with it.
+
+Rule 1: what a program accepts is its own `msgspec.Struct`; this module knows no program. A struct
+checks what types cannot say in `__post_init__`, by raising ValueError.
+
+Rule 2: every error names the file and line, the key, and what is allowed there. A value is shown
+only if it stands in the file itself: what came from the environment or a secret's file is not.
+
+Rule 3: text is what the wanted type makes of it. `rack: 7` is the text "7" where text is wanted,
+`port: "9092"` is refused, `port: ${PORT}` is a number if the variable holds one.
+
+`${NAME}` is filled in from the environment ($${ stands for itself). For any text key `x`, `x_file`
+names a file that holds it.
+
+Rule 4: `--set key=value` puts one key over what the file says. The dots of a key may be part of a
+name (`topic_defaults.retention.ms`), so that a key is read with the program's types at hand. Text
+that begins like a YAML list, mapping or quoted text is read as YAML; all else stands as it is.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from penstock.config.allowed_values import (
+    allows_null,
+    alternatives,
+    describe,
+    fits,
+    is_text,
+    list_in,
+    mapping_in,
+    struct_in,
+)
+from penstock.config.yaml_document import (
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    Node,
+    ScalarNode,
+    parse,
+    read_document,
+    unknown_key,
+)
+
+__all__ = ["ConfigurationError", "load"]
+T = TypeVar("T")
+Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
+MAX_SECRET_BYTES = 65_536
+_FILE = "_file"
+_VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_AT = re.compile(r"(.*) - at `\$([^`]*)`", re.DOTALL)
+_LONGEST_SHOWN = 40
+
+
+def load(
+    kind: type[T],
+    path: Path | None,
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
+) -> T:
+    """The file's configuration, with `overrides` (key=value) put over it.
+
+    Without a file the overrides are all there is. Raises ConfigurationError, and nothing else.
+    """
+    document = read_document(path) if path is not None else MappingNode("")
+    described = inspect.type_info(kind)
+    struct = struct_in(described)
+    if struct is None:
+        raise TypeError(f"{kind} is not a msgspec.Struct")
+    for text in overrides:
+        override(document, struct, text)
+    values = _Reader(environment).struct(document, struct, "")
+    try:
+        return msgspec.convert(values, kind, dec_hook=_construct)
+    except msgspec.ValidationError as error:
+        # Types have been checked: what is left is a struct's own __post_init__.
+        said = _AT.fullmatch(str(error))
+        message, at = said.groups() if said else (str(error), "")
+        raise ConfigurationError(document.where, at.lstrip("."), message) from None
+
+
+def _construct(kind: type[Any], value: Any) -> Any:
+    """Types that msgspec does not know, such as Path, are made from the text."""
+    return kind(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A scalar's text after the environment was filled in."""
+
+    text: str
+    plain: bool
+    secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    environment: Mapping[str, str]
+
+    def value(self, node: Node, kind: inspect.Type, key: str) -> Value:
+        match node:
+            case ScalarNode():
+                return self.scalar(node, kind, key)
+            case ListNode():
+                return self.list(node, kind, key)
+            case MappingNode():
+                return self.mapping(node, kind, key)
+
+    def mapping(self, node: MappingNode, kind: inspect.Type, key: str) -> Value:
+        if struct := struct_in(kind):
+            return self.struct(node, struct, key)
+        if mapping := mapping_in(kind):
+            value_type = mapping.value_type
+        elif _is_anything(kind):
+            value_type = kind
+        else:
+            raise ConfigurationError(node.where, key, f"expected {describe(kind)}, not a mapping")
+        return {
+            name: self.value(child, value_type, f"{key}.{name}" if key else name)
+            for name, child in node.entries.items()
+        }
+
+    def list(self, node: ListNode, kind: inspect.Type, key: str) -> Value:
+        if wanted := list_in(kind):
+            item_type = wanted.item_type
+        elif _is_anything(kind):
+            item_type = kind
+        else:
+            raise ConfigurationError(node.where, key, f"expected {describe(kind)}, not a list")
+        return [
+            self.value(item, item_type, f"{key}[{index}]") for index, item in enumerate(node.items)
+        ]
+
+    def struct(self, node: MappingNode, struct: inspect.StructType, key: str) -> dict[str, Value]:
+        fields = {field.encode_name: field for field in struct.fields}
+        prefix = f"{key}." if key else ""
+        values: dict[str, Value] = {}
+        for name, child in node.entries.items():
+            if name in fields:
+                values[name] = self.value(child, fields[name].type, prefix + name)
+                continue
+            named = fields.get(name.removesuffix(_FILE))
+            if not name.endswith(_FILE) or named is None or not is_text(named.type):
+                raise unknown_key(child.where, prefix + name, name, list(fields))
+            if named.encode_name in node.entries:
+                both = f"give either {named.encode_name} or {name}, not both"
+                raise ConfigurationError(child.where, prefix + name, both)
+            values[named.encode_name] = self.secret(child, named.type, prefix + name)
+        for name, field in fields.items():
+            if field.required and name not in values:
+                expected = f"is required: {describe(field.type)}"
+                raise ConfigurationError(node.where, prefix + name, expected)
+        return values
+
+    def scalar(self, node: ScalarNode, kind: inspect.Type, key: str) -> Value:
+        filled = self.fill(node, key)
+        if filled.plain and filled.text in {"", "~", "null"} and not filled.secret:
+            return self.nothing(node, kind, key)
+        wanted = (filled.text,) if is_text(kind) else (_plain_value(filled), filled.text)
+        for value in wanted[: 2 if filled.plain else 1]:
+            if fits(value, kind):
+                return value
+        shown = "" if filled.secret else f", not {_shown(filled)}"
+        raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown}")
+
+    def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> Value:
+        """What a key without a value means: its mapping or list may be commented out."""
+        if allows_null(kind):
+            return None
+        if struct := struct_in(kind):
+            return self.struct(MappingNode(node.where), struct, key)
+        if mapping_in(kind):
+            return {}
+        if list_in(kind):
+            return []
+        raise ConfigurationError(node.where, key, f"has no value; expected {describe(kind)}")
+
+    def fill(self, node: ScalarNode, key: str) -> _Filled:
+        """The text with ${NAME} replaced; the environment's part is never shown in an error."""
+        secret = False
+
+        def replace(match: re.Match[str]) -> str:
+            nonlocal secret
+            name = match[1]
+            if name is None:
+                return "${"
+            if not _NAME.fullmatch(name) or not match[0].endswith("}"):
+                wrong = "expected ${NAME}; $${ stands for ${ itself"
+                raise ConfigurationError(node.where, key, wrong)
+            if name not in self.environment:
+                missing = f"the environment has no variable {name}"
+                raise ConfigurationError(node.where, key, missing)
+            secret = True
+            return self.environment[name]
+
+        text = _VARIABLE.sub(replace, node.text)
+        return _Filled(text, node.plain or secret, secret)
+
+    def secret(self, node: Node, kind: inspect.Type, key: str) -> Value:
+        """The text of the file that the node names, without the newline at its end."""
+        if not isinstance(node, ScalarNode):
+            raise ConfigurationError(node.where, key, "expected the path of a file")
+        path = Path(self.fill(node, key).text)
+        try:
+            with path.open("rb") as file:
+                content = file.read(MAX_SECRET_BYTES + 1)
+            text = content.decode().removesuffix("\n").removesuffix("\r")
+        except OSError as error:
+            reason = f"{path}: {error.strerror or error}"
+            raise ConfigurationError(node.where, key, reason) from None
+        except UnicodeDecodeError:
+            raise ConfigurationError(node.where, key, f"{path}: not UTF-8") from None
+        if len(content) > MAX_SECRET_BYTES:
+            raise ConfigurationError(node.where, key, f"{path}: more than {MAX_SECRET_BYTES} bytes")
+        if not fits(text, kind):
+            raise ConfigurationError(node.where, key, f"{path}: expected {describe(kind)}")
+        return text
+
+
+def _plain_value(filled: _Filled) -> str | int | float | bool:
+    """YAML 1.2's reading of a plain scalar: a number, a boolean, or else text."""
+    text = filled.text
+    if not filled.plain:
+        return text
+    if text in {"true", "false"}:
+        return text == "true"
+    if len(text) <= _LONGEST_SHOWN and _WHOLE.fullmatch(text):
+        return int(text)
+    if len(text) <= _LONGEST_SHOWN and _DECIMAL.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _shown(filled: _Filled) -> str:
+    text = filled.text
+    if len(text) > _LONGEST_SHOWN:
+        text = text[:_LONGEST_SHOWN] + "…"
+    return text if filled.plain else f'"{text}"'
+
+
+def _is_anything(kind: inspect.Type) -> bool:
+    return any(isinstance(each, inspect.AnyType) for each in alternatives(kind))
+
+
+def override(document: MappingNode, struct: inspect.StructType, text: str) -> None:
+    """Puts `key=value` into the document."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigurationError(f"--set {text}", "", "expected key=value")
+    where = f"--set {key}"
+    node: Node = ScalarNode(where, value)
+    if value.startswith(("[", "{", '"', "'")):
+        node = parse(value, where)
+    _put(document, struct, key, node, where)
+
+
+def _put(target: MappingNode, struct: inspect.StructType, key: str, node: Node, where: str) -> None:
+    fields = {field.encode_name: field.type for field in struct.fields}
+    if key in fields or _names_file_of_text(fields, key):
+        # The last word on a text replaces an earlier one, whichever of the two ways it was given.
+        twin = f"{key}_file" if key in fields else key.removesuffix("_file")
+        if twin not in fields or key not in fields:
+            target.entries.pop(twin, None)
+        target.entries[key] = node
+        return
+    containing = [name for name in fields if key.startswith(f"{name}.")]
+    if not containing:
+        raise unknown_key(where, "", key.partition(".")[0], list(fields))
+    name = max(containing, key=len)
+    rest = key[len(name) + 1 :]
+    if inner := struct_in(fields[name]):
+        _put(_child(target, name, where), inner, rest, node, where)
+    elif mapping := mapping_in(fields[name]):
+        _put_into_mapping(_child(target, name, where), mapping, rest, node, where)
+    else:
+        raise ConfigurationError(where, "", f"{name} has no keys of its own")
+
+
+def _put_into_mapping(
+    target: MappingNode, mapping: inspect.DictType, key: str, node: Node, where: str
+) -> None:
+    inner = struct_in(mapping.value_type)
+    name, dot, rest = key.partition(".")
+    if inner is not None and dot:
+        _put(_child(target, name, where), inner, rest, node, where)
+    else:
+        target.entries[key] = node
+
+
+def _child(target: MappingNode, name: str, where: str) -> MappingNode:
+    """The mapping under `name`; what is no mapping there is replaced by an empty one."""
+    child = target.entries.get(name)
+    if not isinstance(child, MappingNode):
+        child = target.entries[name] = MappingNode(where)
+    return child
+
+
+def _names_file_of_text(fields: dict[str, inspect.Type], key: str) -> bool:
+    text = fields.get(key.removesuffix("_file"))
+    return key.endswith("_file") and text is not None and is_text(text)

@@ -1,0 +1,96 @@
+"""The tables of keys in docs/: Markdown, between two comments in each program's page.
+
+`python -m penstock.config.pages docs` (`make reference`) writes them anew.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from penstock.config.reference import KINDS, Key, Section, is_nothing, sections, spoken, written
+
+BEGIN: Final = "<!-- keys: made by make reference from what stands at the fields -->"
+END: Final = "<!-- end of keys -->"
+_BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+
+
+class NoPlace(Exception):
+    """The page does not say, once, where its table belongs."""
+
+
+def with_tables(page: str, reference: Sequence[Section]) -> str:
+    """The page, with what the keys mean now. Raises `NoPlace`."""
+    if len(_BETWEEN.findall(page)) != 1:
+        raise NoPlace(f"expected {BEGIN} and {END}, once")
+    tables = "\n".join(_tables(reference))
+    return _BETWEEN.sub(lambda _: f"{BEGIN}\n\n{tables}\n{END}", page)
+
+
+def _tables(reference: Sequence[Section]) -> Iterator[str]:
+    below = {section.name: section for section in reference if section.name}
+    for section in reference:
+        if section.name:
+            yield f"### {_heading(section.name)}\n\n{section.about}\n"
+        yield "| key | type | default | |\n|---|---|---|---|"
+        for key in section.keys:
+            yield f"| {' | '.join(_cells(key, below))} |"
+        yield ""
+
+
+def _cells(key: Key, below: dict[str, Section]) -> Iterator[str]:
+    yield f"`{key.name}`"
+    yield _choice([f"`{each}`" for each in key.allowed]) or key.type
+    yield _default(key)
+    meaning = key.meaning.replace("|", "\\|")
+    section = next((each for each in _places(key.name) if each in below), None)
+    if section is not None:
+        first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
+        meaning = f"{first.removesuffix('.')} ([keys](#{_anchor(_heading(section))}))."
+    yield meaning
+
+
+def _choice(words: Sequence[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "required"
+    if key.default == {} and key.type == "mapping":
+        return ""  # its own keys say
+    if is_nothing(key.default):
+        return "none"
+    short = spoken(key.default, key.type)
+    return f"`{written(key.default)}`" + (f" ({short})" if short else "")
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """How a section may be called whose keys are this key's."""
+    return name, f"{name}[]", f"{name}.NAME"
+
+
+def _heading(section: str) -> str:
+    return f"Keys of `{section}`"
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+
+
+def main(folder: Path) -> None:
+    for program, struct in KINDS.items():
+        page = folder / f"{program}.md"
+        before = page.read_text()
+        after = with_tables(before, sections(struct))
+        if after != before:
+            page.write_text(after)
+            print(f"{page}: written")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,264 @@
+"""The configuration reference: every key of every program, made from the structs that read them.
+
+What a key means stands once, at its field. The terminal (`penstock keys`) and the pages in docs/
+(`make reference`) show the same. Python keeps the docstring of a class and forgets the text under a
+field, so the source is read for it.
+
+A key's name is what `--set` takes: `batches.bytes`. In a list of mappings it is `inputs[].topic`,
+and where names are the user's, `clusters.NAME.brokers`. Sections are the structs, in their order.
+Types and defaults are in the words of people who write a configuration. (What a wrong value is told
+is the business of `allowed_values`: there, bounds matter.)
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from inspect import getsource
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from agent.config import AgentConfig
+from audit.config import AuditConfig
+from broker.config import BrokerConfig
+from ground.settings import WORD
+from loader.config import LoaderConfig
+from penstock.config.allowed_values import alternatives, bare, list_in, mapping_in, struct_in
+from registry.config import RegistryConfig
+
+_FLOW: Final = set(",[]{}")
+_SIZES: Final = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_TIMES: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+_LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
+KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "agent": AgentConfig,
+    "broker": BrokerConfig,
+    "registry": RegistryConfig,
+    "loader": LoaderConfig,
+    "audit": AuditConfig,
+}
+
+
+def meanings(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+    """By name, on one line each. A field that nothing is said about is not in it."""
+    tree = ast.parse(getsource(sys.modules[struct.__module__]))
+    (body,) = (
+        each.body
+        for each in tree.body
+        if isinstance(each, ast.ClassDef) and each.name == struct.__name__
+    )
+    found = {}
+    for field, text in pairwise(body):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                found[name] = " ".join(said.split())
+    return found
+
+
+def about(struct: type[msgspec.Struct]) -> str:
+    """What the struct itself is, on one line."""
+    return " ".join((struct.__doc__ or "").split())
+
+
+def allowed_texts(kind: inspect.Type) -> tuple[str, ...]:
+    """What an enumeration allows; nothing of all other types."""
+    return tuple(
+        str(member.value)
+        for each in alternatives(kind)
+        if isinstance(each, inspect.EnumType)
+        for member in each.cls
+    )
+
+
+def type_word(kind: inspect.Type) -> str:
+    """Of a type that is no enumeration in itself."""
+    for each in _without_null(kind):
+        if said := _said(each):
+            return said
+    if item := list_in(kind):
+        return f"list of {_plural(type_word(item.item_type))}"
+    if mapping := mapping_in(kind):
+        return f"mapping of names to {_plural(type_word(mapping.value_type))}"
+    if struct_in(kind):
+        return "mapping"
+    known = [_SCALARS.get(type(bare(each)), "value") for each in _without_null(kind)]
+    return known[0] if len(known) == 1 else "value"
+
+
+_SCALARS: dict[type[inspect.Type], str] = {
+    inspect.BoolType: "true or false",
+    inspect.IntType: "whole number",
+    inspect.FloatType: "number",
+    inspect.StrType: "text",
+}
+
+
+def _without_null(kind: inspect.Type) -> list[inspect.Type]:
+    """The members of a union, with what is said about each."""
+    members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    return [each for each in members if not isinstance(each, inspect.NoneType)]
+
+
+def _said(kind: inspect.Type) -> str:
+    if not isinstance(kind, inspect.Metadata):
+        return ""
+    return str((kind.extra or {}).get(WORD, "")) or _said(kind.type)
+
+
+def _plural(word: str) -> str:
+    return word if word == "host:port" else f"{word}s"
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether the default is that nothing is said: an empty text, an empty list, null."""
+    return value is None or (isinstance(value, str | tuple | list | dict) and not value)
+
+
+def written(value: Any) -> str:
+    """A default as YAML."""
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_item, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return yaml.safe_dump(value, width=1_000).removesuffix("\n").removesuffix("\n...")
+
+
+def _item(value: Any) -> str:
+    """In a list's brackets a text must not have such by itself, nor commas."""
+    if isinstance(value, str) and _FLOW & set(value):
+        return yaml.safe_dump(value, width=1_000, default_style='"').removesuffix("\n")
+    return written(value)
+
+
+def spoken(value: Any, type_word: str) -> str:
+    """How people say so many bytes or seconds; nothing where that is no shorter."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return ""
+    if type_word == "bytes":
+        return next((f"{value // of} {name}" for of, name in _SIZES if _is_whole(value, of)), "")
+    if "seconds" in type_word and value > 120:
+        parts = next((each for each in _TIMES if _is_whole(value, each[0])), None)
+        if parts is not None:
+            count = int(value // parts[0])
+            return f"{count} {parts[1]}{'s' if count > 1 else ''}"
+    return ""
+
+
+def _is_whole(value: float, of: int) -> bool:
+    return value >= of and value % of == 0
+
+
+class Unexplained(Exception):
+    """A key of which nobody has said what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. `meaning` is Markdown, with links as they hold in docs/."""
+
+    name: str
+    type: str
+    allowed: tuple[str, ...]  # of a key with a handful of values
+    required: bool
+    default: Any  # None too where it is required
+    meaning: str
+
+    @property
+    def plain_meaning(self) -> str:
+        """Without links."""
+        return _LINK.sub(r"\1", self.meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The keys of one struct. The program's own has no name."""
+
+    name: str
+    about: str
+    keys: tuple[Key, ...]
+
+
+def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
+    """Raises `Unexplained`."""
+    return tuple(_sections(_described(program), "", ""))
+
+
+def found(among: Sequence[Section], words: Sequence[str]) -> list[Key]:
+    """The keys that have all of these words somewhere, in any case; those so called first."""
+    keys = [key for section in among for key in section.keys]
+    speaking = [
+        key for key in keys if _has(" ".join([key.name, *key.allowed, key.plain_meaning]), words)
+    ]
+    return sorted(speaking, key=lambda key: not _has(key.name, words))
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    return all(word.lower() in text.lower() for word in words)
+
+
+def _described(struct: type[msgspec.Struct]) -> inspect.StructType:
+    described = inspect.type_info(struct)
+    if not isinstance(described, inspect.StructType):
+        raise TypeError(f"{struct} is not a msgspec.Struct")
+    return described
+
+
+def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Section]:
+    texts = meanings(struct.cls)
+    prefix = f"{name}." if name else ""
+    keys = []
+    below: list[Section] = []
+    for field in struct.fields:
+        full = prefix + field.encode_name
+        inner, place = _inner(field.type, full)
+        meaning = texts.get(field.name, "")
+        if inner is not None:
+            below += _sections(inner, place, about(inner.cls))
+            meaning = meaning or about(inner.cls)
+        if not meaning:
+            raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
+        keys.append(_key(full, field, meaning))
+    yield Section(name, said, tuple(keys))
+    yield from below
+
+
+def _inner(kind: inspect.Type, name: str) -> tuple[inspect.StructType | None, str]:
+    """The struct that the key's value is made of, if it is, and how its keys are written."""
+    if struct := struct_in(kind):
+        return struct, name
+    if (item := list_in(kind)) and (struct := struct_in(item.item_type)):
+        return struct, f"{name}[]"
+    if (mapping := mapping_in(kind)) and (struct := struct_in(mapping.value_type)):
+        return struct, f"{name}.NAME"
+    return None, name
+
+
+def _key(name: str, field: inspect.Field, meaning: str) -> Key:
+    allowed = allowed_texts(field.type)
+    return Key(
+        name=name,
+        type="one of" if allowed else type_word(field.type),
+        allowed=allowed,
+        required=field.required,
+        default=_default(field),
+        meaning=meaning,
+    )
+
+
+def _default(field: inspect.Field) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    if field.default is msgspec.NODEFAULT:
+        return None
+    if isinstance(field.default, msgspec.Struct):
+        return {}  # what it comes to, its own keys say
+    return field.default.value if isinstance(field.default, Enum) else field.default

@@ -1,0 +1,253 @@
+"""`penstock demo`, what it came to, and where to look after it.
+
+What it came to is a table, and a verdict in one line. Where to look is what is there, and three
+commands to try.
+"""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ground.printable import one_line
+from penstock.cli.failures import Failed
+from penstock.cli.output import Row, json_option, print_json, print_table
+from penstock.demo.demonstration import Demonstration, applications_of, write_inputs
+from penstock.demo.figures import Outcome, document, totals
+from penstock.demo.folder import Folder, free_ports
+from penstock.demo.watch import DemoFailed, Stopped, Watch, look_after, stop
+from penstock.directory.errors import UpError
+from penstock.directory.places import Addresses, Places, Ports
+from penstock.report.words import Count
+from penstock.status.asking import Following
+from penstock.up.pipeline import Pipeline
+from penstock.up.preconditions import problems
+from penstock.up.screen import watching
+from penstock.up.stop_requests import StopRequests
+
+_COLUMNS: Final = (
+    *("topic", "lines", "events"),
+    *("shipped", "stored", "mirrored", "landed", "verdict"),
+)
+_COUNTED: Final = ("lines", "events", "shipped", "stored", "landed")
+_LOADS_EVERY: Final = "15s"
+_LONGEST_SECONDS: Final = 3_600
+_INTERRUPTED: Final = 130
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """On stdout."""
+    print_table(_COLUMNS, [*map(dict, _rows(outcome))])
+    print()
+    for each in outcome.differences:
+        print(f"✗ {one_line(each)}")
+    summed = totals(outcome.figures)
+    killed = " and ".join(f"the {each}" for each in outcome.killed)
+    if outcome.agrees:
+        print(f"✓ Every line arrived, once{f', although {killed} were killed' if killed else ''}:")
+        print(
+            f"  {summed['lines']:,} lines of {summed['files']:,} files became {summed['events']:,} "
+            f"events, and as many rows."
+        )
+    else:
+        print("✗ Not every line arrived once.")
+
+
+def _rows(outcome: Outcome) -> Iterator[Row]:
+    for each in outcome.figures:
+        verdict = each.verdict
+        yield {
+            "topic": each.topic,
+            "lines": Count(each.tally.lines),
+            "events": Count(each.tally.events),
+            "shipped": Count(each.shipped),
+            "stored": Count(each.stored.events),
+            "mirrored": each.mirrored,
+            "landed": Count(each.landed.events),
+            "verdict": verdict.value if verdict else None,
+        }
+    summed = totals(outcome.figures)
+    yield {
+        "topic": "all",
+        **{name: Count(summed[name]) for name in _COUNTED},
+        "mirrored": None,
+        "verdict": None,
+    }
+
+
+def while_it_runs(places: Places, addresses: Addresses) -> list[str]:
+    penstock = _penstock()
+    return [
+        "It goes on running, without the applications, until Ctrl-C.",
+        "",
+        f"  dashboard  {addresses.audit}",
+        *_left(places),
+        "",
+        "Three commands to try, in another terminal:",
+        "",
+        f"  . {_quoted(places.environment)}",
+        f"  {penstock} status",
+        f"  {penstock} report --day today",
+        f"  {penstock} consume payments --from beginning --count 3 --events",
+    ]
+
+
+def afterwards(places: Places, *, kept: bool) -> list[str]:
+    return _where_it_was_kept(places) if kept else _where_nothing_is_left()
+
+
+def _where_it_was_kept(places: Places) -> list[str]:
+    penstock, directory = _penstock(), _quoted(places.directory)
+    return [
+        "All programs have stopped. What they left:",
+        "",
+        *_left(places),
+        "",
+        "Three commands to try:",
+        "",
+        f"  {penstock} up --dir {directory}      # all of it again, where it stood",
+        f"  {penstock} status --dir {directory}  # meanwhile, in another terminal",
+        f"  {penstock} up --follow '/var/log/*.log'",
+    ]
+
+
+def _where_nothing_is_left() -> list[str]:
+    penstock = _penstock()
+    return [
+        "All programs have stopped, and what they left is removed. Three commands to try:",
+        "",
+        f"  {penstock} demo --keep-running           # a dashboard and files to look at",
+        f"  {penstock} up --follow '/var/log/*.log'  # your own logs",
+        f"  {penstock} --help",
+    ]
+
+
+def _left(places: Places) -> list[str]:
+    return [
+        f"  warehouse  {one_line(str(places.warehouse))}",
+        f"  log files  {one_line(str(applications_of(places)))}",
+    ]
+
+
+def _quoted(path: Path) -> str:
+    return one_line(shlex.quote(str(path)))
+
+
+def _penstock() -> str:
+    """How the command is called from here: it may not be on the PATH."""
+    beside = Path(sys.executable).parent / "penstock"
+    found = shutil.which("penstock")
+    if not beside.exists() or (found and Path(found).samefile(beside)):
+        return "penstock"
+    shown = beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside
+    return _quoted(shown)
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.IntRange(3, _LONGEST_SECONDS),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="For how long the applications write.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A new or empty folder, which is kept; without it, one that is removed in the end.",
+)
+@click.option("--keep", is_flag=True, help="Keep the folder, wherever it is.")
+@click.option(
+    "--port-base",
+    type=click.IntRange(1, 65_529),
+    metavar="N",
+    help="Listen on N and the five ports after it; without it, on ports that are free.",
+)
+@click.option("--no-kills", is_flag=True, help="Kill no program meanwhile.")
+@click.option("--keep-running", is_flag=True, help="Let everything run until Ctrl-C, to look at.")
+@json_option
+def command(
+    *,
+    seconds: int,
+    directory: Path | None,
+    keep: bool,
+    port_base: int | None,
+    no_kills: bool,
+    keep_running: bool,
+    as_json: bool,
+) -> int:
+    """Show the whole pipeline at work on this machine, and count what arrives.
+
+    Three sample applications write logs and rotate them, while the agent and the broker are killed.
+    Then every line must be in the warehouse, once: what the applications wrote is held against what
+    was shipped, stored and landed, and against the audit's verdict.
+
+    Exit code 0: all of it agrees; 1: something does not, or could not be shown.
+
+    \b
+    Example:
+        penstock demo
+        penstock demo --seconds 20 --keep-running
+        penstock demo --dir ./penstock-demo --json
+    """
+    with StopRequests() as asked:
+        try:
+            with Folder(directory, keep=keep) as folder:
+                places = Places(folder.path)
+                ports = Ports.beginning_at(port_base) if port_base else free_ports()
+                if wrong := problems(places, ports):
+                    return _cannot_start(wrong)
+                write_inputs(places)
+                with Pipeline(places, ports, loads_every=_LOADS_EVERY) as pipeline:
+                    try:
+                        outcome = _demonstrated(pipeline, asked, seconds, kills=not no_kills)
+                        _tell(outcome, places, as_json=as_json)
+                        if keep_running:
+                            _say(while_it_runs(places, pipeline.addresses), as_json)
+                            look_after(pipeline, asked)
+                    finally:
+                        stop(pipeline, asked)
+                folder.kept |= not outcome.agrees
+        except Stopped:
+            return _INTERRUPTED
+        except (DemoFailed, UpError, OSError) as error:
+            raise Failed(one_line(str(error))) from None
+    _say(afterwards(places, kept=folder.kept), as_json)
+    return 0 if outcome.agrees else 1
+
+
+def _cannot_start(wrong: Sequence[str]) -> int:
+    for each in wrong:
+        click.echo(f"penstock demo: {one_line(each)}", err=True)
+    return 1
+
+
+def _demonstrated(pipeline: Pipeline, asked: StopRequests, seconds: int, *, kills: bool) -> Outcome:
+    """With all that is to be seen meanwhile on stderr."""
+    screen = watching(sys.stderr, pipeline.places, pipeline.addresses)
+    try:
+        with Following(pipeline.addresses) as following:
+            watch = Watch(pipeline, screen, following, asked)
+            return Demonstration(watch, seconds=seconds, kills=kills).run()
+    finally:
+        screen.close()
+
+
+def _tell(outcome: Outcome, places: Places, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document(outcome) | {"directory": str(places.directory)})
+    else:
+        show_outcome(outcome)
+    sys.stdout.flush()
+
+
+def _say(lines: Sequence[str], as_json: bool) -> None:
+    """Beside the result, which is all there is on stdout with --json."""
+    click.echo("\n".join(["", *lines]), err=as_json)

@@ -1,0 +1,95 @@
+"""Where `penstock up` keeps what, and where its programs are reached. Pure.
+
+{directory}/
+    config/         a file for each program, written anew at every start
+    inputs.d/       what the agent follows: the user's, and read again while it runs
+    logs/           a file for each program, cut when it is long
+    zookeeper/ broker/ agent/ audit/      each program's own
+    warehouse/      where the loader lands tables
+    environment     for `.`: the addresses, as variables that all commands know
+    up.json         what the next start goes on with
+    lock            held while it runs
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+HOST: Final = "127.0.0.1"
+_HIGHEST_PORT: Final = 65_535
+PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
+CLUSTER: Final = "local"
+WINDOW_SECONDS: Final = 10  # short, so that a verdict is there soon; all programs have the same
+
+
+class Ports(NamedTuple):
+    """The ports of a pipeline on one machine, by default each program's own."""
+
+    zookeeper: int = 2181
+    broker: int = 9092
+    broker_http: int = 9095
+    registry: int = 8081
+    audit: int = 8090
+    agent_http: int = 9464
+
+    @classmethod
+    def beginning_at(cls, base: int) -> "Ports":
+        """One after the other. Raises ValueError where there are not so many."""
+        ports = range(base, base + len(cls._fields))
+        if not 0 < base <= _HIGHEST_PORT - len(ports):
+            raise ValueError(f"{base} and the {len(ports) - 1} after it are not all ports")
+        return cls(*ports)
+
+
+class Addresses(NamedTuple):
+    """Where commands find a pipeline. An empty `broker_http` is not asked."""
+
+    brokers: str = f"{HOST}:{Ports().broker}"
+    registry: str = f"http://{HOST}:{Ports().registry}"
+    audit: str = f"http://{HOST}:{Ports().audit}"
+    agent: str = f"http://{HOST}:{Ports().agent_http}"
+    broker_http: str = f"http://{HOST}:{Ports().broker_http}"  # some, by commas
+
+    @classmethod
+    def of(cls, ports: Ports) -> "Addresses":
+        return cls(
+            brokers=f"{HOST}:{ports.broker}",
+            registry=f"http://{HOST}:{ports.registry}",
+            audit=f"http://{HOST}:{ports.audit}",
+            agent=f"http://{HOST}:{ports.agent_http}",
+            broker_http=f"http://{HOST}:{ports.broker_http}",
+        )
+
+
+class Places(NamedTuple):
+    """The directory's parts. Absolute, as the programs are told them."""
+
+    directory: Path
+
+    def config(self, program: str) -> Path:
+        return self.directory / "config" / f"{program}.yaml"
+
+    def log(self, program: str) -> Path:
+        return self.directory / "logs" / f"{program}.log"
+
+    def data(self, program: str) -> Path:
+        return self.directory / program
+
+    @property
+    def inputs(self) -> Path:
+        return self.directory / "inputs.d"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.directory / "warehouse"
+
+    @property
+    def environment(self) -> Path:
+        return self.directory / "environment"
+
+    @property
+    def remembered(self) -> Path:
+        return self.directory / "up.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "lock"

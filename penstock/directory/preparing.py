@@ -1,0 +1,217 @@
+"""The directory of a pipeline, made ready for a start. A crash at any point is mended by the next.
+
+What a user keeps there is never touched: data, and all of `inputs.d` but `follow.yaml`, which is
+`--follow [TOPIC=]GLOB` as inputs of the agent. It stays for the next start, until other files are
+asked for. What `penstock up` writes itself is never followed: an agent that ships its own log would
+have something new to say of every line.
+
+What each program is told is a configuration file. Everything listens on this machine only. Each
+time that counts is shorter than in production, so that a verdict is there soon: windows are ten
+seconds, and the ledger is written every two.
+"""
+
+import glob
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from agent.config_inputs import Input
+from agent.files.patterns import split
+from ground.durable_files import replace_file
+from penstock.directory.errors import DirectoryUnusable, WrongFollow
+from penstock.directory.places import CLUSTER, HOST, WINDOW_SECONDS, Addresses, Places, Ports
+from penstock.directory.remembered import remember
+
+SETTINGS_HEADER: Final = """\
+# Written by `penstock up` at each start: changes are lost.
+# To run this program by itself, stop `penstock up` and copy this file.
+"""
+_LEDGER_SECONDS: Final = 2.0
+_GRACE_SECONDS: Final = 10.0  # nothing is far away
+_DRAIN_SECONDS: Final = 3.0  # all must be stopped within ten
+# Loads are small here, and over before Java's second compiler is worth its start.
+_SPARK: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+Settings = Mapping[str, Any]
+DEFAULT_TOPIC: Final = "logs"
+FOLLOW_FILE: Final = "follow.yaml"
+FOLLOW_HEADER: Final = """\
+# Written by `penstock up --follow`, and again at the next start with --follow.
+# Inputs of your own go into other files beside this one: they are taken while it runs.
+"""
+_TOPIC: Final = re.compile(r"([^/=]*)=(.*)", re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def settings(places: Places, ports: Ports) -> Mapping[str, Settings]:
+    """By program."""
+    addresses = Addresses.of(ports)
+    shared = {"cluster": CLUSTER, "window": WINDOW_SECONDS}
+    reached = {"brokers": [addresses.brokers], "registry": addresses.registry}
+    return {
+        "broker": shared
+        | {
+            "id": 1,
+            "data_dir": literal(str(places.data("broker"))),
+            "port": ports.broker,
+            "http_port": ports.broker_http,
+            "zookeeper": f"{HOST}:{ports.zookeeper}",
+            "zookeeper_secret_file": literal(str(places.data("zookeeper") / "secret")),
+            "registry": addresses.registry,
+            "ledger_interval": _LEDGER_SECONDS,
+        },
+        "registry": {
+            "cluster": CLUSTER,
+            "brokers": [addresses.brokers],
+            "port": ports.registry,
+        },
+        "agent": shared
+        | reached
+        | {
+            "inputs_dir": literal(str(places.inputs)),
+            "data_dir": literal(str(places.data("agent"))),
+            "http_port": ports.agent_http,
+            "ledger_interval": _LEDGER_SECONDS,
+            "drain": _DRAIN_SECONDS,
+        },
+        "loader": shared
+        | reached
+        | {
+            "root": literal(f"file://{places.warehouse}"),
+            "topics": ["*"],
+            "audit": addresses.audit,
+            "spark": {"master": "local[2]", "conf": _SPARK},
+        },
+        "audit": shared
+        | reached
+        | {
+            "data_dir": literal(str(places.data("audit"))),
+            "port": ports.audit,
+            "grace": _GRACE_SECONDS,
+        },
+    }
+
+
+def literal(text: str) -> str:
+    """As it must stand in a configuration file, where ${NAME} would be filled in."""
+    return text.replace("${", "$${")
+
+
+def settings_text(content: Settings) -> str:
+    """The file's text."""
+    return SETTINGS_HEADER + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)
+
+
+class Follow(NamedTuple):
+    """Files to be followed, from their beginning, as plain lines."""
+
+    pattern: str  # absolute
+    topic: str = DEFAULT_TOPIC
+
+    def has_files(self) -> bool:
+        """Whether there is one now; taken for granted of `**`, as a whole disk may be below it."""
+        if "**" in self.pattern:
+            return True
+        try:
+            return any(Path("/").glob(self.pattern[1:]))
+        except OSError:
+            return False
+
+
+def parse_follow(text: str, working_directory: Path) -> Follow:
+    """Raises WrongFollow. `./a=b.log` is a file, `a=b.log` is the file b.log for the topic a."""
+    found = _TOPIC.fullmatch(text)
+    topic, pattern = found.groups() if found else (DEFAULT_TOPIC, text)
+    if not pattern or "\0" in pattern:
+        raise WrongFollow(f"{text!r} names no file: '/var/log/*.log' or 'TOPIC=/var/log/*.log'")
+    if not _NAME.fullmatch(topic):
+        raise WrongFollow(
+            f"{text}: no topic can be called {topic!r}: letters, digits, '.', '_' and '-' can be "
+            f"in its name. If a file is called so, say './{text}'"
+        )
+    if topic.startswith("_"):
+        raise WrongFollow(f"{text}: topics that begin with _ are Penstock's own")
+    try:
+        asked = Path(pattern).expanduser()
+        # What is not a pattern is no pattern even if its name looks like one.
+        path = Path(glob.escape(str(working_directory))) / asked
+        if pattern.endswith("/") or (working_directory / asked).is_dir():
+            path = path / "*"
+        meant = f"/{str(path).lstrip('/')}"  # two slashes at the beginning would stay two
+        Input(paths=(meant,), topic=topic)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WrongFollow(f"{text}: {error}") from None
+    return Follow(meant, topic)
+
+
+def follow(places: Places, follows: Sequence[Follow]) -> None:
+    """From the next start on, these and no others. Raises OSError."""
+    places.inputs.mkdir(parents=True, exist_ok=True)
+    replace_file(places.inputs / FOLLOW_FILE, follow_text(places, follows).encode())
+
+
+def follow_text(places: Places, follows: Sequence[Follow]) -> str:
+    """The file's text: one input for each topic."""
+    topics = dict.fromkeys(each.topic for each in follows)
+    ours = [f"{glob.escape(each)}/**" for each in _names_of(places.directory, follows)]
+    inputs: list[dict[str, Any]] = [
+        {
+            "name": f"follow-{topic}",
+            "topic": topic,
+            "paths": [literal(each.pattern) for each in follows if each.topic == topic],
+            "exclude": [literal(each) for each in ours],
+        }
+        for topic in topics
+    ]
+    return FOLLOW_HEADER + yaml.safe_dump({"inputs": inputs}, sort_keys=False, allow_unicode=True)
+
+
+def _names_of(directory: Path, follows: Iterable[Follow]) -> list[str]:
+    """All names under which these patterns may come upon it: links lead to it, too."""
+    real = directory.resolve()
+    names = {directory, real}
+    for each in follows:
+        root = Path(split(each.pattern)[0])
+        with suppress(OSError, RuntimeError):  # links that lead to each other lead nowhere
+            begin = root.resolve()
+            if begin.is_relative_to(real):
+                names.add(root)
+            elif real.is_relative_to(begin):
+                names.add(root / real.relative_to(begin))
+    return sorted(map(str, names))
+
+
+def prepare(places: Places, ports: Ports, follows: Sequence[Follow]) -> None:
+    """Raises DirectoryUnusable."""
+    try:
+        for folder in (places.config("").parent, places.log("").parent, places.inputs):
+            folder.mkdir(parents=True, exist_ok=True)
+        places.warehouse.mkdir(exist_ok=True)
+        for program, content in settings(places, ports).items():
+            replace_file(places.config(program), settings_text(content).encode())
+        if follows:
+            follow(places, follows)
+        replace_file(places.environment, environment(Addresses.of(ports)).encode())
+        remember(places, ports)
+    except OSError as error:
+        raise DirectoryUnusable(
+            f"{error.filename or places.directory} cannot be written: {error.strerror}"
+        ) from None
+
+
+def environment(addresses: Addresses) -> str:
+    """For the shell's `.`: all commands talk to this pipeline then."""
+    return (
+        "# . this file, and all penstock commands talk to this pipeline.\n"
+        f"export PENSTOCK_BOOTSTRAP={addresses.brokers}\n"
+        f"export PENSTOCK_REGISTRY={addresses.registry}\n"
+        f"export PENSTOCK_AUDIT={addresses.audit}\n"
+        f"export PENSTOCK_AGENT={addresses.agent}\n"
+        f"export PENSTOCK_BROKER_HTTP={addresses.broker_http}\n"
+    )

@@ -1,0 +1,148 @@
+"""`penstock report`, and its exit code: what the verdict comes to."""
+
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+import click
+import msgspec
+
+from audit.answers import Report
+from audit.verdicts import State
+from ground.http_client import HttpUrl
+from penstock.cli.cluster_connection import existing_topics
+from penstock.cli.failures import Failed, usage_words
+from penstock.cli.output import json_option, print_json
+from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
+from penstock.report.asking import asked_report, last_day, verdict
+from penstock.report.audit_address import audit_option
+from penstock.report.page import report_page
+from penstock.report.table import show_report
+
+COMPLETE: Final = 0
+FAULTY: Final = 1
+PENDING: Final = 2
+UNKNOWN: Final = 3
+NO_VERDICT: Final = 4
+NOT_LOADED: Final = 5
+
+
+class NoVerdict(Failed):
+    """It cannot be said whether every line has arrived."""
+
+    exit_code = NO_VERDICT
+
+
+class _Report(click.Command):
+    """Its exit codes 1 and 2 are verdicts: whatever kept it from one has another."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            raise _no_verdict(error) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            raise _no_verdict(error) from None
+
+
+def _no_verdict(error: click.ClickException) -> NoVerdict:
+    if isinstance(error, click.UsageError):
+        return NoVerdict(f"{usage_words(error)} (see penstock report --help)")
+    return NoVerdict(error.format_message())
+
+
+def exit_code(report: Report) -> int:
+    """What is wrong counts before what is not known, that before what is not loaded, as waiting
+    does not help there, and all of it before what is still to come."""
+    state = verdict(report)
+    if state is State.PENDING and any(each.failing_loads for each in report.topics):
+        return NOT_LOADED
+    known = {State.COMPLETE: COMPLETE, State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}
+    return known.get(state, FAULTY)
+
+
+@click.command(cls=_Report)
+@click.argument("topics", nargs=-1, metavar="[TOPIC]…", shell_complete=existing_topics)
+@audit_option
+@click.option("--cluster", default="", metavar="NAME", help="Only topics of this cluster.")
+@click.option("--day", type=DayType(), help="A day, such as 2026-11-20, today, yesterday.")
+@click.option("--hour", type=HourType(), help="An hour, such as 2026-11-20T07.")
+@click.option("--from", "begin", type=TimeType(), metavar="TIME", help="From then on.")
+@click.option("--to", "end", type=TimeType(), metavar="TIME", help="Before that; else, until now.")
+@click.option(
+    "--html",
+    "page",
+    type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
+    metavar="FILE",
+    help="Write a page too: one file, to be attached to a mail.",
+)
+@json_option
+def command(
+    *,
+    topics: tuple[str, ...],
+    audit: HttpUrl,
+    cluster: str,
+    day: TimeRange | None,
+    hour: TimeRange | None,
+    begin: int | None,
+    end: int | None,
+    page: TextIO | None,
+    as_json: bool,
+) -> int:
+    """Say whether every line has arrived.
+
+    Of all topics, or of some; without a time, of the last 24 whole hours. Times are UTC unless they
+    say otherwise.
+
+    Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
+    known to be wrong, and not everything is there yet; 3: nobody watched for a while, so nobody
+    knows; 4: there is no verdict, the line on stderr says why; 5: a table cannot be loaded, and
+    else nothing is wrong.
+
+    \b
+    Example:
+        penstock report
+        penstock report page_views --hour 2026-11-20T07
+        penstock report --day yesterday --html report.html
+        penstock report --from 2026-11-20T06:30 --json
+    """
+    report = asked_report(audit, topics, cluster, _asked(day, hour, begin, end))
+    if page is not None:
+        page.write(report_page(report))
+    if as_json:
+        print_json(msgspec.to_builtins(report))
+    elif page is None or page.name != "-":
+        show_report(report, everything=bool(topics))
+    return exit_code(report)
+
+
+def _asked(
+    day: TimeRange | None, hour: TimeRange | None, begin: int | None, end: int | None
+) -> TimeRange:
+    """What was asked about, as far as it is not still to come."""
+    given = [each for each in (day, hour) if each is not None]
+    if len(given) + (begin is not None or end is not None) > 1:
+        raise click.UsageError("give one of --day, --hour, and --from with --to")
+    now = datetime.now(UTC)
+    now_millis = int(now.timestamp() * 1000)
+    if given:
+        asked = given[0]
+    elif begin is not None:
+        asked = TimeRange(begin, now_millis if end is None else end)
+    elif end is not None:
+        raise click.UsageError("--to needs --from")
+    else:
+        asked = last_day(now)
+    asked = asked._replace(end=min(asked.end, now_millis))
+    if asked.begin >= asked.end:
+        raise click.UsageError("it must begin before it ends, and before now")
+    return asked

@@ -1,0 +1,458 @@
+"""What an operator says to the audit, `penstock audit accept` and `retire`: an entry in `_audit`.
+
+Each call is a journal of its own, with one entry: nobody has to remember how far it was, and the
+audit sees at once that none is missing. Whoever makes the same call twice has said it twice, which
+means the same.
+
+Ranges of offsets, events and bytes are options, written as a verdict's words have them.
+"""
+
+import getpass
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+from audit.answers import AgentRow, Agents
+from audit.config import AuditConfig
+from client.brokers import Brokers
+from ground.http_client import HttpUrl
+from ground.printable import one_line
+from ledger.names import VERSION, topic_id_text
+from ledger.publishing import write_entries
+from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json
+from penstock.cli.registry_connection import registry_at, registry_option
+from penstock.cli.time_arguments import TimeType, time_text
+from penstock.config.options import configured
+from penstock.report.audit_address import Parameters, ask, audit_option
+from schemas.registry_client import RegistryClient
+
+_APP: Final = "penstock-audit"
+_DEFAULT_CLUSTER: Final = "local"
+_RANDOM_BYTES: Final = 8
+F = TypeVar("F", bound=Callable[..., Any])
+Entry = Mapping[str, Any]  # as Ledger.avsc has it
+# With thousands separated or not, so that they can be copied.
+_RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
+_MOST: Final = 2**62  # what the ledger can add up
+_PAGE_SIZE: Final = 500
+
+
+class Ledger(NamedTuple):
+    """Where the `_audit` of a cluster is."""
+
+    cluster: str
+    bootstrap: str
+    registry: str
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
+        with connected(self.bootstrap) as brokers, registry_at(self.registry) as registry:
+            yield brokers, registry
+
+
+def ledger_options(command: F) -> F:
+    """Adds `ledgers`: those of the configuration's clusters, or of the one that options name."""
+
+    @click.option(
+        "--config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The audit's file, which names its clusters, their brokers and registries.",
+    )
+    @click.option("--cluster", metavar="NAME", help="Only this one of them.")
+    @bootstrap_option
+    @registry_option
+    @wraps(command)
+    def with_ledgers(
+        *,
+        config: Path | None,
+        cluster: str | None,
+        bootstrap: str,
+        registry: str,
+        **others: Any,
+    ) -> Any:
+        one = Ledger(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
+        ledgers = (one,) if config is None else _ledgers(config, cluster)
+        return command(ledgers=ledgers, **others)
+
+    return cast("F", with_ledgers)
+
+
+def _ledgers(config: Path, cluster: str | None) -> tuple[Ledger, ...]:
+    if _is_given("bootstrap") or _is_given("registry"):
+        raise click.UsageError("--bootstrap and --registry stand in the file that --config names")
+    clusters = configured(AuditConfig, config, ()).all_clusters
+    if cluster is not None and cluster not in clusters:
+        raise click.UsageError(f"{config} has no cluster {cluster}, but {', '.join(clusters)}")
+    return tuple(
+        Ledger(name, ",".join(each.brokers), each.registry)
+        for name, each in clusters.items()
+        if cluster in {None, name}
+    )
+
+
+def _is_given(option: str) -> bool:
+    """On the command line: a default from the environment yields to a file."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def write_statement(
+    brokers: Brokers, registry: RegistryClient, cluster: str, statement: Entry
+) -> None:
+    """Returns when `_audit` has it. Raises ClientError or SchemaError."""
+    now = time.time_ns() // 1_000_000
+    header = {
+        "time": now,
+        "host": socket.gethostname(),
+        "app": _APP,
+        "source": f"operator-{secrets.token_hex(_RANDOM_BYTES)}",
+        "seq": 0,
+        "position": 0,
+    }
+    entry = {
+        "header": header,
+        "version": VERSION,
+        "tier": "operator",
+        "cluster": cluster,
+        **statement,
+    }
+    write_entries(brokers, registry, [entry], timestamp=now)
+
+
+def operator() -> str:
+    """Who makes the call, as far as this machine knows."""
+    if name := os.environ.get("SUDO_USER"):
+        return name
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
+
+
+class NumberRange(NamedTuple):
+    """From the first up to but without the last."""
+
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first
+
+
+class NumbersType(click.ParamType[NumberRange]):
+    """`4711-4722`, both included; one number is itself."""
+
+    name = "range"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NumberRange:
+        first, last = _numbers(value)
+        found = NumberRange(first, (first if last is None else last) + 1)
+        if not _is_range(found):
+            self.fail(f"{value!r} is no range like 4711-4722, nor a number, below 2^62")
+        return found
+
+
+class BytesType(click.ParamType[NumberRange]):
+    """`8192-9216`, without the last one, as positions in a file are given."""
+
+    name = "range"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NumberRange:
+        first, end = _numbers(value)
+        found = NumberRange(first, -1 if end is None else end)
+        if not _is_range(found):
+            self.fail(f"{value!r} is no range like 8192-9216, below 2^62")
+        return found
+
+
+def _is_range(found: NumberRange) -> bool:
+    return 0 <= found.first < found.end <= _MOST
+
+
+def _numbers(text: str) -> tuple[int, int | None]:
+    """What stands before and behind the dash; -1 if it cannot be read."""
+    read = _RANGE.fullmatch(text.strip())
+    if read is None:
+        return -1, None
+    first, last = read.groups()
+    return _number(first), None if last is None else _number(last)
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+@click.command()
+@click.argument("topic", shell_complete=existing_topics)
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only there.")
+@click.option(
+    "--offsets",
+    type=NumbersType(),
+    multiple=True,
+    metavar="A-B",
+    help="Only these, A and B included; with --partition; may be repeated.",
+)
+@click.option("--source", metavar="ID", help="Only this file, or this journal.")
+@click.option(
+    "--seqs",
+    type=NumbersType(),
+    multiple=True,
+    metavar="A-B",
+    help="Only these of its events, or entries, A and B included; may be repeated.",
+)
+@click.option(
+    "--bytes",
+    "byte_ranges",
+    type=BytesType(),
+    multiple=True,
+    metavar="A-B",
+    help="Only these of its bytes, from A up to but without B; may be repeated.",
+)
+@click.option("--host", metavar="NAME", help="Only what is of this host.")
+@click.option(
+    "--from", "from_time", type=TimeType(), metavar="TIME", help="Only windows from then on."
+)
+@click.option("--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before that.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+@ledger_options
+@json_option
+def accept(
+    *,
+    topic: str,
+    partition: int | None,
+    offsets: tuple[NumberRange, ...],
+    source: str | None,
+    seqs: tuple[NumberRange, ...],
+    byte_ranges: tuple[NumberRange, ...],
+    host: str | None,
+    from_time: int | None,
+    to_time: int | None,
+    reason: str,
+    ledgers: Sequence[Ledger],
+    as_json: bool,
+) -> None:
+    """Accept what is missing, duplicated, changed or unknown, and will not be put right.
+
+    The audit still shows it, with the reason, and counts it as complete. All that is given must
+    apply to a fault for it to be accepted. The names are those that `penstock report` and the page
+    show. A time is UTC unless it says otherwise.
+
+    \b
+    Example:
+        penstock audit accept page_views --partition 0 --offsets 4711-4722 --reason "disk broke"
+        penstock audit accept page_views --source a1-7 --bytes 8192-9216 --reason "was truncated"
+        penstock audit accept page_views --host web-3 --from 2026-11-20T07 --to 2026-11-20T08 \\
+            --reason "its log was deleted"
+    """
+    if offsets and partition is None:
+        raise click.UsageError("--offsets are those of a --partition")
+    if (seqs or byte_ranges) and source is None:
+        raise click.UsageError("--seqs and --bytes are those of a --source")
+    if seqs and byte_ranges:
+        raise click.UsageError("give --seqs or --bytes, not both")
+    if source is not None and not (seqs or byte_ranges):
+        raise click.UsageError("give --seqs or --bytes of this --source")
+    if from_time is not None and to_time is not None and from_time >= to_time:
+        raise click.UsageError("--from must be before --to")
+    if all(each is None for each in (partition, source, host, from_time, to_time)):
+        raise click.UsageError(
+            "say what is accepted: --partition, --source, --host, --from or --to"
+        )
+    if len(ledgers) > 1:
+        names = ", ".join(each.cluster for each in ledgers)
+        raise click.UsageError(f"say whose topic it is: --cluster, one of {names}")
+    accepted: dict[str, Any] = {
+        "topic": topic,
+        "partition": -1 if partition is None else partition,
+        "offsets": [{"first": each.first, "count": each.size} for each in offsets],
+        "runs": [*_runs(source or "", seqs, byte_ranges)],
+        "host": host or "",
+        "from_time": from_time,
+        "to_time": to_time,
+        "reason": reason,
+        "operator": operator(),
+    }
+    (ledger,) = ledgers
+    with ledger.opened() as (brokers, registry):
+        accepted["topic_id"] = _topic_id(brokers, topic)
+        write_statement(brokers, registry, ledger.cluster, {"accepted": [accepted]})
+    if as_json:
+        print_json({"cluster": ledger.cluster, **accepted})
+        return
+    words = ", ".join(_accepted_words(accepted))
+    click.echo(f"{one_line(topic)} of cluster {ledger.cluster}: accepted is {words}.")
+    click.echo(f"What is left is in `penstock report {one_line(topic)}`.")
+
+
+def _runs(
+    source: str, seqs: Sequence[NumberRange], byte_ranges: Sequence[NumberRange]
+) -> Iterator[Mapping[str, Any]]:
+    """By seq; or, without events, by bytes."""
+    for each in seqs:
+        yield {"source": source, "seq": each.first, "events": each.size}
+    for each in byte_ranges:
+        yield {
+            "source": source,
+            "seq": 0,
+            "events": 0,
+            "position": each.first,
+            "end_position": each.end,
+        }
+
+
+def _topic_id(brokers: Brokers, topic: str) -> str:
+    """Of the topic that there is now; if there is none, any of that name is meant."""
+    known = brokers.persist(lambda: brokers.refresh([topic]))
+    return topic_id_text(known.topic(topic).id) if known.has(topic) else ""
+
+
+def _accepted_words(accepted: Mapping[str, Any]) -> Iterator[str]:
+    """All that must apply, as far as it was given."""
+    if accepted["partition"] >= 0:
+        yield f"partition {accepted['partition']}"
+    for each in accepted["offsets"]:
+        yield f"offsets {_shown_numbers(each['first'], each['count'])}"
+    for each in accepted["runs"]:
+        of = f"of source {one_line(each['source'])}"
+        if each["events"]:
+            yield f"events {_shown_numbers(each['seq'], each['events'])} {of}"
+        else:
+            yield f"bytes {each['position']:,} to {each['end_position']:,} {of}"
+    if accepted["host"]:
+        yield f"host {one_line(accepted['host'])}"
+    if accepted["from_time"] is not None:
+        yield f"windows from {time_text(accepted['from_time'])} UTC on"
+    if accepted["to_time"] is not None:
+        yield f"windows before {time_text(accepted['to_time'])} UTC"
+
+
+def _shown_numbers(first: int, count: int) -> str:
+    """With first and last, as they were given."""
+    return f"{first:,}" if count == 1 else f"{first:,} to {first + count - 1:,}"
+
+
+@click.command()
+@click.argument("host")
+@click.option("--agent-id", "agent", metavar="ID", help="Only this one of the agents there.")
+@click.option(
+    "--since",
+    type=TimeType(),
+    metavar="TIME",
+    help="Nothing is expected from then on; without it, as far as its agents have come.",
+)
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+@audit_option
+@ledger_options
+@json_option
+def retire(
+    *,
+    host: str,
+    agent: str | None,
+    since: int | None,
+    reason: str,
+    audit: HttpUrl,
+    ledgers: Sequence[Ledger],
+    as_json: bool,
+) -> None:
+    """Expect nothing more of a host, until it is heard of again.
+
+    What its agents have said stays as it is: events of theirs that are missing are missing. What
+    lay in its files and was not shipped, nobody will know.
+
+    Without --since the audit is asked how far the agents of this host have come. A time is UTC
+    unless it says otherwise.
+
+    \b
+    Example:
+        penstock audit retire web-3 --reason "disk broke"
+        penstock audit retire web-3 --config audit.yaml --since 2026-11-20T07:02 --reason moved
+    """
+    if since is None:
+        meant = _as_far_as_known(audit, ledgers, host, agent)
+    else:
+        meant = [(ledger, since) for ledger in ledgers]
+    told = []
+    for ledger, until in meant:
+        retired = {
+            "host": host,
+            "agent": agent or "",
+            "since": until,
+            "reason": reason,
+            "operator": operator(),
+        }
+        with ledger.opened() as (brokers, registry):
+            write_statement(brokers, registry, ledger.cluster, {"retired": [retired]})
+        told.append({"cluster": ledger.cluster, **retired})
+    if as_json:
+        print_json(told)
+        return
+    for each in told:
+        click.echo(_retired_words(each))
+    click.echo("What still waits for it is in `penstock report`.")
+
+
+def _as_far_as_known(
+    audit: HttpUrl, ledgers: Sequence[Ledger], host: str, agent: str | None
+) -> list[tuple[Ledger, int]]:
+    """For each cluster in which that host is expected, up to when its agents are there."""
+    found = []
+    for ledger in ledgers:
+        untils = [
+            max(row.until, 0)
+            for row in _agents(audit, ledger.cluster, host)
+            if row.host == host and agent in {None, row.agent}
+        ]
+        if untils:
+            found.append((ledger, min(untils)))
+    if not found:
+        what = f"host {host}" if agent is None else f"agent {agent} on host {host}"
+        where = ", ".join(each.cluster for each in ledgers)
+        raise Failed(f"the audit at {audit} knows no {what} in cluster {where}; or say --since")
+    return found
+
+
+def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
+    """All pages of those whose name is like this one."""
+    page = seen = 0
+    while True:
+        page += 1
+        parameters: Parameters = {
+            "cluster": cluster,
+            "search": host,
+            "page": page,
+            "size": _PAGE_SIZE,
+        }
+        answer = ask(audit, "agents", parameters, Agents)
+        yield from answer.items
+        seen += len(answer.items)
+        if seen >= answer.page.total or not answer.items:
+            return
+
+
+def _retired_words(told: Mapping[str, Any]) -> str:
+    who = one_line(told["host"])
+    if told["agent"]:
+        who = f"agent {one_line(told['agent'])} on {who}"
+    since = time_text(told["since"]) + " UTC" if told["since"] else "the beginning"
+    return (
+        f"{who} is retired in cluster {told['cluster']}: nothing is expected from {since} on, "
+        "until it is heard of again."
+    )

@@ -1,0 +1,202 @@
+"""A report as one HTML file: to be attached to a mail, opened anywhere, printed.
+
+Nothing is loaded and nothing runs: the page forbids it itself. Whatever comes from outside passes
+`_text`, which makes control characters visible and escapes what HTML would understand.
+"""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+from audit.answers import Report, TierTotals, TopicReport
+from audit.verdicts import Finding, State
+from ground.printable import one_line
+from penstock import __version__
+from penstock.cli.time_arguments import time_text
+from penstock.report.asking import verdict
+from penstock.report.words import (
+    MARKS,
+    NOT_LOADED,
+    NOTHING,
+    Count,
+    Verdict,
+    failing_words,
+    finding_words,
+    flow,
+    headline,
+    left_out,
+    overview,
+    several_roots,
+    size,
+    span,
+    tier_name,
+    topic_name,
+    topic_shown,
+    verdict_shown,
+    wait_words,
+)
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def report_page(report: Report) -> str:
+    """The whole file."""
+    shown = verdict_shown(verdict(report), report.topics)
+    title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    style = files("penstock.report").joinpath("report.css").read_text(encoding="utf-8")
+    return "\n".join(
+        (
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>Penstock, {_text(title)}</title>",
+            f"<style>\n{style}</style>",
+            "</head>",
+            "<body>",
+            f'<header class="{_class(shown)}">',
+            f"<h1>{_state(shown)}: {_text(shown.meaning)}</h1>",
+            f'<p class="soft">{_text(headline(report))}</p>',
+            "</header>",
+            "<main>",
+            *_body(report),
+            "</main>",
+            f"<footer>Penstock {__version__}. Times are UTC.</footer>",
+            "</body>",
+            "</html>\n",
+        )
+    )
+
+
+def _body(report: Report) -> Iterator[str]:
+    if not report.topics:
+        yield "<section><p>The audit knows no topic.</p></section>"
+        return
+    yield from _overview(report.topics)
+    for number, topic in enumerate(report.topics):
+        yield from _topic(number, topic)
+
+
+def _overview(topics: Sequence[TopicReport]) -> Iterator[str]:
+    seen = overview(topics)
+    yield '<div class="overview wide">'
+    yield "<table>"
+    cluster = ("cluster",) if seen.clusters else ()
+    yield _heading(("verdict", *cluster, "topic"), (*seen.places, *seen.sums))
+    for number, (topic, events, sums) in enumerate(seen.lines):
+        link = f'<a href="#topic-{number}">{_text(topic_name(topic))}</a>'
+        yield "<tr>"
+        yield f"<td>{_state(topic_shown(topic))}</td>"
+        if seen.clusters:
+            yield f'<td class="name">{_text(topic.cluster)}</td>'
+        yield f'<td class="name">{link}</td>'
+        yield from (_number(each) for each in events)
+        for name, each in zip(seen.sums, sums, strict=True):
+            yield _number(each, fault=name != "pending" and each > 0)
+        yield "</tr>"
+    yield "</table>"
+    yield "</div>"
+
+
+def _topic(number: int, topic: TopicReport) -> Iterator[str]:
+    yield f'<section id="topic-{number}">'
+    cluster = f' <span class="soft">{_text(topic.cluster)}</span>'
+    yield f"<header><h2>{_text(topic_name(topic))}{cluster}</h2>"
+    yield f"{_state(topic_shown(topic))}</header>"
+    if topic.flow.read:
+        yield f"<p>{_text(flow(topic))}</p>"
+    if topic.tiers:
+        yield from _tiers(topic.tiers)
+    if topic.failing_loads:
+        yield "<h3>What is not loaded</h3>"
+        yield "<ul>"
+        for load in topic.failing_loads:
+            yield _marked("missing", NOT_LOADED, f"<span>{_text(failing_words(load))}</span>")
+        yield "</ul>"
+    if topic.findings:
+        yield "<h3>What is wrong</h3>"
+        yield "<ul>"
+        yield from (_finding(each) for each in topic.findings)
+        yield "</ul>"
+        yield _more(left_out(len(topic.findings), topic.findings_total, "such findings"))
+    if topic.waits:
+        yield "<h3>What it waits for</h3>"
+        yield "<ul>"
+        for wait in topic.waits:
+            yield _item(State.PENDING, f"<span>{_text(wait_words(wait))}</span>")
+        yield "</ul>"
+        yield _more(left_out(len(topic.waits), topic.waits_total, "that it waits for"))
+    if topic.unclaimed:
+        yield (
+            f'<p class="soft">{Count(topic.unclaimed)} events at the brokers '
+            "are of other producers.</p>"
+        )
+    yield "</section>"
+
+
+def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
+    several = several_roots(tiers)
+    most = max((each.events for each in tiers), default=0)
+    names = ("events", "size", "late", "duplicates", "dead", "p50", "p95", "p99", "max")
+    yield '<div class="wide">'
+    yield "<table>"
+    yield _heading(("tier",), names).replace("</th>", '</th><th class="bar"></th>', 1)
+    for each in tiers:
+        width = 100 * max(each.events, 0) / most if most > 0 else 0
+        counts = (each.late, each.duplicates, each.dead)
+        delays = (each.p50, each.p95, each.p99, each.max)
+        yield "<tr>"
+        yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
+        yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
+        yield _number(Count(each.events))
+        yield f'<td class="number">{_text(size(each.bytes))}</td>'
+        yield from (_number(Count(count)) for count in counts)
+        yield from (f'<td class="number">{_text(span(delay))}</td>' for delay in delays)
+        yield "</tr>"
+    yield "</table>"
+    yield "</div>"
+
+
+def _finding(finding: Finding) -> str:
+    state = State.COMPLETE if finding.accepted else finding.kind.state
+    return _item(state, f"<span>{_text(finding_words(finding))}</span>")
+
+
+def _item(state: State, content: str) -> str:
+    return _marked(state.value, MARKS[state], content)
+
+
+def _marked(colour: str, mark: str, content: str) -> str:
+    return f'<li class="{colour}"><span class="state">{mark}</span>{content}</li>'
+
+
+def _more(words: str) -> str:
+    return f'<p class="soft">{_text(words)}</p>' if words else ""
+
+
+def _heading(left: Sequence[str], right: Sequence[str]) -> str:
+    names = [f"<th>{_text(each)}</th>" for each in left]
+    names += [f'<th class="number">{_text(each)}</th>' for each in right]
+    return f"<tr>{''.join(names)}</tr>"
+
+
+def _state(shown: Verdict) -> str:
+    return f'<span class="state {_class(shown)}">{_text(shown.words)}</span>'
+
+
+def _class(shown: Verdict) -> str:
+    """The state's colour, unless its sign says something else."""
+    return {NOTHING: "nothing", NOT_LOADED: "missing"}.get(shown.mark, shown.state.value)
+
+
+def _number(value: Count | None, *, fault: bool = False) -> str:
+    kind = "number fault" if fault else "number"
+    return f'<td class="{kind}">{"-" if value is None else value}</td>'
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

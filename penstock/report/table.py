@@ -1,0 +1,167 @@
+"""A report in the terminal: the verdict, a line for each topic, and what is wrong in words.
+
+On a terminal it is coloured and fitted to its width; in a pipe it is plain text, a line a thing,
+nothing shortened. Colours are never the only sign.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import click
+
+from audit.answers import Report, TierTotals, TopicReport
+from audit.verdicts import State
+from ground.printable import one_line
+from penstock.cli.output import print_table
+from penstock.report.asking import verdict
+from penstock.report.words import (
+    MARKS,
+    NOT_LOADED,
+    Count,
+    failing_words,
+    finding_words,
+    flow,
+    headline,
+    left_out,
+    overview,
+    several_roots,
+    span,
+    tier_name,
+    topic_name,
+    topic_shown,
+    verdict_shown,
+    wait_words,
+)
+
+_COLOURS: Final = {
+    State.COMPLETE: "green",
+    State.PENDING: "yellow",
+    State.UNKNOWN: "cyan",
+    State.MISSING: "red",
+    State.DUPLICATED: "magenta",
+    State.CHANGED: "red",
+}
+_STYLES: Final = {
+    **{f"{MARKS[state]} {state.value}": colour for state, colour in _COLOURS.items()},
+    f"{NOT_LOADED} not loaded": "red",
+}
+_DELAYS: Final = ("p50", "p95", "p99", "max")
+
+
+class _Remark(NamedTuple):
+    """A sentence, and a mark and a colour in front of it."""
+
+    mark: str
+    colour: str
+    words: str
+
+
+def show_report(report: Report, *, everything: bool) -> None:
+    """`everything`: also of topics with which all is well."""
+    shown = verdict_shown(verdict(report), report.topics)
+    _print(shown.words, _STYLES.get(shown.words, ""), f": {shown.meaning}")
+    print(headline(report))
+    if not report.topics:
+        print("\nThe audit knows no topic.")
+        return
+    print()
+    _show_overview(report.topics)
+    several = len({each.cluster for each in report.topics}) > 1
+    for topic in report.topics:
+        if everything or topic.state is not State.COMPLETE:
+            _show_topic(topic, cluster=several)
+
+
+def _show_overview(topics: Sequence[TopicReport]) -> None:
+    seen = overview(topics)
+    rows = [
+        {
+            "verdict": topic_shown(topic).words,
+            "cluster": topic.cluster,
+            "topic": topic_name(topic),
+            **dict(zip(seen.places, events, strict=True)),
+            **dict(zip(seen.sums, sums, strict=True)),
+        }
+        for topic, events, sums in seen.lines
+    ]
+    cluster = ("cluster",) if seen.clusters else ()
+    print_table(("verdict", *cluster, "topic", *seen.places, *seen.sums), rows, styles=_STYLES)
+
+
+def _show_topic(topic: TopicReport, *, cluster: bool) -> None:
+    print()
+    where = f" (cluster {one_line(topic.cluster)})" if cluster else ""
+    _print(one_line(topic_name(topic)), "", where, bold=True)
+    if topic.flow.read:
+        print(flow(topic))
+    if topic.tiers:
+        _show_tiers(topic.tiers)
+    remarks = [*_remarks(topic)]
+    if sys.stdout.isatty():
+        _draw(remarks)
+    else:
+        for each in remarks:
+            print(f"{each.mark} {each.words}")
+
+
+def _remarks(topic: TopicReport) -> Iterator[_Remark]:
+    """What is wrong, and what it waits for."""
+    for load in topic.failing_loads:
+        yield _Remark(NOT_LOADED, "red", failing_words(load))
+    for each in topic.findings:
+        kind = each.kind.state
+        mark = MARKS[State.COMPLETE if each.accepted else kind]
+        colour = _COLOURS[State.COMPLETE if each.accepted else kind]
+        yield _Remark(mark, colour, finding_words(each))
+    if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
+        yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
+    mark, colour = MARKS[State.PENDING], _COLOURS[State.PENDING]
+    for wait in topic.waits:
+        yield _Remark(mark, colour, wait_words(wait))
+    if more := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
+        yield _Remark(mark, colour, more)
+    if topic.unclaimed:
+        yield _Remark(
+            "i", "", f"{Count(topic.unclaimed)} events at the brokers are of other producers"
+        )
+
+
+def _show_tiers(tiers: Sequence[TierTotals]) -> None:
+    """With columns for what there is any of: all of it is to fit into eighty characters."""
+    several = several_roots(tiers)
+    special = [
+        name
+        for name in ("late", "duplicates", "dead")
+        if any(getattr(each, name) for each in tiers)
+    ]
+    rows = [
+        {
+            "tier": tier_name(each, several=several),
+            "events": Count(each.events),
+            **{name: Count(getattr(each, name)) for name in special},
+            **{name: span(getattr(each, name)) for name in _DELAYS},
+        }
+        for each in tiers
+    ]
+    print_table(("tier", "events", *special, *_DELAYS), rows)
+
+
+def _print(text: str, colour: str, rest: str, *, bold: bool = False) -> None:
+    """Coloured on a terminal only."""
+    click.echo(click.style(text, fg=colour or None, bold=bold) + rest)
+
+
+def _draw(remarks: Sequence[_Remark]) -> None:
+    """Marks in a column of their own, sentences beside it."""
+    # Only a terminal waits for rich to be imported.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column()
+    table.add_column(overflow="fold")
+    for each in remarks:
+        table.add_row(Text(each.mark, style=each.colour), Text(each.words))
+    Console().print(table)

@@ -1,0 +1,198 @@
+"""How a report's figures are written, in the terminal and on a page.
+
+And which of them stand side by side: an overview has the columns that its topics need.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from audit.answers import FailingLoad, Report, TierTotals, TopicReport
+from audit.verdicts import Finding, State, Wait
+from ground.printable import one_line
+from penstock.cli.time_arguments import time_text
+
+MARKS: Final = {
+    State.COMPLETE: "✓",
+    State.PENDING: "…",
+    State.UNKNOWN: "?",
+    State.MISSING: "✗",
+    State.DUPLICATED: "⧉",
+    State.CHANGED: "≠",
+}
+MEANINGS: Final = {
+    State.COMPLETE: "every line is accounted for",
+    State.PENDING: "nothing is known to be wrong, and not everything is there yet",
+    State.UNKNOWN: "nobody watched for a while, so nobody knows whether all lines have arrived",
+    State.MISSING: "not all events have arrived",
+    State.DUPLICATED: "some events are there more than once",
+    State.CHANGED: "some events are not what was written",
+}
+UNKNOWN: Final = "?"
+NOTHING: Final = "·"  # in the place of the sign of what is complete
+NOT_LOADED: Final = "!"
+_TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
+_WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"}
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_FEW: Final = 10
+_SUMS: Final = ("pending", "missing", "excess")
+
+
+class Count(int):
+    """A number of things, with its thousands told apart; what is below 0 is not known."""
+
+    def __str__(self) -> str:
+        return UNKNOWN if self < 0 else f"{int(self):,}"
+
+
+def size(count: int) -> str:
+    """Of bytes: with as many digits as one reads."""
+    if count < 0:
+        return UNKNOWN
+    value, step = float(count), 0
+    while value >= 1024 and step < len(_UNITS) - 1:
+        value, step = value / 1024, step + 1
+    return f"{count:,} bytes" if step == 0 else f"{value:,.1f} {_UNITS[step]}"
+
+
+def span(millis: int) -> str:
+    """How long, roughly; nothing if it is not known."""
+    if millis < 0:
+        return "-"
+    for length, unit in _SPANS:
+        if millis >= length:
+            value = millis / length
+            return f"{value:.1f} {unit}" if value < _FEW else f"{value:.0f} {unit}"
+    return f"{millis} ms"
+
+
+class Verdict(NamedTuple):
+    """A state as it is shown: what a sentence would hide has a sign and words of its own."""
+
+    state: State
+    mark: str
+    name: str
+    meaning: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.mark} {self.name}"
+
+
+def verdict_shown(state: State, topics: Sequence[TopicReport]) -> Verdict:
+    """Of all topics: that a table is not loaded is no waiting, and that of nothing every line is
+    accounted for is no proof."""
+    failing = len({(each.cluster, each.topic) for each in topics if each.failing_loads})
+    if failing and state is State.PENDING:
+        tables = "1 table cannot be loaded" if failing == 1 else f"{failing:,} tables cannot be"
+        words = tables if failing == 1 else f"{tables} loaded"
+        return Verdict(state, NOT_LOADED, "not loaded", words)
+    if state is State.COMPLETE and topics and not any(map(_has_any, topics)):
+        return Verdict(state, NOTHING, state.value, "no events in this time")
+    return Verdict(state, MARKS[state], state.value, MEANINGS[state])
+
+
+def topic_shown(topic: TopicReport) -> Verdict:
+    return verdict_shown(topic.state, [topic])
+
+
+def _has_any(topic: TopicReport) -> bool:
+    return topic.flow.read != 0 or any(each.events for each in topic.tiers)
+
+
+def failing_words(load: FailingLoad) -> str:
+    """Since when a table is not loaded, why, and what to do."""
+    since = time_text(load.since // 1000 * 1000)
+    cure = f". What to do: {load.cure}" if load.cure else ""
+    return one_line(f"not loaded into {load.destination} since {since}: {load.reason}{cure}")
+
+
+def wait_words(wait: Wait) -> str:
+    """Who is waited for, and for what."""
+    return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
+
+
+def headline(report: Report) -> str:
+    """What the report is about, and up to when it is known."""
+    asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    if report.as_of <= 0:
+        return f"{asked}; the ledger is still being read"
+    return f"{asked}; the ledger is read up to {time_text(report.as_of // 1000 * 1000)}"
+
+
+def topic_name(topic: TopicReport) -> str:
+    return f"{topic.topic} (deleted)" if topic.deleted else topic.topic
+
+
+def flow(topic: TopicReport) -> str:
+    """The sum of what was read, which comes out even."""
+    lines = topic.flow
+    parts = [
+        f"shipped {Count(lines.shipped)}",
+        f"filtered {Count(lines.filtered)}",
+        f"dead {Count(lines.dead)}",
+        f"lost {Count(lines.lost)}",
+    ]
+    lost = f" ({size(lines.lost_bytes)})" if lines.lost_bytes else ""
+    return f"read {Count(lines.read)} = {' + '.join(parts)}{lost}"
+
+
+def tier_name(tier: TierTotals, *, several: bool) -> str:
+    """With its root only where there is more than one."""
+    name = _TIERS.get(tier.tier, tier.tier)
+    return one_line(f"{name} {tier.destination}".strip() if several else name)
+
+
+def left_out(shown: int, total: int, what: str) -> str:
+    """Of a list that goes on; empty if it does not."""
+    return f"and {total - shown:,} more {what}" if total > shown else ""
+
+
+def finding_words(finding: Finding) -> str:
+    """The sentence; the source as `penstock audit accept` wants it; why it was accepted."""
+    source = f" [source {finding.source}]" if finding.source else ""
+    accepted = f" (accepted: {finding.accepted})" if finding.accepted else ""
+    return one_line(f"{finding.words}{source}{accepted}")
+
+
+class Line(NamedTuple):
+    """One topic: events by place, None where it is not expected to be; and what does not add up."""
+
+    topic: TopicReport
+    events: tuple[Count | None, ...]
+    sums: tuple[Count, ...]
+
+
+class Overview(NamedTuple):
+    """`sums` are those of which any topic has something."""
+
+    clusters: bool  # whether they are of several
+    places: tuple[str, ...]
+    sums: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def overview(topics: Sequence[TopicReport]) -> Overview:
+    tiers = {_place(tier): tier for topic in topics for tier in topic.tiers}
+    several = several_roots(list(tiers.values()))
+    sums = tuple(name for name in _SUMS if any(getattr(each, name) for each in topics))
+    lines = []
+    for topic in topics:
+        at = {_place(tier): Count(tier.events) for tier in topic.tiers}
+        events = tuple(at.get(place) for place in tiers)
+        lines.append(Line(topic, events, tuple(Count(getattr(topic, name)) for name in sums)))
+    return Overview(
+        clusters=len({each.cluster for each in topics}) > 1,
+        places=tuple(tier_name(each, several=several) for each in tiers.values()),
+        sums=sums,
+        lines=tuple(lines),
+    )
+
+
+def several_roots(tiers: Sequence[TierTotals]) -> bool:
+    """Whether a tier's kind alone does not say which it is."""
+    return len({each.tier for each in tiers}) < len({_place(each) for each in tiers})
+
+
+def _place(tier: TierTotals) -> tuple[str, str]:
+    return tier.tier, tier.destination

@@ -1,0 +1,161 @@
+"""`penstock schemas apply`: what changed in a folder of schemas, registered.
+
+`schemas.yaml`, which may lie in the folder, says which levels of compatibility it wants.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.cli.output import json_option, print_json, say
+from penstock.cli.registry_connection import registry_at, registry_option
+from penstock.config.configuration import ConfigurationError, load
+from penstock.schemas.diff import difference_documents, say_differences
+from penstock.schemas.files import why_no_event
+from schemas.compatibility import Level
+from schemas.errors import InvalidSchema, SchemaError
+from schemas.folder import SchemaFile, read_folder
+from schemas.registration import Outcome, Plan, Planner, register
+from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
+
+FILE: Final = "schemas.yaml"
+
+
+class SubjectSettings(msgspec.Struct, frozen=True, kw_only=True):
+    compatibility: Level | None = None
+
+
+class FolderSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`compatibility` is of every subject of the folder that is given none under `subjects`."""
+
+    compatibility: Level | None = None
+    subjects: dict[str, SubjectSettings] = {}
+
+    def levels(self, files: Iterable[SchemaFile]) -> dict[str, Level]:
+        """By subject; those that are not here keep what they have."""
+        names = {each.subject for each in files}
+        if strangers := sorted(self.subjects.keys() - names):
+            raise WrongConfiguration(f"{FILE}: subjects: no file is named {strangers[0]}.avsc")
+        found = {}
+        for name in names:
+            own = self.subjects.get(name, SubjectSettings()).compatibility or self.compatibility
+            if own is not None:
+                found[name] = own
+        return found
+
+
+def folder_settings(folder: Path) -> FolderSettings:
+    """What the file says, or nothing if it is not there."""
+    path = folder / FILE
+    if not path.exists() and not path.is_symlink():
+        return FolderSettings()
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise WrongConfiguration(f"{path}: it is a link that leads out of the folder")
+    try:
+        return load(FolderSettings, path)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@registry_option
+@json_option
+def command(*, folder: Path, dry_run: bool, registry: str, as_json: bool) -> None:
+    """Register what changed in a folder of schemas: DIR/**/SUBJECT.avsc.
+
+    All are checked first. If any would be refused, none is registered, and the exit code is 1.
+
+    \b
+    Example:
+        penstock schemas apply schemas --dry-run
+        penstock schemas apply schemas
+    """
+    files = _read(folder)
+    levels = folder_settings(folder).levels(files)
+    with registry_at(registry) as client:
+        planner = Planner(client, levels)
+        plans = [planner.plan(each) for each in files]
+        refused = [each for each in plans if each.outcome is Outcome.REFUSED]
+        done: dict[str, RegisteredSchema] = {}
+        try:
+            if not refused and not dry_run:
+                _register(client, plans, done)
+        finally:
+            # Also what was done before the registry went away.
+            _report(plans, done, dry_run=dry_run, as_json=as_json)
+    if refused:
+        would = "would be refused" if dry_run else "refused, and nothing was registered"
+        raise Failed(f"{len(refused)} of {len(plans)} schemas {would}")
+
+
+def _read(folder: Path) -> list[SchemaFile]:
+    try:
+        files = read_folder(folder)
+    except OSError as error:
+        raise Failed(f"{error.filename or folder}: {error.strerror or error}") from None
+    except InvalidSchema as error:
+        raise Failed(str(error)) from None
+    if not files:
+        raise Failed(f"{folder}: no file is named SUBJECT.avsc")
+    return files
+
+
+def _register(client: RegistryClient, plans: list[Plan], done: dict[str, RegisteredSchema]) -> None:
+    for plan in plans:
+        try:
+            done[plan.file.subject] = register(client, plan, done)
+        except SchemaError as error:
+            raise Failed(f"{plan.file.subject}: {error}") from None
+
+
+def _report(
+    plans: list[Plan], done: Mapping[str, RegisteredSchema], *, dry_run: bool, as_json: bool
+) -> None:
+    if as_json:
+        print_json({"dry_run": dry_run, "schemas": [_document(each, done) for each in plans]})
+        return
+    for plan in plans:
+        _say(plan, done.get(plan.file.subject))
+
+
+def _document(plan: Plan, done: Mapping[str, RegisteredSchema]) -> dict[str, Any]:
+    there = done.get(plan.file.subject) or plan.registered
+    change = plan.level_change
+    return {
+        "file": plan.file.path,
+        "subject": plan.file.subject,
+        "outcome": plan.outcome,
+        "applied": plan.file.subject in done,
+        "version": there.version if there else None,
+        "id": there.id if there else None,
+        "level": {"old": change.before, "new": change.after} if change else None,
+        "differences": difference_documents(plan.differences),
+        "reasons": list(plan.reasons),
+        "no_event": why_no_event(plan),
+    }
+
+
+def _say(plan: Plan, done: RegisteredSchema | None) -> None:
+    there = done or plan.registered
+    at = f": version {there.version}, id {there.id}" if there else ""
+    if plan.outcome is Outcome.REFUSED:
+        at = f" ({plan.file.path})"
+    if plan.registered and plan.latest and plan.latest.version > plan.registered.version:
+        at += f"; the latest is version {plan.latest.version}, and stays the latest"
+    colour = "red" if plan.outcome is Outcome.REFUSED else None
+    say(f"{plan.outcome:<9}  {plan.file.subject}{at}", colour=colour)
+    if plan.level_change:
+        before = plan.level_change.before or "no level of its own"
+        say(f"  ~ compatibility: {before} → {plan.level_change.after}", colour="yellow")
+    say_differences(plan.differences, indent="  ")
+    for reason in plan.reasons:
+        say(f"  {reason}", colour=colour)
+    if (why := why_no_event(plan)) and plan.outcome is not Outcome.UNCHANGED:
+        say(f"  no event for Penstock's agent and loader: {why}", colour="yellow")

@@ -1,0 +1,124 @@
+"""`penstock schemas diff`, and how differences are shown: lines for people, JSON for programs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, say
+from penstock.cli.registry_connection import existing_subjects, registry_at, registry_option
+from penstock.schemas.arguments import SUBJECT, VERSION, Which, schema_file, subject_options
+from schemas.differences import Difference, Kind, differences
+from schemas.folder import ENDING, SchemaFile
+from schemas.registration import Planner
+from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
+
+_SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
+_COLOURS = {Kind.ADDED: "green", Kind.REMOVED: "red", Kind.CHANGED: "yellow"}
+
+
+def say_differences(found: Iterable[Difference], indent: str = "") -> None:
+    for each in found:
+        path = f"{each.path}: " if each.path else ""
+        say(f"{indent}{_SIGNS[each.kind]} {path}{each.what}", colour=_COLOURS[each.kind])
+
+
+def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:
+    return [{"kind": each.kind, "path": each.path, "what": each.what} for each in found]
+
+
+def _subjects_and_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
+    subjects = existing_subjects(context, parameter, incomplete)
+    return [*map(CompletionItem, subjects), CompletionItem(incomplete, type="file")]
+
+
+@click.command()
+@click.argument("what", type=SUBJECT, metavar="SUBJECT|FILE", shell_complete=_subjects_and_files)
+@click.argument("old", type=VERSION, required=False)
+@click.argument("new", type=VERSION, required=False)
+@subject_options
+@registry_option
+@json_option
+def command(
+    *,
+    what: str,
+    old: Which | None,
+    new: Which | None,
+    subject: str | None,
+    topic: str | None,
+    registry: str,
+    as_json: bool,
+) -> None:
+    """Show what changed between two versions of a subject, or from a version to a file (*.avsc).
+
+    Without versions: from the last but one to the latest; from the latest to the file.
+
+    \b
+    Example:
+        penstock schemas diff page_views-value
+        penstock schemas diff page_views-value 3 latest
+        penstock schemas diff page_views-value.avsc
+    """
+    with registry_at(registry) as client:
+        if what.endswith(ENDING):
+            if new is not None:
+                raise click.UsageError("a file is compared with one version")
+            found = _to_file(client, schema_file(Path(what), subject, topic), old)
+        elif subject is not None or topic is not None:
+            raise click.UsageError(f"--subject and --topic are of a file (*{ENDING})")
+        else:
+            found = _between(client, what, old, new)
+    if as_json:
+        print_json(
+            {
+                "subject": found.subject,
+                "old": found.old,
+                "new": found.new,
+                "differences": difference_documents(found.differences),
+            }
+        )
+        return
+    shown = f"version {found.new}" if isinstance(found.new, int) else found.new
+    say(f"{found.subject}: version {found.old} → {shown}")
+    say_differences(found.differences)
+    if not found.differences:
+        say("no difference")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """`new` is a version, or the file."""
+
+    subject: str
+    old: int
+    new: int | str
+    differences: list[Difference]
+
+
+def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Found:
+    new = Planner(client).read(file)
+    found = _version(client, file.subject, old or "latest")
+    return _Found(file.subject, found.version, file.path, differences(client.resolved(found), new))
+
+
+def _between(client: RegistryClient, subject: str, old: Which | None, new: Which | None) -> _Found:
+    after = _version(client, subject, new or "latest")
+    if old is None:
+        earlier = [each for each in client.versions(subject) if each < after.version]
+        if not earlier:
+            raise Failed(f"{subject} has no version before {after.version}")
+        old = earlier[-1]
+    before = _version(client, subject, old)
+    found = differences(client.resolved(before), client.resolved(after))
+    return _Found(subject, before.version, after.version, found)
+
+
+def _version(client: RegistryClient, subject: str, which: Which) -> RegisteredSchema:
+    """A version that is named may have been deleted."""
+    return client.version(subject, which, deleted=which != "latest")

@@ -1,0 +1,209 @@
+"""`penstock schemas new`, `check` and `register`: a schema from its first file to the registry."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ground.printable import one_line
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, say
+from penstock.cli.registry_connection import registry_at, registry_option, shortened
+from penstock.schemas.arguments import VALUES, schema_file, subject_of_topic, subject_options
+from penstock.schemas.diff import difference_documents, say_differences
+from schemas.errors import InvalidSchema, NotAnEvent
+from schemas.event_schemas import check_event_schema, scaffold
+from schemas.folder import ENDING
+from schemas.registration import Outcome, Plan, Planner, register
+
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--record",
+    metavar="NAME",
+    help="The event's name, com.example.PageView; without it, made from the topic's.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="NAME=TYPE",
+    help="A field: a type of Avro, with ? if it may be null, or JSON; may be repeated.",
+)
+@click.option("--doc", default="", metavar="TEXT", help="What the event is.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    default=".",
+    show_default=True,
+    metavar="DIR",
+    help="Where the file is put.",
+)
+@json_option
+def new(
+    *,
+    topic: str,
+    record: str | None,
+    fields: tuple[str, ...],
+    doc: str,
+    directory: Path,
+    as_json: bool,
+) -> None:
+    """Write a first schema for a topic's events, as a file TOPIC-value.avsc to be edited.
+
+    It begins with the header that every event has. A file that is there is left alone.
+
+    \b
+    Example:
+        penstock schemas new page_views
+        penstock schemas new page_views --record shop.PageView --field url=string --field user=long?
+    """
+    subject = subject_of_topic(topic)
+    try:
+        text = scaffold(record or _record_name(topic), dict(map(_field, fields)), doc)
+    except InvalidSchema as error:
+        raise click.UsageError(str(error)) from None
+    path = directory / f"{subject}{ENDING}"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise Failed(f"{path} is there already") from None
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror or error}") from None
+    if as_json:
+        print_json({"file": one_line(str(path)), "subject": subject})
+    else:
+        say(f"wrote {path}")
+
+
+def _record_name(topic: str) -> str:
+    """page_views is PageViews."""
+    name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[._-]+", topic))
+    if not _AVRO_NAME.fullmatch(name):
+        raise click.UsageError(f"give --record: {name!r} cannot be an event's name")
+    return name
+
+
+def _field(text: str) -> tuple[str, Any]:
+    name, equals, kind = text.partition("=")
+    if not equals or not name or not kind:
+        raise click.UsageError(f"{text!r} is not NAME=TYPE")
+    if kind[0] in '[{"':
+        try:
+            return name, json.loads(kind)
+        except (ValueError, RecursionError) as error:
+            raise click.UsageError(f"--field {name}: not JSON: {error}") from None
+    return name, ["null", kind[:-1]] if kind.endswith("?") else kind
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@subject_options
+@registry_option
+@json_option
+def check(
+    *, file: Path, subject: str | None, topic: str | None, registry: str, as_json: bool
+) -> None:
+    """Say whether a schema may be registered and, if not, why. Nothing is changed.
+
+    Exit code 1: it may not.
+
+    \b
+    Example:
+        penstock schemas check page_views-value.avsc
+        penstock schemas check page_views.avsc --topic page_views
+    """
+    wanted = schema_file(file, subject, topic)
+    with registry_at(registry) as client:
+        plan = Planner(client).plan(wanted)
+        level = client.level(wanted.subject)
+    if as_json:
+        print_json(
+            {
+                "subject": wanted.subject,
+                "level": level,
+                "outcome": plan.outcome,
+                "reasons": plan.reasons,
+                "differences": difference_documents(plan.differences),
+                "no_event": why_no_event(plan),
+            }
+        )
+    else:
+        _say(plan, level)
+    if plan.outcome is Outcome.REFUSED:
+        raise Failed(f"{file} cannot be registered as {wanted.subject}")
+
+
+def why_no_event(plan: Plan) -> str | None:
+    """What keeps a topic's values from being events, as agents and loaders want them."""
+    if plan.schema is None or not plan.file.subject.endswith(VALUES):
+        return None
+    try:
+        check_event_schema(plan.schema)
+    except NotAnEvent as error:
+        return str(error)
+    return None
+
+
+def _say(plan: Plan, level: str) -> None:
+    subject = plan.file.subject
+    match plan.outcome:
+        case Outcome.UNCHANGED if plan.registered:
+            say(f"unchanged: it is {subject}, version {plan.registered.version}")
+        case Outcome.NEW:
+            say(f"new: there is no {subject} yet")
+        case Outcome.REFUSED:
+            say(f"refused ({level}):")
+            for reason in plan.reasons:
+                say(f"  {reason}")
+        case _:
+            say(f"compatible ({level}) with {subject}:")
+    say_differences(plan.differences, indent="  ")
+    if why := why_no_event(plan):
+        say(f"no event for Penstock's agent and loader: {why}", colour="yellow")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@subject_options
+@registry_option
+@json_option
+def register_schema(
+    *, file: Path, subject: str | None, topic: str | None, registry: str, as_json: bool
+) -> None:
+    """Register a schema: it becomes the subject's next version, unless it is one already.
+
+    A type that it names and does not define is taken from the subject of that name.
+
+    \b
+    Example:
+        penstock schemas register page_views-value.avsc
+        penstock schemas register page_views.avsc --topic page_views
+    """
+    wanted = schema_file(file, subject, topic)
+    with registry_at(registry) as client:
+        plan = Planner(client).plan(wanted)
+        if plan.outcome is Outcome.REFUSED:
+            reasons = "; ".join(plan.reasons)
+            what = f"{file} cannot be registered as {wanted.subject}"
+            raise Failed(shortened(f"{what}: {reasons}"))
+        done = register(client, plan, {})
+    if as_json:
+        print_json(
+            {
+                "subject": done.subject,
+                "version": done.version,
+                "id": done.id,
+                "outcome": plan.outcome,
+            }
+        )
+    else:
+        verb = "unchanged" if plan.outcome is Outcome.UNCHANGED else "registered"
+        say(f"{verb} {done.subject}: version {done.version}, id {done.id}")

@@ -1,0 +1,84 @@
+"""`penstock agent`."""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from agent.program import run
+from ground.http_client import HttpUrl
+from penstock.cli.event_log import LogFormat, log_to_stderr
+from penstock.cli.failures import WrongConfiguration
+from penstock.cli.output import json_option
+from penstock.config.configuration import ConfigurationError
+from penstock.config.options import configuration_options, log_format_option
+from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
+from penstock.services.agent_status import (
+    agent_option,
+    ask_status,
+    listening,
+    read_status,
+    show_status,
+)
+
+
+@click.command()
+@configuration_options
+@log_format_option
+@click.option("--status", is_flag=True, help="Show how the agent that runs here stands.")
+@agent_option
+@json_option
+def command(
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    log_format: LogFormat,
+    status: bool,
+    agent: HttpUrl,
+    as_json: bool,
+) -> int:
+    """Run one agent until SIGTERM or Ctrl-C, or ask the one that runs.
+
+    `penstock keys agent` explains every key of the file, as docs/agent.md does. SIGHUP has it read
+    again.
+
+    \b
+    Example:
+        penstock agent --config agent.yaml
+        penstock agent --status
+        penstock agent --status --agent http://web-3:9464
+        penstock agent --status --config agent.yaml --json
+    """
+    try:
+        if status:
+            _show(_listens_at(agent, config, overrides), as_json=as_json)
+            return 0
+        if config is None and not overrides:
+            raise click.UsageError("give --config FILE, or every key with --set KEY=VALUE")
+        if as_json:
+            raise click.UsageError("--json belongs to --status")
+        loaded = load_agent(config, overrides)
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+    log_to_stderr(log_format)
+    again = partial(or_not_taken, partial(load_agent, config, overrides))
+    return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))
+
+
+def _listens_at(agent: HttpUrl, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
+    """Where its configuration says, if one is given."""
+    if config is None:
+        if overrides:
+            raise click.UsageError("--set lies over a file's keys: give --config, or --agent URL")
+        return agent
+    loaded = load_agent(config, overrides)
+    return listening(loaded.http_host, loaded.http_port)
+
+
+def _show(agent: HttpUrl, *, as_json: bool) -> None:
+    body = ask_status(agent)
+    status = read_status(body)
+    if as_json:
+        click.echo(body.decode(), nl=False)
+    else:
+        show_status(status)

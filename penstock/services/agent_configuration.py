@@ -1,0 +1,61 @@
+"""An agent's files: the main one, and those of `inputs_dir`.
+
+`inputs_dir` and an input's `schema`, where they are not absolute, are beside the file that names
+them: /etc/penstock/agent.yaml with `inputs_dir: agent.d` means /etc/penstock/agent.d. Everything
+else, and whatever comes from `--set`, goes by the working directory.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from agent.config import AgentConfig
+from agent.config_inputs import Input
+from agent.errors import NotTaken
+from penstock.config.configuration import ConfigurationError, load
+
+T = TypeVar("T")
+
+
+class InputsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of `inputs_dir`."""
+
+    inputs: tuple[Input, ...]
+
+
+def load_agent(config: Path | None, overrides: Sequence[str]) -> AgentConfig:
+    """Raises ConfigurationError."""
+    loaded = load(AgentConfig, config, overrides)
+    if config is None:
+        return loaded
+    folder = config.absolute().parent
+    beside = ""
+    if loaded.inputs_dir and not any(each.startswith("inputs_dir=") for each in overrides):
+        beside = str(folder / loaded.inputs_dir)
+    return msgspec.structs.replace(
+        loaded,
+        inputs=_beside(folder, loaded.inputs),
+        inputs_dir=beside or loaded.inputs_dir,
+    )
+
+
+def load_inputs(path: Path) -> tuple[Input, ...]:
+    """Raises ConfigurationError."""
+    return _beside(path.absolute().parent, load(InputsFile, path).inputs)
+
+
+def or_not_taken(read: Callable[[], T]) -> T:
+    """For a program that goes on without it: raises NotTaken, with the same line."""
+    try:
+        return read()
+    except ConfigurationError as error:
+        raise NotTaken(str(error)) from None
+
+
+def _beside(folder: Path, inputs: Sequence[Input]) -> tuple[Input, ...]:
+    return tuple(
+        msgspec.structs.replace(each, schema=str(folder / each.schema)) if each.schema else each
+        for each in inputs
+    )

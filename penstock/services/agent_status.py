@@ -1,0 +1,133 @@
+"""What a running agent says of itself, asked for over its HTTP port and shown."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
+from ground.http_client import HttpUrl
+from ground.listening import is_everywhere
+from ground.printable import one_line
+from penstock.cli import address_variables
+from penstock.cli.failures import Failed
+from penstock.cli.http_address import get, url_option
+from penstock.cli.output import print_table
+from penstock.cli.registry_connection import shortened
+
+DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
+
+agent_option = url_option("agent", DEFAULT_AGENT, address_variables.AGENT)
+
+_SECONDS: Final = 10.0
+_FILES: Final = (
+    *("file", "source", "input", "size", "position"),
+    *("lag_bytes", "lag_seconds", "last_error"),
+)
+_INPUTS: Final = (
+    *("input", "topic", "files", "lag_bytes", "events", "filtered", "dead", "lost_bytes"),
+    "remark",
+)
+_TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flight", "remark")
+
+
+def listening(host: str, port: int) -> HttpUrl:
+    """Where to ask an agent whose configuration says this."""
+    return HttpUrl("http", "127.0.0.1" if is_everywhere(host) else host, port)
+
+
+def ask_status(agent: HttpUrl) -> bytes:
+    """The agent's answer, as JSON; Failed if there is none."""
+    answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS)
+    if answer.status != HTTPStatus.OK:
+        said = shortened(answer.body[:200].decode(errors="replace").strip())
+        raise Failed(f"what answers at {agent} is no agent: {answer.status} {said}")
+    return answer.body
+
+
+def read_status(body: bytes) -> Status:
+    try:
+        return msgspec.json.decode(body, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Failed(f"what answers is no agent of this release: {error}") from None
+
+
+def show_status(status: Status) -> None:
+    """For people: first what somebody should know, then every file, by its lag."""
+    lag = sum(each.lag_bytes for each in status.files)
+    who = one_line(f"agent {status.agent or '-'} on {status.host}, cluster {status.cluster}")
+    print(f"{who}: {status.phase.value}, {len(status.files)} files, {lag:,} bytes behind")
+    for remark in _remarks(status):
+        print(one_line(remark))
+    _section(_FILES, [_file(each) for each in sorted(status.files, key=_by_lag)])
+    _section(_INPUTS, [_input(each) for each in status.inputs])
+    _section(_TOPICS, [_topic(each) for each in status.topics])
+
+
+def _remarks(status: Status) -> Iterator[str]:
+    if why := why_not_ready(status):
+        yield f"not ready: {why}"
+    if status.registry:
+        yield f"registry: {status.registry}"
+    if status.inotify != "on":
+        yield f"inotify: {status.inotify}"
+    if status.journal.damage:
+        yield f"journal: {status.journal.damage}"
+    if status.copied_from:
+        yield f"its data directory was copied from agent {status.copied_from}"
+    for each in status.inputs:
+        for file in each.unreadable:
+            yield f"input {each.name}: cannot read {file.path}: {file.why}"
+    if status.process.over_memory:
+        yield "it uses more than limits.memory_bytes"
+
+
+def _section(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    if rows:
+        print()
+        print_table(columns, rows)
+
+
+def _by_lag(file: FileStatus) -> tuple[int, str]:
+    return -file.lag_bytes, file.path
+
+
+def _file(each: FileStatus) -> dict[str, Any]:
+    return {
+        "file": f"{each.path} (deleted)" if each.deleted else each.path,
+        "source": each.source,
+        "input": each.input,
+        "size": each.size,
+        "position": each.position,
+        "lag_bytes": each.lag_bytes,
+        "lag_seconds": round(each.lag_seconds, 1),
+        "last_error": each.error or None,
+    }
+
+
+def _input(each: InputStatus) -> dict[str, Any]:
+    return {
+        "input": each.name,
+        "topic": each.topic,
+        "files": each.files,
+        "lag_bytes": each.lag_bytes,
+        "events": each.events,
+        "filtered": each.filtered_lines,
+        "dead": each.dead_lettered_lines,
+        "lost_bytes": each.lost_bytes,
+        "remark": each.stopped or each.warning or None,
+    }
+
+
+def _topic(each: TopicStatus) -> dict[str, Any]:
+    version = f"v{each.schema_version} (id {each.schema_id})" if each.schema_id >= 0 else None
+    return {
+        "topic": each.name,
+        "partitions": each.partitions or None,
+        "schema": version,
+        "batches": each.batches,
+        "events": each.events,
+        "in_flight": each.in_flight_batches,
+        "remark": each.stalled or each.last_error or None,
+    }

@@ -1,0 +1,54 @@
+"""`penstock audit`: the service; what it is told is in `report/operator.py`."""
+
+from pathlib import Path
+
+import click
+
+from audit.config import AuditConfig
+from audit.counting import run_counter
+from audit.program import run
+from penstock.cli.event_log import LogFormat, log_to_stderr
+from penstock.cli.lazy_group import Lazy, LazyGroup
+from penstock.config.options import configuration_options, configured, log_format_option
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    sections={
+        "Commands": {
+            "retire": Lazy("penstock.report.operator:retire", "Expect nothing more of a host."),
+            "accept": Lazy("penstock.report.operator:accept", "Accept a fault that will stay."),
+        }
+    },
+)
+@configuration_options
+@click.option("--count", is_flag=True, help="Keep the ledger of clusters whose brokers keep none.")
+@log_format_option
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    count: bool,
+    log_format: LogFormat,
+) -> int:
+    """Run one audit until SIGTERM or Ctrl-C, or tell it something.
+
+    `penstock keys audit` explains every key of the file, as docs/audit.md does.
+
+    \b
+    Example:
+        penstock audit --config audit.yaml
+        penstock audit --count --config audit.yaml
+        penstock audit retire web-3 --reason "disk broke"
+        penstock audit accept page_views --host web-3 --from 2026-11-20 --reason "disk broke"
+    """
+    if context.invoked_subcommand is not None:
+        if config or overrides or count:
+            raise click.UsageError(f"options come after {context.invoked_subcommand}")
+        return 0
+    loaded = configured(AuditConfig, config, overrides)
+    log_to_stderr(log_format)
+    return run_counter(loaded) if count else run(loaded)

@@ -1,0 +1,28 @@
+"""`penstock broker`."""
+
+from pathlib import Path
+
+import click
+
+from broker.config import BrokerConfig
+from broker.program import run
+from penstock.cli.event_log import LogFormat, log_to_stderr
+from penstock.config.options import configuration_options, configured, log_format_option
+
+
+@click.command()
+@configuration_options
+@log_format_option
+def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
+    """Run one broker until SIGTERM or Ctrl-C.
+
+    `penstock keys broker` explains every key of the file, as docs/broker.md does.
+
+    \b
+    Example:
+        penstock broker --config broker.yaml --set port=19092
+        penstock broker --set id=1 --set data_dir=./data --set zookeeper=embedded
+    """
+    loaded = configured(BrokerConfig, config, overrides)
+    log_to_stderr(log_format)
+    return run(loaded)

@@ -1,0 +1,163 @@
+"""`penstock check-config`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from audit.config import AuditConfig
+from loader.config import LoaderConfig
+from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.config.configuration import ConfigurationError
+from penstock.config.options import configured
+from penstock.config.reference import KINDS
+from penstock.services.agent_configuration import load_agent
+from penstock.services.audit_check import check_audit, show_report
+from penstock.services.findings import Ask
+
+_SECRET = ("secret", "password", "token")
+_SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--offline", is_flag=True, help="Look at this machine only, ask nobody.")
+@click.option("--online", is_flag=True, help="Registry and brokers must answer.")
+@json_option
+def command(kind: str, file: Path, *, offline: bool, online: bool, as_json: bool) -> None:
+    """Validate the configuration file of a program, and show what it comes to.
+
+    Nothing is started. Values of secrets are not shown.
+
+    Of an agent, it says what each input would do: how many files it means now, and, as far as
+    registry and brokers answer, with which schema its lines would be written and whether the topics
+    are configured for it. What an agent would register when it starts is registered.
+
+    Of a loader, it says which topics become which tables, with which columns. With --online, Spark
+    is started, and the root tried.
+
+    Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
+
+    Exit code 1: there are problems.
+
+    \b
+    Example:
+        penstock check-config broker broker.yaml
+        penstock check-config agent /etc/penstock/agent.yaml
+        penstock check-config agent agent.yaml --offline
+        penstock check-config loader loader.yaml --online
+        penstock check-config audit audit.yaml
+    """
+    if offline and online:
+        raise click.UsageError("give --offline or --online, not both")
+    if kind in _CHECKED:
+        ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
+        _CHECKED[kind](file, ask, as_json=as_json)
+        return
+    if offline or online:
+        raise click.UsageError(
+            "--offline and --online are for agent, loader and audit: others ask nobody"
+        )
+    effective = _effective(configured(KINDS[kind], file, ()))
+    if as_json:
+        print_json(effective)
+    else:
+        _show(effective)
+
+
+def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:
+    # Only an agent's host needs what it stands on.
+    from penstock.services.agent_check import check_agent, show_report  # noqa: PLC0415
+
+    try:
+        config = load_agent(file, ())
+    except ConfigurationError as error:
+        raise WrongConfiguration(str(error)) from None
+    report = check_agent(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show({key: value for key, value in effective.items() if key != "inputs"})
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
+    config = configured(LoaderConfig, file, ())
+    # Only a loader's host needs Spark.
+    try:
+        from penstock.services.load.check import check_loader, show_report  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise Failed(
+            f"checking a loader needs {missing.name}: pip install 'penstock[loader]'"
+        ) from missing
+
+    report = check_loader(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show(effective)
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+def _check_audit(file: Path, ask: Ask, *, as_json: bool) -> None:
+    config = configured(AuditConfig, file, ())
+    report = check_audit(config, ask)
+    effective = _effective(config)
+    if as_json:
+        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+    else:
+        _show(effective)
+        show_report(report)
+    _end(file, report.all_problems())
+
+
+_CHECKED = {"agent": _check_agent, "loader": _check_loader, "audit": _check_audit}
+
+
+def _end(file: Path, problems: list[str]) -> None:
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise Failed(f"{file}: {problems[0]}{more}")
+
+
+def _effective(loaded: msgspec.Struct) -> dict[str, Any]:
+    effective: dict[str, Any] = _without_secrets(msgspec.to_builtins(loaded, enc_hook=str))
+    return effective
+
+
+def _show(effective: dict[str, Any]) -> None:
+    rows = [{"key": key, "value": value} for key, value in _flat(effective)]
+    print_table(("key", "value"), rows)
+
+
+def _without_secrets(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {
+            key: "…" if value and _is_secret(key) else _without_secrets(value)
+            for key, value in document.items()
+        }
+    if isinstance(document, list | tuple):
+        return [_without_secrets(item) for item in document]
+    return document
+
+
+def _is_secret(key: str) -> bool:
+    return key in _SECRET_NAMES or any(word in key for word in _SECRET)
+
+
+def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """The keys as `--set` takes them, with their values."""
+    rows: list[tuple[str, Any]] = []
+    for key, value in document.items():
+        if isinstance(value, dict):
+            rows += _flat(value, f"{prefix}{key}.")
+        else:
+            rows.append((prefix + key, value))
+    return rows

@@ -1,0 +1,1 @@
+"""`penstock load`: one load, or one after the other."""

@@ -1,0 +1,264 @@
+"""`penstock check-config loader`: what a loader would load, asked of brokers and registry.
+
+With `--online` Spark is started, too, and it is tried whether files can be created below the root
+as a load must. Without, a root on this machine is looked at, and no other.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from client.brokers import Brokers
+from client.errors import ClientError
+from client.metadata import Metadata
+from ledger.names import LEDGER_TOPIC
+from loader.config import LoaderConfig
+from loader.errors import LoaderError
+from loader.hours.audit import Audit
+from loader.planning.choosing import tables_of
+from loader.rewriting.files import check_format, codec
+from loader.run.table_form import table_columns
+from loader.spark.session import end_jvm, end_session
+from loader.store.hadoop import check_scheme
+from loader.store.opening import open_store
+from loader.tables import Hour, SourceTopic, TableSource
+from penstock.services.findings import Ask, print_findings, print_section
+from penstock.services.load.spark import SparkOutput, check_java, start_spark
+from schemas.errors import RegistryError
+from schemas.registry_client import RegistryClient
+
+_PATIENCE_SECONDS: Final = 5.0
+
+
+class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A column, with its type as Spark calls it."""
+
+    name: str
+    type: str
+
+
+class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What feeds a table; `partitions` is 0 while the topic does not exist, or nobody was asked."""
+
+    name: str
+    cluster: str
+    partitions: int = 0
+    version: int = -1
+    id: int = -1  # of the latest version of its schema
+
+
+class TableCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One table. `problems` are what would keep it from being loaded."""
+
+    name: str
+    topics: tuple[TopicCheck, ...]
+    schema: str = ""
+    columns: tuple[ColumnCheck, ...] = ()
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """`problems` are what keeps the whole from working; each table has its own."""
+
+    tables: tuple[TableCheck, ...]
+    problems: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def all_problems(self) -> list[str]:
+        tables = [f"table {each.name}: {why}" for each in self.tables for why in each.problems]
+        return [*self.problems, *tables]
+
+    def all_remarks(self) -> list[str]:
+        tables = [f"table {each.name}: {remark}" for each in self.tables for remark in each.remarks]
+        return [*tables, *self.remarks]
+
+
+def check_loader(config: LoaderConfig, ask: Ask) -> Report:
+    """Asks who is to be asked. Nothing is loaded."""
+    problems = [*_here(config)]
+    remarks: list[str] = []
+    unanswered = problems if ask is Ask.ALL else remarks
+    known: Metadata | None = None
+    if ask is not Ask.NOBODY:
+        try:
+            with Brokers(config.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
+                known = brokers.persist(lambda: brokers.refresh(None))
+        except ClientError as error:
+            unanswered.append(f"topics are not checked: {error}")
+    tables: tuple[TableSource, ...] = ()
+    try:
+        tables = tables_of(config, _names(known))
+    except LoaderError as error:
+        problems.append(str(error))
+    else:
+        if known is not None and not tables:
+            problems.append("no topic matches `topics`")
+    checks = [_named(each, known) for each in tables]
+    if ask is not Ask.NOBODY:
+        try:
+            checks = _with_columns(config, tables, checks)
+        except RegistryError as error:
+            unanswered.append(f"schemas are not checked: {error}")
+    if config.audit and ask is not Ask.NOBODY:
+        unanswered += _audit(config)
+    elif known is not None and config.ledger and not known.has(LEDGER_TOPIC):
+        remarks.append(_without_ledger(config.completeness.settle))
+    if ask is Ask.ALL:
+        problems += _with_spark(config)
+    elif urlsplit(config.root).scheme != "file":
+        remarks.append("the root is not checked: --online starts Spark, and does")
+    return Report(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
+
+
+def _here(config: LoaderConfig) -> Iterator[str]:
+    """What is wrong on this machine."""
+    try:
+        check_java()
+        codec(config.format, config.compression)
+    except LoaderError as error:
+        yield str(error)
+    root = urlsplit(config.root)
+    try:
+        if root.scheme != "file":
+            check_scheme(root.scheme, config.root)
+    except LoaderError as error:
+        yield str(error)
+    if root.scheme == "file":
+        there = next(each for each in (Path(root.path), *Path(root.path).parents) if each.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            yield f"`root: {config.root}`: {there} is no folder that can be written to"
+
+
+def _audit(config: LoaderConfig) -> Iterator[str]:
+    """Whether somebody is there who answers as an audit does."""
+    audit = Audit(config.audit, config.cluster, seconds=_PATIENCE_SECONDS)
+    audit.ask([("any", Hour(0))])
+    if audit.away is not None:
+        yield f"hours would wait for {audit.away.missing}"
+
+
+def _without_ledger(settle: float | None) -> str:
+    so = f"there is no topic {LEDGER_TOPIC}"
+    if settle is None:
+        return f"{so}: no hour of events is called complete, unless `completeness.settle` is given"
+    return f"{so}: an hour is called complete {settle:g} s after its end"
+
+
+def _names(known: Metadata | None) -> list[str]:
+    return [] if known is None else [name for name in known.topics if known.has(name)]
+
+
+def _named(table: TableSource, known: Metadata | None) -> TableCheck:
+    """What is known without a schema."""
+    missing = [
+        f"topic {each.topic} does not exist yet"
+        for each in table.topics
+        if known is not None and not known.has(each.topic)
+    ]
+
+    def topic(source: SourceTopic) -> TopicCheck:
+        there = known is not None and known.has(source.topic)
+        partitions = len(known.topic(source.topic).partitions) if known and there else 0
+        return TopicCheck(name=source.topic, cluster=source.cluster, partitions=partitions)
+
+    topics = tuple(topic(each) for each in table.topics)
+    return TableCheck(name=table.name, topics=topics, remarks=tuple(missing))
+
+
+def _with_columns(
+    config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableCheck]
+) -> list[TableCheck]:
+    """Raises RegistryError if the registry does not answer."""
+    with RegistryClient(
+        config.registry, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
+    ) as registry:
+        return [
+            _resolved(config, registry, table, check)
+            for table, check in zip(tables, checks, strict=True)
+        ]
+
+
+def _resolved(
+    config: LoaderConfig, registry: RegistryClient, table: TableSource, check: TableCheck
+) -> TableCheck:
+    try:
+        found = table_columns(registry, table, config.header)
+    except LoaderError as error:
+        return msgspec.structs.replace(check, problems=(str(error),))
+    fields = json.loads(found.columns.spark_json)["fields"]
+    columns = [ColumnCheck(name=each["name"], type=type_text(each["type"])) for each in fields]
+    remarks = [*check.remarks, *found.warnings]
+    if not found.columns.has_header:
+        remarks.append("its events have no header: duplicates of theirs cannot be told")
+    return msgspec.structs.replace(
+        check,
+        topics=tuple(_latest(registry, each) for each in check.topics),
+        schema=found.schema.full_name or "",
+        columns=tuple(columns),
+        remarks=tuple(remarks),
+    )
+
+
+def _latest(registry: RegistryClient, topic: TopicCheck) -> TopicCheck:
+    latest = registry.latest(f"{topic.name}-value")
+    if latest is None:
+        return topic
+    return msgspec.structs.replace(topic, version=latest.version, id=latest.id)
+
+
+def type_text(type_: Any) -> str:
+    """Of a type in Spark's JSON: `array<long>`, `struct<a:string,b:long>`."""
+    if isinstance(type_, str):
+        return type_
+    match type_["type"]:
+        case "array":
+            return f"array<{type_text(type_['elementType'])}>"
+        case "map":
+            return f"map<{type_text(type_['keyType'])},{type_text(type_['valueType'])}>"
+    fields = (f"{each['name']}:{type_text(each['type'])}" for each in type_["fields"])
+    return f"struct<{','.join(fields)}>"
+
+
+def _with_spark(config: LoaderConfig) -> Iterator[str]:
+    """What Spark says of the root and the format."""
+    with SparkOutput() as output:
+        try:
+            session = start_spark(config, None, output)
+            try:
+                check_format(lambda: session, config.format, config.compression)
+                open_store(config.root, lambda: session).prove()
+            finally:
+                end_session(session)
+        except LoaderError as error:
+            yield str(error)
+        finally:
+            end_jvm()
+
+
+def show_report(report: Report) -> None:
+    """For people. What is a problem is marked so."""
+    topics = [
+        {
+            "table": table.name,
+            "topic": each.name,
+            "cluster": each.cluster,
+            "partitions": each.partitions or None,
+            "schema": f"{table.schema} v{each.version} (id {each.id})" if each.id >= 0 else None,
+        }
+        for table in report.tables
+        for each in table.topics
+    ]
+    print_section(("table", "topic", "cluster", "partitions", "schema"), topics)
+    columns = [
+        {"table": table.name, "column": each.name, "type": each.type}
+        for table in report.tables
+        for each in table.columns
+    ]
+    print_section(("table", "column", "type"), columns)
+    print_findings(report.all_problems(), report.all_remarks())

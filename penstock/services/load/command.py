@@ -1,0 +1,221 @@
+"""`penstock load`, and what it can be told beside its configuration."""
+
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ground.printable import one_line
+from loader.config import LoaderConfig
+from loader.errors import LoaderError
+from loader.run.surroundings import Request
+from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
+from penstock.cli.event_log import LogFormat
+from penstock.cli.output import json_option, print_json
+from penstock.config.options import configuration_options, configured, log_format_option
+from penstock.services.load.program import LoadProgram, parse_every
+from penstock.services.load.progress import watching
+from penstock.services.load.summary import Ended, document, show, show_plan
+
+_HOURS_OF_A_DAY: Final = 24
+
+
+class EveryType(click.ParamType[int]):
+    """A time that runs are repeated after, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_every(value)
+        except ValueError as error:
+            self.fail(str(error))
+
+
+class HoursType(click.ParamType[tuple[Hour, ...]]):
+    """An hour's folder, or a day's."""
+
+    name = "hours"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Hour, ...]:
+        hours = _hours(value.strip("/"))
+        if not hours:
+            self.fail(f"{value!r} is no folder such as dt=2026-11-20/hour=07, or dt=2026-11-20")
+        return hours
+
+
+class CheckedHoursType(click.ParamType[tuple[Hour, ...]]):
+    """The same, or all hours: those are none in particular."""
+
+    name = "hours"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Hour, ...]:
+        return () if value == "all" else HoursType().convert(value, param, ctx)
+
+
+class NamesType(click.ParamType[tuple[str, ...]]):
+    """Names or patterns, with commas between them."""
+
+    name = "names"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        names = tuple(each.strip() for each in value.split(","))
+        if not all(names):
+            self.fail(f"{value!r} has an empty name")
+        return names
+
+
+def _hours(folder: str) -> tuple[Hour, ...]:
+    """Of a folder as it is written, and only so; none if it is not."""
+    first = folder if "/" in folder else f"{folder}/hour=00"
+    try:
+        begins = hour_in_folder(first)
+    except ValueError:
+        return ()
+    if hour_folder(begins) != first:
+        return ()
+    count = 1 if first is folder else _HOURS_OF_A_DAY
+    return tuple(Hour(begins + each * HOUR_MILLIS) for each in range(count))
+
+
+def sorted_once(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...]:
+    """The hours of all options together."""
+    return tuple(sorted({hour for hours in given for hour in hours}))
+
+
+@click.command()
+@configuration_options
+@click.option(
+    "--topics",
+    type=NamesType(),
+    multiple=True,
+    metavar="NAME,…",
+    help="Only these of the configured tables: names, or patterns such as app.*; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and write nothing.")
+@click.option(
+    "--every",
+    type=EveryType(),
+    metavar="TIME",
+    help="Load now, and then at all multiples of 30m, 1h, 1d … since midnight UTC.",
+)
+@click.option(
+    "--max-records",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of each table, at most about so many.",
+)
+@click.option(
+    "--accept-gap/--fail-on-gap",
+    default=False,
+    show_default=True,
+    help="Whether to go on where the brokers have lost what was to be read.",
+)
+@click.option(
+    "--rebuild",
+    type=HoursType(),
+    multiple=True,
+    metavar="HOUR",
+    help="Write whole hours anew: dt=2026-11-20/hour=07, or dt=2026-11-20; may be repeated.",
+)
+@click.option(
+    "--check-files",
+    type=CheckedHoursType(),
+    multiple=True,
+    metavar="HOUR|all",
+    help="Load nothing, and compare the files of these hours with what was committed.",
+)
+@click.option("--pack-env", is_flag=True, help="Ship this Python environment to Spark's executors.")
+@log_format_option
+@json_option
+def command(
+    *,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    topics: tuple[tuple[str, ...], ...],
+    dry_run: bool,
+    every: int | None,
+    max_records: int | None,
+    accept_gap: bool,
+    rebuild: tuple[tuple[Hour, ...], ...],
+    check_files: tuple[tuple[Hour, ...], ...],
+    pack_env: bool,
+    log_format: LogFormat,
+    as_json: bool,
+) -> int:
+    """Load what topics hold into a Hadoop filesystem, each event once.
+
+    `penstock keys loader` explains every key of the file, as docs/loader.md does.
+
+    Exit code 3: there was nothing to do; 4: events are missing in the brokers; 5: another loader is
+    at work; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files are not what was
+    committed.
+
+    \b
+    Example:
+        penstock load --config loader.yaml
+        penstock load --config loader.yaml --dry-run
+        penstock load --config loader.yaml --every 1h
+        penstock load --config loader.yaml --topics page_views --rebuild dt=2026-11-20/hour=07
+        penstock load --config loader.yaml --check-files all
+    """
+    if check_files and (every or max_records or accept_gap or rebuild or dry_run):
+        raise click.UsageError("--check-files loads nothing: it goes with --topics only")
+    if rebuild and (every or max_records):
+        raise click.UsageError("--rebuild goes with neither --every nor --max-records")
+    if rebuild and not topics:
+        raise click.UsageError("--rebuild needs --topics: which tables have these hours anew")
+    if every and accept_gap:
+        raise click.UsageError(
+            "--every does not go with --accept-gap, which would accept all that is lost from now on"
+        )
+    loaded = configured(LoaderConfig, config, overrides)
+    request = Request(
+        tables=tuple(chain.from_iterable(topics)),
+        accept_gap=accept_gap,
+        max_records=max_records,
+        rebuild=sorted_once(rebuild),
+        check_files=_hours_to_check(check_files),
+        dry_run=dry_run,
+    )
+    tell = partial(_tell, as_json=as_json, dry_run=dry_run)
+    try:
+        with LoadProgram(loaded, request, watching(log_format), pack=pack_env) as program:
+            if every:
+                return program.again_and_again(every, tell)
+            ended = program.once()
+    except LoaderError as error:
+        return _failed(error, error.exit_code)
+    tell(ended)
+    if ended.error is not None:
+        return _failed(ended.error, ended.exit_code)
+    return ended.exit_code
+
+
+def _hours_to_check(given: tuple[tuple[Hour, ...], ...]) -> tuple[Hour, ...] | None:
+    """None if nobody asked; no hours are all of them."""
+    if not given:
+        return None
+    return sorted_once(given) if all(given) else ()
+
+
+def _failed(error: Exception, exit_code: int) -> int:
+    click.echo(f"penstock: {one_line(' '.join(str(error).split()))}", err=True)
+    return exit_code
+
+
+def _tell(ended: Ended, *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        print_json(document(ended))
+    elif ended.error is None and dry_run:
+        show_plan(ended.outcomes)
+    elif ended.error is None:
+        show(ended.outcomes)

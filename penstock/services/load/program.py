@@ -1,0 +1,203 @@
+"""One load in this process, or one after the other, until it is told to stop.
+
+The main thread has the signals, and waits; loads run in a thread of their own. SIGTERM or Ctrl-C
+ends the program between two loads at once. Within one, Spark's jobs are cancelled and no further
+step is begun: what is not committed is read again by the next load, what is committed is made
+visible, now or then. A second signal ends the process, and its JVM with it, wherever they are.
+
+A load that is repeated runs at the multiples of a time since midnight, in UTC. What it is repeated
+after divides a day, or is whole days: so the multiples since midnight are those since 1970, and
+every day has the same. (Times are seconds since 1970.)
+
+Spark is started for each load that needs it, and stopped after it: between loads nobody holds
+executors, or tokens that grow old. The JVM stays.
+"""
+
+import logging
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from client.errors import ClientError
+from loader.config import LoaderConfig
+from loader.errors import LoaderError
+from loader.run.load import load
+from loader.run.outcomes import TableOutcome
+from loader.run.surroundings import Request
+from loader.spark.packing import PackedEnvironment, cache_directory, kept, pack_environment
+from loader.spark.session import end_jvm, runs_here
+from penstock.services.load.progress import LoadWatcher
+from penstock.services.load.spark import SparkOutput, SparkWhenNeeded, check_java, start_spark
+from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO, Ended
+from schemas.errors import SchemaError
+
+DAY: Final = 86_400
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY}
+_EVERY: Final = re.compile(r"([1-9][0-9]{0,8})([smhd]?)")
+_TURN_SECONDS: Final = 0.5
+log = logging.getLogger("penstock.load")
+
+
+def parse_every(text: str) -> int:
+    """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
+    found = _EVERY.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no time such as 30m, 1h, 1d, or 900 for seconds")
+    every = int(found[1]) * _UNITS[found[2]]
+    if DAY % every and every % DAY:
+        raise ValueError(f"{text!r} neither divides a day nor is whole days")
+    return every
+
+
+def next_run(now: float, every: int) -> int:
+    """The first time after now."""
+    return (int(now // every) + 1) * every
+
+
+def missed(began: float, ended: float, every: int) -> int:
+    """How many times passed while a run was under way."""
+    return int(ended // every) - int(began // every)
+
+
+class LoadProgram:
+    """To be used as a context, which ends Spark's JVM. Raises LoaderError if there can be none."""
+
+    def __init__(
+        self, config: LoaderConfig, request: Request, watcher: LoadWatcher, *, pack: bool
+    ) -> None:
+        self._config = config
+        self._request = request
+        self._watcher = watcher
+        self._packed = self._pack() if pack else None
+        self._output = SparkOutput()
+        self._events: SimpleQueue[int | Future[list[TableOutcome]]] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._spark: SparkWhenNeeded | None = None  # of the load that runs
+        self._thread = ThreadPoolExecutor(1, "load")
+
+    def __enter__(self) -> "LoadProgram":
+        check_java()
+        self._output.__enter__()
+        listen_for_signals(self._events)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._thread.shutdown()
+        end_jvm()
+        self._output.__exit__(kind, error, trace)
+
+    def once(self) -> Ended:
+        """One load, to its end."""
+        began = time.monotonic()
+        with self._watcher.at_work():
+            running = self._thread.submit(self._load)
+            running.add_done_callback(self._events.put)
+            over = False
+            while not over:
+                over = self._is_over(running)
+        seconds = time.monotonic() - began
+        try:
+            outcomes = tuple(running.result())
+        except (LoaderError, ClientError, SchemaError) as error:
+            return Ended((), seconds, self._stopping.is_set(), error)
+        except Exception as bug:
+            log.exception("a load ended as none should")
+            told = LoaderError(f"{type(bug).__name__}: {bug}")
+            return Ended((), seconds, self._stopping.is_set(), told)
+        return Ended(outcomes, seconds, self._stopping.is_set())
+
+    def again_and_again(self, every: int, tell: Callable[[Ended], None]) -> int:
+        """Until it is told to stop; the exit code then."""
+        while True:
+            began = time.time()
+            ended = self.once()
+            tell(ended)
+            if ended.error is not None:
+                log.error("load failed reason=%s", ended.error)
+            if ended.interrupted:
+                return INTERRUPTED
+            now = time.time()
+            if skipped := missed(began, now, every):
+                log.warning("a load took longer than the time between loads skipped=%d", skipped)
+            at = next_run(now, every)
+            log.info("waiting until=%s", datetime.fromtimestamp(at, UTC).isoformat())
+            if self._told_to_stop_before(at):
+                return 0 if ended.exit_code == NOTHING_TO_DO else ended.exit_code
+
+    def _pack(self) -> PackedEnvironment | None:
+        if runs_here(self._config.spark.master):
+            log.warning("--pack-env means nothing with master=%s", self._config.spark.master)
+            return None
+        with self._watcher.at_work():
+            self._watcher.preparing("packing the environment")
+            packed = pack_environment(cache_directory(os.environ))
+            self._watcher.preparing("")
+        log.info("environment packed path=%s bytes=%d", packed.path, packed.bytes)
+        return packed
+
+    def _load(self) -> list[TableOutcome]:
+        with SparkWhenNeeded(self._start_spark) as spark:
+            self._spark = spark
+            try:
+                outcomes = load(
+                    self._config, self._request, spark.session, self._watcher, self._stopping
+                )
+            finally:
+                self._spark = None
+        if spark.failure is not None:
+            raise spark.failure
+        return outcomes
+
+    def _start_spark(self) -> Any:
+        self._watcher.preparing("starting Spark")
+        try:
+            if self._packed is not None:
+                self._packed = kept(self._packed)
+            return start_spark(self._config, self._packed, self._output)
+        finally:
+            self._watcher.preparing("")
+
+    def _is_over(self, running: Future[list[TableOutcome]]) -> bool:
+        """After the next event, or a turn. What a load that is to stop begins, is cancelled."""
+        with suppress(Empty):
+            # What a signal's handler puts there may wake nobody: never without a time.
+            if self._events.get(timeout=_TURN_SECONDS) is running:
+                return True
+            self._stopping.set()
+            self._watcher.preparing("stopping")
+        if self._stopping.is_set() and (spark := self._spark) is not None:
+            spark.cancel_jobs()
+        return False
+
+    def _told_to_stop_before(self, at: float) -> bool:
+        while (left := at - time.time()) > 0:
+            with suppress(Empty):
+                self._events.get(timeout=min(left, _TURN_SECONDS))
+                return True
+        return False
+
+
+def listen_for_signals(events: SimpleQueue[Any]) -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def take(number: int, _: FrameType | None) -> None:
+        events.put(number)
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+
+    for number in numbers:
+        signal.signal(number, take)

@@ -1,0 +1,179 @@
+"""What came of a load: a table for people, a document for programs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ground.printable import one_line
+from loader.checks.statements import printable
+from loader.errors import FilesDiffer, cure_of, reason_of
+from loader.run.outcomes import PartitionRange, TableOutcome, worst_exit_code
+from loader.tables import hour_folder
+from penstock.cli.output import Row, print_table
+
+_COLUMNS: Final = (
+    *("table", "rows", "bytes", "files", "late", "duplicates", "dead"),
+    *("offsets", "hours_complete", "seconds"),
+)
+_MOST_PARTITIONS: Final = 3  # that are written out
+_MOST_FAULTS: Final = 20  # of a table, that are shown
+
+NOTHING_TO_DO: Final = 3
+INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One load that is over. `error` is what kept it from beginning with any table."""
+
+    outcomes: tuple[TableOutcome, ...]
+    seconds: float
+    interrupted: bool = False
+    error: Exception | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.interrupted:
+            return INTERRUPTED
+        if self.error is not None:
+            return int(getattr(self.error, "exit_code", 1))
+        return worst_exit_code(self.outcomes)
+
+
+def show(outcomes: Sequence[TableOutcome]) -> None:
+    """A line for each table that was loaded, or could not be."""
+    done = [each for each in outcomes if not each.did_nothing]
+    if done:
+        print_table(_COLUMNS, [_row(each) for each in done])
+    else:
+        print("nothing to do")
+    faults = [
+        {
+            "table": each.table,
+            "fault": fault.fault.value,
+            "file": printable(fault.path),
+            "committed_rows": _known(fault.committed_rows),
+            "found_rows": _known(fault.found_rows),
+        }
+        for each in done
+        for fault in each.faults[:_MOST_FAULTS]
+    ]
+    if faults:
+        print()
+        print_table(("table", "fault", "file", "committed_rows", "found_rows"), faults)
+    failed = [(each, each.error) for each in done if each.error is not None]
+    if failed:
+        print()
+    for outcome, error in failed:
+        # Where files differ, what was new is loaded all the same.
+        what = outcome.table if isinstance(error, FilesDiffer) else f"{outcome.table} failed"
+        print(f"{what}: {one_line(reason_of(error))}")
+        print(f"  what to do: {one_line(cure_of(error, outcome.table))}")
+
+
+def show_plan(outcomes: Sequence[TableOutcome]) -> None:
+    """Of a dry run: what a load would read."""
+    rows = [
+        {
+            "table": outcome.table,
+            "topic": each.topic,
+            "partition": each.partition,
+            "from": each.from_offset,
+            "to": each.to_offset,
+            "records": each.to_offset - each.from_offset,
+        }
+        for outcome in outcomes
+        for each in outcome.ranges
+    ]
+    if rows:
+        print_table(("table", "topic", "partition", "from", "to", "records"), rows)
+    else:
+        print("nothing to read")
+
+
+def document(ended: Ended) -> Mapping[str, Any]:
+    return {
+        "exit_code": ended.exit_code,
+        "seconds": round(ended.seconds, 3),
+        "error": _text(ended.error),
+        "tables": [_table(each) for each in ended.outcomes],
+    }
+
+
+def _row(outcome: TableOutcome) -> Row:
+    return {
+        "table": outcome.table,
+        "rows": outcome.rows,
+        "bytes": outcome.bytes,
+        "files": outcome.files,
+        "late": outcome.late,
+        "duplicates": outcome.duplicates,
+        "dead": outcome.dead,
+        "offsets": _offsets(outcome.ranges),
+        "hours_complete": len(outcome.complete),
+        "seconds": "failed" if outcome.error else f"{outcome.seconds:.1f}",
+    }
+
+
+def _offsets(ranges: Sequence[PartitionRange]) -> str | None:
+    """`0: 17-4711`, from the first up to but without the last."""
+    if not ranges:
+        return None
+    if len(ranges) > _MOST_PARTITIONS:
+        records = sum(each.to_offset - each.from_offset for each in ranges)
+        return f"{records} in {len(ranges)} partitions"
+    topics = {each.topic for each in ranges}
+    return ", ".join(
+        f"{f'{each.topic}-' if len(topics) > 1 else ''}{each.partition}: "
+        f"{each.from_offset}-{each.to_offset}"
+        for each in ranges
+    )
+
+
+def _table(outcome: TableOutcome) -> Mapping[str, Any]:
+    return {
+        "table": outcome.table,
+        "run": outcome.run,
+        "rolled_forward": outcome.rolled_forward,
+        "ranges": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "from": each.from_offset,
+                "to": each.to_offset,
+            }
+            for each in outcome.ranges
+        ],
+        "records": outcome.records,
+        "rows": outcome.rows,
+        "bytes": outcome.bytes,
+        "files": outcome.files,
+        "late": outcome.late,
+        "duplicates": outcome.duplicates,
+        "dead": outcome.dead,
+        "complete": [hour_folder(each) for each in outcome.complete],
+        "incomplete": [hour_folder(each) for each in outcome.incomplete],
+        "merged_files": outcome.merged_files,
+        "checked": [hour_folder(each) for each in outcome.checked],
+        "faults": [
+            {
+                "path": printable(fault.path),
+                "fault": fault.fault.value,
+                "committed_rows": fault.committed_rows,
+                "found_rows": fault.found_rows,
+            }
+            for fault in outcome.faults
+        ],
+        "warnings": outcome.warnings,
+        "seconds": round(outcome.seconds, 3),
+        "error": _text(outcome.error),
+        "cure": None if outcome.error is None else cure_of(outcome.error, outcome.table),
+    }
+
+
+def _known(rows: int) -> int | None:
+    return rows if rows >= 0 else None
+
+
+def _text(error: Exception | None) -> str | None:
+    return None if error is None else str(error)

@@ -1,0 +1,28 @@
+"""`penstock registry`."""
+
+from pathlib import Path
+
+import click
+
+from penstock.cli.event_log import LogFormat, log_to_stderr
+from penstock.config.options import configuration_options, configured, log_format_option
+from registry.config import RegistryConfig
+from registry.program import run
+
+
+@click.command()
+@configuration_options
+@log_format_option
+def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
+    """Run one schema registry until SIGTERM or Ctrl-C.
+
+    `penstock keys registry` explains every key of the file, as docs/registry.md does.
+
+    \b
+    Example:
+        penstock registry --config registry.yaml --set port=18081
+        penstock registry --set 'brokers=[127.0.0.1:9092]'
+    """
+    loaded = configured(RegistryConfig, config, overrides)
+    log_to_stderr(log_format)
+    return run(loaded)

@@ -1,0 +1,1 @@
+"""How a pipeline stands, for `penstock status` and the screen of `up`: asked, joined, in words."""

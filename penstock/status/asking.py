@@ -1,0 +1,160 @@
+"""The parts of a pipeline asked how they stand, each on its own; and asked again and again.
+
+Asked side by side, each within a short time: one that is away leaves its part of the `Standing`
+empty and a line among its problems. Nothing here raises for what others do or answer.
+
+The latest `Standing` is kept by a thread of its own, so that whoever shows it never waits. That
+thread is a daemon's and remembers nothing: it can be left behind at any time.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+
+from agent.status import STATUS_PATH, Status
+from client.errors import ClientError
+from ground.http_client import HttpClient, HttpUrl, parse_program_url
+from penstock.directory.places import Addresses
+from penstock.status.audit import AskingAudit
+from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
+from penstock.status.joining import Parts, joined
+from penstock.status.part import NoAnswer, Part, Silent, said_by
+from penstock.status.values import Standing
+from schemas.errors import SchemaError
+from schemas.registry_client import RegistryClient
+
+T = TypeVar("T")
+_SECONDS: Final = 2.0
+_LONGEST: Final = 300  # of what is said about one
+_EVERY_S: Final = 1.0
+
+
+class Asking:
+    """Asks again and again, and keeps connections for that. One thread at a time. A context."""
+
+    def __init__(self, addresses: Addresses, *, within: float = _SECONDS) -> None:
+        """ValueError, BadAddress if an address cannot be understood. Nobody is asked yet.
+
+        `within` so many seconds all of them answer, or are said not to.
+        """
+        self._within = within
+        cluster = AskingCluster(addresses.brokers)
+        audit = AskingAudit(parse_program_url(addresses.audit), within=within)
+        self._agent = HttpClient(parse_program_url(addresses.agent))
+        self._registry = RegistryClient(
+            addresses.registry,
+            patience_seconds=0,
+            first_contact_seconds=0,
+            attempt_seconds=within,
+        )
+        self._brokers = Part(f"broker at {addresses.brokers}", cluster.ask, cluster.close, every=0)
+        self._subjects = Part(
+            f"registry at {addresses.registry}", self._ask_registry, self._registry.close, every=5
+        )
+        self._status = Part(
+            f"agent at {addresses.agent}", self._ask_agent, self._agent.close, every=1
+        )
+        self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
+        self._pages = {
+            str(at): _part_of_pages(at, within) for at in page_addresses(addresses.broker_http)
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Does not wait for answers that are outstanding."""
+        for part in self._all:
+            part.close()
+
+    def ask(self) -> Standing:
+        """How everything stands now."""
+        for part in self._all:
+            part.ask()
+        deadline = time.monotonic() + self._within
+        silent: list[str] = []
+        cluster = self._answer(self._brokers, deadline, silent)
+        without_page: list[str] = []
+        pages = {at: self._answer(part, deadline, without_page) for at, part in self._pages.items()}
+        if cluster is not None:  # or it has been said that nobody answers
+            silent += without_page
+        return joined(
+            Parts(
+                cluster=cluster,
+                broker_remarks={at: said for at, said in pages.items() if said},
+                subjects=self._answer(self._subjects, deadline, silent),
+                agent=self._answer(self._status, deadline, silent),
+                audit=self._answer(self._audit, deadline, silent),
+                silent=silent,
+            ),
+            int(time.time() * 1000),
+        )
+
+    @property
+    def _all(self) -> tuple[Part[Any], ...]:
+        pages = self._pages.values()
+        return (self._brokers, self._subjects, self._status, self._audit, *pages)
+
+    def _ask_registry(self) -> int:
+        return len(self._registry.subjects())
+
+    def _ask_agent(self) -> Status:
+        body = said_by(self._agent, STATUS_PATH, within=self._within)
+        try:
+            return msgspec.json.decode(body, type=Status)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NoAnswer(f"what answers is no agent of this release: {error}") from None
+
+    def _answer(self, part: Part[T], deadline: float, silent: list[str]) -> T | None:
+        try:
+            return part.answer(deadline)
+        except Silent:
+            silent.append(f"no {part.name}: no answer within {self._within:g} s")
+        except (ClientError, NoAnswer, SchemaError) as error:
+            # Some say by themselves who it is, or where.
+            words = str(error).removeprefix(f"{part.name.rpartition(' ')[2]}: ")
+            said = words if words.startswith("no ") else f"no {part.name}: {words}"
+            silent.append(said[:_LONGEST])
+        return None
+
+
+def _part_of_pages(at: HttpUrl, within: float) -> Part[Sequence[str]]:
+    pages = AskingBrokerPages(at, within=within)
+    return Part(f"broker's page at {at}", pages.ask, pages.close, every=2)
+
+
+class Following:
+    """Asks every second from when it is entered until it is left. A context."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        """ValueError, BadAddress if an address cannot be understood."""
+        self._asking = Asking(addresses)
+        self._left = threading.Event()
+        self._latest: Standing | None = None
+        self._thread = threading.Thread(target=self._run, name="standing", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Does not wait for an answer that is outstanding."""
+        self._left.set()
+
+    @property
+    def latest(self) -> Standing | None:
+        """None until everybody was asked once."""
+        return self._latest
+
+    def _run(self) -> None:
+        with self._asking as asking:
+            due = time.monotonic()
+            while not self._left.wait(max(0.0, due - time.monotonic())):
+                due = time.monotonic() + _EVERY_S
+                self._latest = asking.ask()

@@ -1,0 +1,152 @@
+"""What the brokers of a cluster say: who they are, how much of each topic they hold, what is wrong.
+
+Where partitions begin changes slowly and is asked for now and then; where they end, each time.
+
+Kafka's protocol has no word for messages that were acknowledged and are gone, and a broker that has
+lost some serves the others: its `/readyz` says yes, and what is wrong in lines of its own.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from client.addresses import parse_addresses
+from client.brokers import Brokers
+from client.delivery import TopicPartition
+from client.metadata import NO_LEADER, Metadata
+from client.offsets import offsets_of
+from ground.http_client import HttpClient, HttpUrl, parse_program_url
+from penstock.status.part import NoAnswer, said_by
+from penstock.status.values import BrokerStanding
+from wire.messages.list_offsets import EARLIEST, LATEST
+
+_BEGINNINGS_S: Final = 10.0
+OWN: Final = "_"  # how the names of topics begin that nobody's lines are in
+Offsets = Mapping[TopicPartition, int]
+_PAGE: Final = "/readyz"
+_READY: Final = "ready"
+Remarks = Mapping[str, Sequence[str]]  # by address, as brokers make them
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """One topic; -1 where a partition without a leader hides how much there is."""
+
+    partitions: int
+    stored: int
+    end: int
+    without_leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPart:
+    brokers: tuple[BrokerStanding, ...]
+    topics: Mapping[str, StoredTopic]
+
+
+class AskingCluster:
+    """One thread at a time."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """BadAddress if it cannot be understood."""
+        self._bootstrap = parse_addresses(bootstrap)
+        self._brokers: Brokers | None = None
+        self._beginnings: Offsets = {}
+        self._beginnings_at = float("-inf")
+
+    def close(self) -> None:
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def ask(self) -> ClusterPart:
+        """Raises ClientError."""
+        if self._brokers is None:
+            self._brokers = Brokers(self._bootstrap, patience_seconds=0)
+        brokers = self._brokers
+        known = brokers.refresh(None)
+        led = [
+            TopicPartition(name, each.index)
+            for name, topic in known.topics.items()
+            if not name.startswith(OWN)
+            for each in topic.partitions
+            if each.leader != NO_LEADER
+        ]
+        ends = offsets_of(brokers, dict.fromkeys(led, LATEST))
+        return cluster_part(known, self._from(brokers, led), ends)
+
+    def _from(self, brokers: Brokers, led: list[TopicPartition]) -> Offsets:
+        now = time.monotonic()
+        if now - self._beginnings_at >= _BEGINNINGS_S or not self._beginnings.keys() >= set(led):
+            self._beginnings = offsets_of(brokers, dict.fromkeys(led, EARLIEST))
+            self._beginnings_at = now
+        return self._beginnings
+
+
+def cluster_part(known: Metadata, beginnings: Offsets, ends: Offsets) -> ClusterPart:
+    """Pure."""
+    held: Counter[int] = Counter()
+    leads: Counter[int] = Counter()
+    for topic in known.topics.values():
+        for partition in topic.partitions:
+            held.update(partition.replicas)
+            leads[partition.leader] += 1
+    topics = {}
+    for name, topic in known.topics.items():
+        if name.startswith(OWN):
+            continue
+        partitions = [TopicPartition(name, each.index) for each in topic.partitions]
+        end = _sum(ends, partitions)
+        beginning = _sum(beginnings, partitions)
+        topics[name] = StoredTopic(
+            partitions=len(partitions),
+            # Retention may have moved on since the beginnings were asked for; never the ends.
+            stored=max(0, end - beginning) if min(end, beginning) >= 0 else -1,
+            end=end,
+            without_leader=sum(each.leader == NO_LEADER for each in topic.partitions),
+        )
+    return ClusterPart(
+        brokers=tuple(
+            BrokerStanding(
+                id=each.id,
+                address=str(each.address),
+                controller=each.id == known.controller,
+                leads=leads[each.id],
+                partitions=held[each.id],
+            )
+            for each in sorted(known.brokers.values(), key=lambda each: each.id)
+        ),
+        topics=topics,
+    )
+
+
+def _sum(offsets: Offsets, partitions: Iterable[TopicPartition]) -> int:
+    found = [offsets.get(each, -1) for each in partitions]
+    return -1 if any(each < 0 for each in found) else sum(found)
+
+
+class AskingBrokerPages:
+    """One thread at a time."""
+
+    def __init__(self, at: HttpUrl, *, within: float) -> None:
+        self._within = within
+        self._client = HttpClient(at)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self) -> Sequence[str]:
+        """A line for each thing that is wrong. Raises NoAnswer."""
+        body = said_by(self._client, _PAGE, within=self._within)
+        first, *remarks = body.decode(errors="replace").splitlines() or [""]
+        if first != _READY:
+            raise NoAnswer("what answers is no broker of this release")
+        return remarks
+
+
+def page_addresses(urls: str) -> list[HttpUrl]:
+    """Of brokers, separated by commas; an empty text is nobody's. Raises ValueError."""
+    named = (each.strip() for each in urls.split(","))
+    return [parse_program_url(each) for each in dict.fromkeys(named) if each]

@@ -1,0 +1,213 @@
+"""`penstock status`: whether all is well, then brokers, topics, agents, and what to do.
+
+In a pipe it is plain text, a line a thing, nothing shortened. Colours are never the only sign.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from client.errors import BadAddress
+from ground.http_client import HttpUrl
+from penstock.cli import address_variables
+from penstock.cli.cluster_connection import DEFAULT_BOOTSTRAP, bootstrap_option
+from penstock.cli.output import json_option, print_table
+from penstock.cli.registry_connection import registry_option
+from penstock.directory.errors import UpError
+from penstock.directory.places import Addresses, Places
+from penstock.directory.remembered import remembered_ports
+from penstock.report.audit_address import audit_option
+from penstock.report.words import MARKS
+from penstock.services.agent_status import agent_option
+from penstock.status.asking import Asking
+from penstock.status.loader_log import LoaderLog
+from penstock.status.values import AgentStanding, BrokerStanding, Standing, TopicStanding
+from penstock.status.words import (
+    COLOURS,
+    FAULTY,
+    NOT_LOADED,
+    UNKNOWN,
+    Words,
+    count,
+    duration,
+    failing_words,
+    load_words,
+    shown,
+    size,
+    topic_words,
+    verdict_words,
+    waiting_words,
+)
+
+_BROKERS: Final = ("broker", "address", "leads", "partitions", "remark")
+_TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read", "verdict")
+_AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
+_FEW_AGENTS: Final = 20
+_STYLES: Final = {f"{MARKS[state]} {state.value}": colour for state, colour in COLOURS.items()} | {
+    f"{NOT_LOADED.mark} {NOT_LOADED.text}": NOT_LOADED.colour,
+    "silent": "red",
+    "never": "red",
+    "behind": "yellow",
+}
+_WELL: Final = 0
+_NOT_WELL: Final = 1
+_SECONDS: Final = 5.0
+
+
+class Figure(int):
+    """A number; below 0 it is not known."""
+
+    def __str__(self) -> str:
+        return count(self)
+
+
+def is_well(standing: Standing) -> bool:
+    """Everybody answers, and nothing is known to be wrong."""
+    return not (standing.problems or standing.failing_loads or standing.verdict in FAULTY)
+
+
+def show_standing(standing: Standing) -> None:
+    _say(verdict_words(standing), bold=True)
+    for each in failing_words(standing):
+        _say(each)
+    if standing.alerts >= 0:
+        print(f"  {load_words(standing.last_load, standing.now)}")
+    for waiting in waiting_words(standing):
+        print(f"  {waiting}")
+    if standing.alerts > 0:
+        alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
+        _say(Words("!", "yellow", f"{alerts} raised"))
+    for problem in standing.problems:
+        _say(Words("!", "yellow", shown(problem, 400)))
+    _section(_BROKERS, [_broker(each) for each in standing.brokers])
+    _section(_TOPICS, [_topic(each) for each in standing.topics])
+    _section(_AGENTS, [_agent(each, standing.now) for each in standing.agents[:_FEW_AGENTS]])
+    if len(standing.agents) > _FEW_AGENTS:
+        print(f"and {len(standing.agents) - _FEW_AGENTS:,} more agents")
+    if standing.problems:
+        print(f"\n{_what_to_do(standing)}")
+
+
+def _say(words: Words, *, bold: bool = False) -> None:
+    """Coloured on a terminal only."""
+    mark = click.style(words.mark, fg=words.colour or None, bold=bold)
+    click.echo(f"{mark} {click.style(words.text, bold=bold)}")
+
+
+def _section(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        print()
+        print_table(columns, rows, styles=_STYLES)
+
+
+def _broker(each: BrokerStanding) -> dict[str, Any]:
+    return {
+        "broker": each.id,
+        "address": each.address,
+        "leads": Figure(each.leads),
+        "partitions": Figure(each.partitions),
+        "remark": "controller" if each.controller else None,
+    }
+
+
+def _topic(each: TopicStanding) -> dict[str, Any]:
+    state = topic_words(each)
+    return {
+        "topic": each.topic,
+        "partitions": Figure(each.partitions),
+        "stored": Figure(each.stored),
+        "events": Figure(each.end),
+        "landed": Figure(each.landed),
+        "not_read": size(each.unread_bytes),
+        "verdict": f"{state.mark} {state.text}".lstrip(),
+    }
+
+
+def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
+    return {
+        "agent": each.agent or None,
+        "host": each.host,
+        "state": each.state,
+        "files": Figure(each.files),
+        "not_read": size(each.lag_bytes),
+        "heard": f"{duration((now - each.heard) // 1000)} ago" if each.heard > 0 else UNKNOWN,
+        "version": each.version or None,
+    }
+
+
+def _what_to_do(standing: Standing) -> str:
+    if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
+        return (
+            "Nothing runs here. `penstock up` starts everything on this machine; what runs "
+            "elsewhere is found with -b, -r, --audit and --agent, or with --dir of a `penstock up`."
+        )
+    return "docs/status.md says what each of these means, and what to do."
+
+
+@click.command()
+@bootstrap_option
+@registry_option
+@audit_option
+@agent_option
+@click.option(
+    "--broker-http",
+    envvar=address_variables.BROKER_HTTP,
+    show_envvar=True,
+    metavar="URL,…",
+    help="HTTP ports of brokers, asked what they have lost; without it "
+    f"{Addresses().broker_http}, and none where --bootstrap is given.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Of a `penstock up`: what it runs is asked, wherever that listens.",
+)
+@json_option
+def command(
+    *,
+    bootstrap: str,
+    registry: str,
+    audit: HttpUrl,
+    agent: HttpUrl,
+    broker_http: str | None,
+    directory: Path | None,
+    as_json: bool,
+) -> int:
+    """Show what runs, how far behind it is, and whether every line has arrived.
+
+    Exit code 1: somebody does not answer or an agent is silent, a table cannot be loaded, a broker
+    has lost something, or events are missing, twice, changed, or nobody knows.
+
+    \b
+    Example:
+        penstock status
+        penstock status --dir ./penstock-data
+        penstock status --bootstrap dc1-a:9092 --audit http://audit:8090
+        penstock status --json | jq '.topics[] | {topic, landed}'
+    """
+    if broker_http is None:
+        broker_http = Addresses().broker_http if bootstrap == DEFAULT_BOOTSTRAP else ""
+    try:
+        addresses = (
+            Addresses(bootstrap, registry, str(audit), str(agent), broker_http)
+            if directory is None
+            else Addresses.of(remembered_ports(directory))
+        )
+        with Asking(addresses, within=_SECONDS) as asking:
+            standing = asking.ask()
+        if directory is not None:
+            loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
+            loader_log.read()
+            standing = loader_log.added_to(standing)
+    except (BadAddress, ValueError, UpError) as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        click.echo(msgspec.json.encode(standing))
+    else:
+        show_standing(standing)
+    return _WELL if is_well(standing) else _NOT_WELL

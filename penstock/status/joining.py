@@ -1,0 +1,225 @@
+"""The parts put together: what each of them says, and what follows from one being away. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from agent.status import Status, why_not_ready
+from audit import answers
+from audit.verdicts import State, worst
+from penstock.status.audit import AuditPart, Open, cluster_of, landed_of, last_load
+from penstock.status.cluster import ClusterPart, Remarks
+from penstock.status.values import (
+    AgentStanding,
+    FailingLoadStanding,
+    LoadStanding,
+    Standing,
+    TopicStanding,
+)
+from penstock.status.words import silence_words
+
+_STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says nothing of now
+_JUST_STARTED_MILLIS: Final = 60_000  # the audit hears of an agent a moment after its start
+_MOST_OF_ONE_KIND: Final = 10  # lines
+_NOT_HEARD: Final = ("never", "silent")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What has answered; None what has not, and then `silent` says why."""
+
+    cluster: ClusterPart | None = None
+    subjects: int | None = None
+    agent: Status | None = None
+    audit: AuditPart | None = None
+    silent: Sequence[str] = field(default=())
+    broker_remarks: Remarks = field(default_factory=dict)
+
+
+def joined(parts: Parts, now: int) -> Standing:
+    cluster, rows, load = _of_audit(parts)
+    topics = tuple(_topics(parts, cluster, rows, load))
+    if load is not None:
+        lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
+        load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
+    audit = parts.audit
+    return Standing(
+        now=now,
+        cluster=cluster or (parts.agent.cluster if parts.agent else ""),
+        brokers=parts.cluster.brokers if parts.cluster else (),
+        registry_subjects=-1 if parts.subjects is None else parts.subjects,
+        topics=topics,
+        agents=tuple(_agents(parts, cluster)),
+        last_load=load,
+        failing_loads=tuple(_failing(audit, cluster)),
+        verdict=_verdict(rows, topics),
+        complete_until=min((each.complete_until for each in topics if each.state), default=-1),
+        verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
+        alerts=audit.topics.alerts if audit else -1,
+        problems=(*parts.silent, *_problems(parts, cluster, now)),
+    )
+
+
+def _of_audit(parts: Parts) -> tuple[str, Mapping[str, answers.TopicRow], LoadStanding | None]:
+    """The cluster's name, and what the audit says of its topics and its loads."""
+    audit = parts.audit
+    if audit is None:
+        return "", {}, None
+    brokers = parts.cluster.brokers if parts.cluster else ()
+    name = cluster_of(audit, {(each.id, each.address) for each in brokers})
+    rows = {
+        each.topic: each for each in audit.topics.items if each.cluster == name and not each.deleted
+    }
+    return name, rows, last_load(audit, name)
+
+
+def _topics(
+    parts: Parts,
+    cluster: str,
+    rows: Mapping[str, answers.TopicRow],
+    load: LoadStanding | None,
+) -> Iterator[TopicStanding]:
+    """Those that the brokers have; without brokers, those of which the audit knows."""
+    stored = parts.cluster.topics if parts.cluster else None
+    unread = _unread(parts.agent)
+    landed: Mapping[str, int] = {}
+    opened: Mapping[tuple[str, str], Open] = {}
+    unlanded = -1
+    if parts.audit is not None:
+        unlanded, opened = 0, parts.audit.open
+        landed = landed_of(parts.audit, cluster, load.destination) if load else {}
+    for name in sorted(rows if stored is None else stored):
+        held = stored[name] if stored is not None else None
+        row = rows.get(name)
+        unfinished = opened.get((cluster, name))
+        yield TopicStanding(
+            topic=name,
+            partitions=held.partitions if held else -1,
+            stored=held.stored if held else -1,
+            end=held.end if held else -1,
+            landed=landed.get(name, unlanded),
+            unread_bytes=-1 if unread is None else unread.get(name, 0),
+            state=row.state if row else "",
+            complete_until=unfinished.complete_until if unfinished else -1,
+            waits=(unfinished.waits if unfinished else "") or (row.waits if row else ""),
+            missing=row.missing if row else 0,
+            excess=row.excess if row else 0,
+            of_last_day=row.events if row else -1,
+            load_fails=row.load_fails if row else False,
+        )
+
+
+def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStanding]:
+    for each in audit.topics.failing_loads if audit else ():
+        if each.cluster == cluster:
+            yield FailingLoadStanding(
+                topic=each.topic,
+                since=each.since,
+                reason=each.reason,
+                cure=each.cure,
+                destination=each.destination,
+            )
+
+
+def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:
+    """That nothing at all is complete would be a false comfort."""
+    state = worst([each.state for each in rows.values()]) if rows else ""
+    return "" if state == State.COMPLETE and not topics else state
+
+
+def _unread(agent: Status | None) -> dict[str, int] | None:
+    if agent is None:
+        return None
+    unread: dict[str, int] = {}
+    for each in agent.inputs:
+        unread[each.topic] = unread.get(each.topic, 0) + each.lag_bytes
+    return unread
+
+
+def _agents(parts: Parts, cluster: str) -> Iterator[AgentStanding]:
+    """As the audit heard them; of the one that was asked, what it says itself."""
+    asked = parts.agent
+    heard = parts.audit.agents.items if parts.audit else []
+    known = False
+    for each in heard:
+        if each.cluster != cluster:
+            continue
+        itself = asked is not None and each.agent == asked.agent
+        known |= itself
+        files, lag = _files_and_lag(asked) if asked and itself else (-1, each.lag_bytes)
+        yield AgentStanding(
+            agent=each.agent,
+            host=each.host,
+            state=each.state,
+            version=each.version,
+            files=files,
+            lag_bytes=lag,
+            heard=each.heard,
+        )
+    if asked is not None and not known:
+        files, lag = _files_and_lag(asked)
+        yield AgentStanding(
+            agent=asked.agent,
+            host=asked.host,
+            state=asked.phase.value,
+            version=asked.version,
+            files=files,
+            lag_bytes=lag,
+        )
+
+
+def _files_and_lag(status: Status) -> tuple[int, int]:
+    """Files that several inputs read are counted by each of them, as their lag is."""
+    return (
+        sum(each.files for each in status.inputs),
+        sum(each.lag_bytes for each in status.inputs),
+    )
+
+
+def _problems(parts: Parts, cluster: str, now: int) -> Iterator[str]:
+    """What those say who did answer."""
+    for at, remarks in parts.broker_remarks.items():
+        for remark in remarks[:_MOST_OF_ONE_KIND]:
+            yield f"broker at {at}: {remark}"
+        if len(remarks) > _MOST_OF_ONE_KIND:
+            more = len(remarks) - _MOST_OF_ONE_KIND
+            yield f"broker at {at}: and {more:,} lines more, see {at}/readyz"
+    if parts.cluster is not None:
+        leaderless = sum(each.without_leader for each in parts.cluster.topics.values())
+        if leaderless:
+            yield f"brokers: {leaderless:,} partitions have no leader"
+    if parts.agent is not None and (why := why_not_ready(parts.agent)):
+        yield f"agent: not ready: {why}"
+    yield from _not_heard(parts, cluster, now)
+    if parts.audit is not None:
+        said = parts.audit.topics
+        for notice in said.notices:
+            yield f"audit: {notice}"
+        if not cluster and said.clusters:
+            yield f"audit: it reads {_few(said.clusters)}, none of them has these brokers"
+        if 0 < said.as_of < said.now - _STALE_MILLIS:
+            seconds = (said.now - said.as_of) // 1000
+            yield f"audit: the ledger was read {seconds:,} s ago, what is said is as old"
+
+
+def _not_heard(parts: Parts, cluster: str, now: int) -> Iterator[str]:
+    """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
+    asked = parts.agent
+    new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
+    rows = [
+        each
+        for each in (parts.audit.agents.items if parts.audit else [])
+        if each.state in _NOT_HEARD
+        and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
+        and not (asked and new and each.agent == asked.agent)
+    ]
+    for each in rows[:_MOST_OF_ONE_KIND]:
+        yield silence_words(each.agent, each.host, each.heard, now)
+    if len(rows) > _MOST_OF_ONE_KIND:
+        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

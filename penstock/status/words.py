@@ -1,0 +1,186 @@
+"""How a `Standing` is put into words, for whoever shows it. Pure.
+
+What came from outside is made printable here. Colours are terminals' names, and never the only
+sign.
+"""
+
+import math
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from audit.verdicts import State
+from ground.printable import one_line
+from penstock.report.words import MARKS, MEANINGS
+from penstock.status.values import LoadStanding, Standing, TopicStanding
+
+UNKNOWN: Final = "-"
+COLOURS: Final = {
+    State.COMPLETE: "green",
+    State.PENDING: "yellow",
+    State.UNKNOWN: "cyan",
+    State.MISSING: "red",
+    State.DUPLICATED: "magenta",
+    State.CHANGED: "red",
+}
+FAULTY: Final = frozenset({State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED})
+
+_MOST: Final = 2**63 - 1  # whoever answers may say any number
+_LONG_MILLIS: Final = 300_000
+_SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class Words(NamedTuple):
+    """A sentence with a sign in front of it."""
+
+    mark: str
+    colour: str
+    text: str
+
+
+NOT_LOADED: Final = Words("!", "red", "not loaded")
+
+
+def verdict_words(standing: Standing) -> Words:
+    """In one line: whether everything has arrived."""
+    if not standing.verdict:
+        if standing.alerts < 0:  # the audit has not answered
+            return Words("?", "yellow", "unknown: no audit answers")
+        return Words("·", "", "nothing to judge yet")
+    state = State(standing.verdict)
+    if standing.failing_loads and state not in FAULTY:
+        return NOT_LOADED._replace(text=f"not loaded: {_cannot_be_loaded(standing)}")
+    nothing = standing.topics and all(each.of_last_day == 0 for each in standing.topics)
+    if state is State.COMPLETE and nothing:
+        return Words("·", "", "complete: no events in the last day")
+    words = {
+        State.COMPLETE: _complete(standing),
+        State.PENDING: _so_far(standing),
+        State.MISSING: f"{_events(sum(each.missing for each in standing.topics))} not arrived",
+        State.DUPLICATED: f"{_events(sum(each.excess for each in standing.topics))} arrived twice",
+    }.get(state, MEANINGS[state])
+    return Words(MARKS[state], COLOURS[state], f"{state.value}: {words}")
+
+
+def _cannot_be_loaded(standing: Standing) -> str:
+    if any(not each.topic for each in standing.failing_loads):
+        return "no load begins"
+    tables = len({each.topic for each in standing.failing_loads})
+    return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
+
+
+def failing_words(standing: Standing) -> list[Words]:
+    """Each table that cannot be loaded: since when, why, and what to do."""
+    found = []
+    for each in standing.failing_loads:
+        ago = duration((standing.now - each.since) // 1000)
+        what = f"{each.topic} is not loaded" if each.topic else "no load begins"
+        found.append(NOT_LOADED._replace(text=shown(f"{what}, for {ago}: {each.reason}", 400)))
+        if each.cure:
+            found.append(Words(" ", "", shown(f"what to do: {each.cure}", 400)))
+    return found
+
+
+def _complete(standing: Standing) -> str:
+    """A loader is accounted for once the ledger has heard of it."""
+    if standing.last_load is None:
+        return "every line has reached the brokers"
+    return MEANINGS[State.COMPLETE]
+
+
+def _so_far(standing: Standing) -> str:
+    if standing.complete_until < 0:
+        return MEANINGS[State.PENDING]
+    ago = duration((standing.now - standing.complete_until) // 1000)
+    return f"every line up to {ago} ago is accounted for"
+
+
+def waiting_words(standing: Standing) -> list[str]:
+    """What the topics wait for that have waited for long: the newest lines always do."""
+    return [
+        shown(f"{each.topic} waits: {each.waits}")
+        for each in standing.topics
+        if each.state != State.COMPLETE
+        and each.waits
+        and each.complete_until < standing.now - _LONG_MILLIS
+    ]
+
+
+def topic_words(topic: TopicStanding) -> Words:
+    """The verdict; that its table is not loaded matters more than that something is to come."""
+    if topic.load_fails and topic.state not in FAULTY:
+        return NOT_LOADED
+    if not topic.state:
+        return Words("", "", UNKNOWN)
+    if topic.state == State.COMPLETE and topic.of_last_day == 0:
+        return Words("·", "", topic.state)
+    return Words(MARKS[State(topic.state)], COLOURS[State(topic.state)], topic.state)
+
+
+def load_words(load: LoadStanding | None, now: int) -> str:
+    if load is None:
+        return "nothing has been loaded yet"
+    when = duration((now - load.time) // 1000)
+    of = "1 topic" if load.topics == 1 else f"{load.topics:,} topics"
+    left = f", {load.lag:,} not landed yet" if load.lag > 0 else ""
+    return f"last load {when} ago: {load.rows:,} rows of {of}{left}"
+
+
+def silence_words(agent: str, host: str, heard: int, now: int) -> str:
+    """Of an agent that has not been heard for too long, or of a host that never was."""
+    if heard <= 0:
+        return f"no agent of host {host} was ever heard, and the inventory names it"
+    ago = duration((now - heard) // 1000)
+    return f"agent {agent} on {host} is silent: last heard {ago} ago, at {_moment(heard)}"
+
+
+def _moment(millis: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):  # whoever answers may say any number
+        return UNKNOWN
+
+
+def count(number: int) -> str:
+    return UNKNOWN if number < 0 else f"{min(number, _MOST):,}"
+
+
+def rate(number: float) -> str:
+    if number < 0:
+        return UNKNOWN
+    return f"{number:.1f}" if 0 < number < 9.95 else f"{number:,.0f}"
+
+
+def size(number: int) -> str:
+    if number < 0:
+        return UNKNOWN
+    value, step = float(min(number, _MOST)), 0
+    while value >= 1024 and step < len(_UNITS) - 1:
+        value, step = value / 1024, step + 1
+    return f"{number} B" if step == 0 else f"{value:,.1f} {_UNITS[step]}"
+
+
+def duration(seconds: float) -> str:
+    """In whole units, as it is read at a glance: 5 s, 12 min, 3 h."""
+    seconds = min(seconds, _MOST)
+    for length, unit in _SPANS:
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return "0 s"
+
+
+def pause(seconds: float) -> str:
+    """Until something is due: never nothing."""
+    return duration(max(1, math.ceil(seconds)))
+
+
+def shown(text: str, longest: int = 200) -> str:
+    """What came from outside."""
+    text = one_line(text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _events(number: int) -> str:
+    if number <= 0:
+        return "some events have"
+    return "1 event has" if number == 1 else f"{number:,} events have"

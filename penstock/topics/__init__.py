@@ -1,0 +1,1 @@
+"""`penstock topics`, `produce` and `consume`."""

@@ -1,0 +1,1 @@
+"""Container files of Avro's, as `consume` and `produce` write and read them."""

@@ -1,0 +1,188 @@
+"""`penstock consume --avro-file`: a topic's events into a container file.
+
+All records of a file are of one schema. Events that were written with another version are brought
+into it; what cannot be, and what is no event, is named and left out, and the command then ends with
+exit code 1.
+
+Where the end is known (`--count`, `--to-end`) the file is there once it is complete, and else not
+at all. Where it goes on until Ctrl-C, it is there from the start, and grows by whole blocks: at the
+latest a second after something has come. Ctrl-C and SIGTERM are obeyed at once while something is
+waited for, and not in the middle of a block.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+import click
+
+from client.consumer import Consumer, Message
+from client.errors import ClientError
+from penstock.cli.output import print_json
+from penstock.cli.registry_connection import schemas_by_id
+from penstock.topics.avro_files.left_out import LeftOut
+from penstock.topics.avro_files.new_file import STDOUT, NewFile, Output, StandardOutput
+from penstock.topics.avro_files.topic_schema import TopicSchema
+from penstock.topics.avro_files.writing import BlockWriter
+from schemas.conversion import MessageConverter
+from schemas.errors import BadMessage, SchemaError
+from schemas.registry_client import RegistryClient
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_FLUSH_SECONDS: Final = 1.0
+
+
+class Interrupted(BaseException):
+    """No error, and nobody's to catch but who looks after the file."""
+
+
+class Interruption:
+    """As a context it has the signals. `told` is the one that came."""
+
+    def __init__(self) -> None:
+        self.told: int | None = None
+        self.waits = False  # and may be called away
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it."""
+        return 0 if self.told is None else 128 + self.told
+
+    def __enter__(self) -> Self:
+        # What was started in the background may have been told to take no notice.
+        heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        self._before = {each: signal.signal(each, self._tell) for each in heard}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _tell(self, number: int, _: FrameType | None) -> None:
+        self.told = number
+        if self.waits:
+            self.waits = False
+            raise Interrupted
+
+
+class Receiving:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        topic: str,
+        path: Path,
+        target: TopicSchema,
+        client: RegistryClient,
+        *,
+        codec: str,
+        overwrite: bool,
+        count: int | None,
+        has_end: bool,
+    ) -> None:
+        """`has_end`: it ends by itself."""
+        self._topic = topic
+        self._path = path
+        self._target = target
+        self._converter = MessageConverter(schemas_by_id(client), target.schema)
+        self._codec = codec
+        self._overwrite = overwrite
+        self._left = count
+        self._has_end = has_end
+        self._written = 0
+        self._left_out = LeftOut()
+        self._offsets: dict[int, list[int]] = {}  # of each partition, the first and the last
+
+    def run(self, consumer: Consumer, *, as_json: bool) -> int:
+        """The exit code."""
+        started = time.monotonic()
+        with Interruption() as interruption, self._output() as output:
+            writer = BlockWriter(output, self._target.schema, self._codec)
+            if not self._has_end:
+                output.publish()
+            try:
+                self._receive(consumer, writer, interruption)
+            except (ClientError, SchemaError):
+                if not self._has_end:
+                    writer.flush()
+                raise
+            if self._has_end and interruption.told is not None:
+                if self._path != STDOUT:
+                    _say(f"{self._path} was not written: it was not complete yet")
+                return interruption.exit_code
+            writer.flush()
+            output.publish()
+        if as_json:
+            print_json(self._document())
+        elif sys.stderr.isatty():
+            seconds = time.monotonic() - started
+            said = f"{self._written:,} events of {self._topic} in {self._path}, in {seconds:.1f} s"
+            click.echo(said, err=True)
+        if left_out := self._left_out.count:
+            messages = self._written + left_out
+            _say(f"{left_out:,} of {messages:,} messages of {self._topic} are not in {self._path}")
+        return interruption.exit_code or int(left_out > 0)
+
+    def _output(self) -> Output:
+        if self._path == STDOUT:
+            return StandardOutput()
+        return NewFile(self._path, overwrite=self._overwrite)
+
+    def _receive(self, consumer: Consumer, writer: BlockWriter, interruption: Interruption) -> None:
+        flushed = time.monotonic()
+        while not consumer.finished and self._left != 0 and interruption.told is None:
+            interruption.waits = True
+            try:
+                for message in consumer.poll(_FLUSH_SECONDS):
+                    self._take(message, writer, interruption)
+                    if self._left == 0 or interruption.told is not None:
+                        break
+            except Interrupted:
+                break
+            finally:
+                interruption.waits = False
+            if not self._has_end and time.monotonic() >= flushed + _FLUSH_SECONDS:
+                writer.flush()
+                flushed = time.monotonic()
+
+    def _take(self, message: Message, writer: BlockWriter, interruption: Interruption) -> None:
+        partition, record = message
+        try:
+            # A schema that is new has to be asked for, so this may be a wait as well.
+            body = self._converter.body(record.value)
+        except BadMessage as error:
+            interruption.waits = False
+            self._left_out.add(f"{self._topic}-{partition}, offset {record.offset}", error)
+        else:
+            interruption.waits = False
+            writer.append(body)
+            self._written += 1
+            self._offsets.setdefault(partition, [record.offset, 0])[1] = record.offset
+        if self._left is not None:
+            self._left -= 1
+        interruption.waits = True
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "topic": self._topic,
+            "file": str(self._path),
+            "messages": self._written,
+            "left_out": self._left_out.count,
+            "schema": self._target.document,
+            "partitions": {
+                str(partition): {"first": first, "last": last}
+                for partition, (first, last) in sorted(self._offsets.items())
+            },
+        }
+
+
+def _say(text: str) -> None:
+    click.echo(f"penstock: {text}", err=True)

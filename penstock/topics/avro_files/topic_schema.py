@@ -1,0 +1,56 @@
+"""Which version of a topic's subject a container file is of."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ground.printable import one_line
+from penstock.cli.failures import Failed
+from penstock.cli.registry_connection import shortened
+from penstock.schemas.arguments import Which, subject_of_topic
+from schemas.errors import RegistryError
+from schemas.folder import SchemaFile, needs_of
+from schemas.parsing import AvroSchema
+from schemas.registration import Outcome, Planner, register
+from schemas.registry_client import RegistryClient
+from schemas.remote.answers import RegisteredSchema
+
+
+class TopicSchema(NamedTuple):
+    """A version; `is_new` if it was made for the file."""
+
+    schema: AvroSchema
+    subject: str
+    version: int
+    id: int
+    is_new: bool = False
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"subject": self.subject, "version": self.version, "id": self.id}
+
+
+def version_of(client: RegistryClient, topic: str, which: Which) -> TopicSchema:
+    """The version that was asked for. SchemaError if there is none, or none that can be used."""
+    found = client.version(subject_of_topic(topic), which)
+    return _of(found, client.resolved(found))
+
+
+def version_for(client: RegistryClient, topic: str, path: Path, schema: AvroSchema) -> TopicSchema:
+    """The version that is a file's schema: it becomes the next one, unless it is one already, as
+    with `penstock schemas register`."""
+    subject, text = subject_of_topic(topic), schema.text
+    plan = Planner(client).plan(SchemaFile(one_line(str(path)), subject, text, needs_of(text)))
+    if plan.outcome is Outcome.REFUSED:
+        raise Failed(
+            f"the schema of {path} cannot be registered as {subject}: "
+            f"{shortened('; '.join(plan.reasons))}; with --schema-version latest its values are "
+            "written by the schema that the topic has"
+        )
+    done = register(client, plan, {})
+    return _of(done, schema, is_new=plan.outcome is not Outcome.UNCHANGED)
+
+
+def _of(found: RegisteredSchema, schema: AvroSchema, *, is_new: bool = False) -> TopicSchema:
+    if not 0 <= found.id < 2**31:
+        raise RegistryError(f"the registry says that {found.subject} has the id {found.id}")
+    return TopicSchema(schema, found.subject, found.version, found.id, is_new)

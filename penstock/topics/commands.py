@@ -1,0 +1,264 @@
+"""`penstock topics list`, `describe`, `create`, `alter`, `delete`: asked of a cluster's brokers."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from client.admin import (
+    DEFAULT,
+    add_partitions,
+    all_topics,
+    alter_topic,
+    create_topic,
+    delete_topic,
+    topic_configs,
+)
+from client.brokers import Brokers
+from client.errors import UnknownTopic
+from client.metadata import NO_LEADER, Topic
+from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
+from penstock.cli.confirmation import confirm_deletion, yes_option
+from penstock.cli.output import json_option, print_json, print_table
+
+F = TypeVar("F", bound=Callable[..., Any])
+TOPIC_COLUMNS = ("name", "partitions", "replication_factor", "without_leader", "id")
+PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "in_sync", "first", "next")
+CONFIG_COLUMNS = ("config", "value", "is_default")
+
+
+def _pairs(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    configs = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r} is not name=value")
+        configs[name] = value
+    return configs
+
+
+def config_option(command: F) -> F:
+    return click.option(
+        "--config",
+        "configs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help="One of Kafka's topic configs; may be repeated.",
+    )(command)
+
+
+@click.command()
+@bootstrap_option
+@json_option
+def list_topics(bootstrap: str, as_json: bool) -> None:
+    """List all topics, by name.
+
+    \b
+    Example:
+        penstock topics list
+        penstock topics list --json | jq -r '.[].name'
+    """
+    with connected(bootstrap) as brokers:
+        topics = all_topics(brokers).topics
+    rows = [_row(topics[name]) for name in sorted(topics)]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(TOPIC_COLUMNS, rows)
+    else:
+        click.echo("no topics", err=True)
+
+
+def _row(topic: Topic) -> dict[str, object]:
+    return {
+        "name": topic.name,
+        "id": str(topic.id) if topic.id else None,
+        "partitions": len(topic.partitions),
+        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
+        "without_leader": sum(each.leader == NO_LEADER for each in topic.partitions),
+    }
+
+
+@click.command()
+@click.argument("topic", shell_complete=existing_topics)
+@click.option("--all", "all_configs", is_flag=True, help="Show the configs left at their default.")
+@bootstrap_option
+@json_option
+def describe(topic: str, all_configs: bool, bootstrap: str, as_json: bool) -> None:
+    """Show one topic: its partitions with their offsets, and the configs set for it.
+
+    \b
+    Example:
+        penstock topics describe page_views
+    """
+    with connected(bootstrap) as brokers:
+        found = _topic(brokers, topic)
+        partitions = _partitions(brokers, found)
+        configs = [
+            {"config": each.name, "value": each.value, "is_default": each.is_default}
+            for each in topic_configs(brokers, topic)
+            if all_configs or not each.is_default
+        ]
+    if as_json:
+        identity = str(found.id) if found.id else None
+        print_json({"name": topic, "id": identity, "partitions": partitions, "configs": configs})
+        return
+    print_table(PARTITION_COLUMNS, partitions)
+    if configs:
+        print()
+        print_table(CONFIG_COLUMNS, configs)
+
+
+def _topic(brokers: Brokers, name: str) -> Topic:
+    known = brokers.persist(lambda: brokers.refresh([name]))
+    if not known.has(name):
+        raise UnknownTopic(f"no topic {name}")
+    return known.topic(name)
+
+
+def _partitions(brokers: Brokers, topic: Topic) -> list[dict[str, object]]:
+    """A partition without a leader has no offsets to show."""
+    # The other commands on topics wait for nothing of offsets to be imported.
+    from client.offsets import Beginning, End, start_offsets  # noqa: PLC0415
+
+    led = [each.index for each in topic.partitions if each.leader != NO_LEADER]
+    first = start_offsets(brokers, topic.name, led, Beginning())
+    following = start_offsets(brokers, topic.name, led, End())
+    return [
+        {
+            "partition": each.index,
+            "leader": None if each.leader == NO_LEADER else each.leader,
+            "epoch": each.leader_epoch,
+            "replicas": list(each.replicas),
+            "in_sync": list(each.in_sync),
+            "first": first.get(each.index),
+            "next": following.get(each.index),
+        }
+        for each in topic.partitions
+    ]
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many; without it, the broker's default.",
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Copies of each; without it, the broker's default.",
+)
+@config_option
+@bootstrap_option
+@json_option
+def create(
+    *,
+    topic: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: dict[str, str],
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Create a topic.
+
+    \b
+    Example:
+        penstock topics create page_views --partitions 8 --config retention.ms=86400000
+    """
+    with connected(bootstrap) as brokers:
+        created = create_topic(
+            brokers,
+            topic,
+            partitions=partitions or DEFAULT,
+            replication_factor=replication_factor or DEFAULT,
+            configs=configs,
+        )
+    count = len(created.partitions)
+    copies = len(created.partitions[0].replicas)
+    if as_json:
+        identity = str(created.id) if created.id else None
+        print_json(
+            {"name": topic, "id": identity, "partitions": count, "replication_factor": copies}
+        )
+    else:
+        print(f"created {topic}: partitions {count}, replication factor {copies}")
+
+
+@click.command()
+@click.argument("topic", shell_complete=existing_topics)
+@config_option
+@click.option(
+    "--default",
+    "defaults",
+    multiple=True,
+    metavar="NAME",
+    help="Take a config back to its default; may be repeated.",
+)
+@click.option(
+    "--partitions", type=click.IntRange(1), metavar="N", help="Enlarge the topic to this many."
+)
+@bootstrap_option
+@json_option
+def alter(
+    *,
+    topic: str,
+    configs: dict[str, str],
+    defaults: tuple[str, ...],
+    partitions: int | None,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Set configs of a topic, or add partitions to it.
+
+    Keys go to other partitions once a topic has more of them.
+
+    \b
+    Example:
+        penstock topics alter page_views --config retention.ms=3600000 --default max.message.bytes
+    """
+    changes: dict[str, str | None] = {**dict.fromkeys(defaults), **configs}
+    if both := configs.keys() & set(defaults):
+        raise click.UsageError(f"--config and --default both name {', '.join(sorted(both))}")
+    if not changes and partitions is None:
+        raise click.UsageError("nothing to change: give --config, --default or --partitions")
+    with connected(bootstrap) as brokers:
+        if changes:
+            alter_topic(brokers, topic, changes)
+        if partitions is not None:
+            add_partitions(brokers, topic, partitions)
+    if as_json:
+        print_json({"name": topic, "configs": changes, "partitions": partitions})
+    else:
+        print(f"altered {topic}")
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC…", shell_complete=existing_topics)
+@yes_option
+@bootstrap_option
+@json_option
+def delete(*, topics: tuple[str, ...], yes: bool, bootstrap: str, as_json: bool) -> None:
+    """Delete topics and all they hold, for good.
+
+    \b
+    Example:
+        penstock topics delete page_views
+        penstock topics delete page_views app_logs --yes
+    """
+    if not yes:
+        confirm_deletion(f"{', '.join(topics)} and all messages, for good")
+    with connected(bootstrap) as brokers:
+        for topic in topics:
+            delete_topic(brokers, topic)
+            if not as_json:
+                print(f"deleted {topic}", flush=True)
+    if as_json:
+        print_json({"deleted": list(topics)})

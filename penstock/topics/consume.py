@@ -1,0 +1,237 @@
+"""`penstock consume`: messages in, lines out, or a container file of Avro's."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from client.consumer import Consumer, Message
+from client.offsets import AtOffset, AtTime, Beginning, End, Start
+from ground.printable import one_line
+from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
+from penstock.cli.output import json_option, print_json
+from penstock.cli.registry_connection import registry_at, registry_option
+from penstock.cli.time_arguments import time_millis
+from penstock.schemas.arguments import VERSION, Which
+from penstock.topics.avro_files.new_file import STDOUT, check_destination
+from schemas.errors import BadMessage
+
+Decode = Callable[[bytes | None], Any]
+
+# The first is what every implementation of Avro can read, and smaller than the next.
+AVRO_CODECS: Final = ("deflate", "null", "snappy", "zstandard", "bzip2")
+
+
+class StartType(click.ParamType[Start]):
+    """Where to begin."""
+
+    name = "start"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Start:
+        if value in {"beginning", "end"}:
+            return Beginning() if value == "beginning" else End()
+        if value.isascii() and value.isdigit() and len(value) < 19:
+            return AtOffset(int(value))
+        try:
+            return AtTime(time_millis(value))
+        except ValueError:
+            self.fail(
+                f"{value!r} is none of beginning, end, an offset, a time like 2026-11-20T07:00:00Z"
+            )
+
+
+@click.command()
+@click.argument("topic", shell_complete=existing_topics)
+@click.option(
+    "--from",
+    "start",
+    type=StartType(),
+    default="end",
+    show_default=True,
+    metavar="beginning|end|OFFSET|TIME",
+    help="Where to begin in each partition; a time is UTC unless it says otherwise.",
+)
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after this many messages.")
+@click.option("--to-end", is_flag=True, help="Stop where the topic ends now.")
+@click.option(
+    "--partition",
+    "partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="N",
+    help="Only this one; may be repeated.",
+)
+@click.option("--key-separator", metavar="TEXT", help="Print the key and this before each value.")
+@click.option("--events", is_flag=True, help="Print events as JSON, by the schemas they name.")
+@click.option(
+    "--avro-file",
+    "avro_file",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Write events into this container file of Avro's instead (- for stdout).",
+)
+@click.option(
+    "--schema-version",
+    type=VERSION,
+    metavar="N|latest",
+    help="The version of the topic's schema that the file has; without it, the latest.",
+)
+@click.option(
+    "--codec",
+    type=click.Choice(AVRO_CODECS),
+    help=f"How the file's blocks are compressed; without it, {AVRO_CODECS[0]}.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the file if it is there already.")
+@bootstrap_option
+@registry_option
+@json_option
+def command(
+    *,
+    topic: str,
+    start: Start,
+    count: int | None,
+    to_end: bool,
+    partitions: tuple[int, ...],
+    key_separator: str | None,
+    events: bool,
+    avro_file: Path | None,
+    schema_version: Which | None,
+    codec: str | None,
+    overwrite: bool,
+    bootstrap: str,
+    registry: str,
+    as_json: bool,
+) -> int:
+    """Read a topic: each message's value as a line, as it comes, until Ctrl-C.
+
+    Without --from it begins with what is written from now on.
+
+    What agents write are events in Avro: --events asks the registry for their schemas, and prints
+    each as an object. A message that is no event is said on stderr, and passed over.
+
+    With --json a line is an object: partition, offset, timestamp, key, value, headers; bytes that
+    are no UTF-8 are there in base64, under key_base64 and value_base64. With --events, too, it has
+    event in place of value.
+
+    With --avro-file the events go into a container file, as Hive, Spark and Java's tools read it,
+    all by one version of the topic's schema. With --count or --to-end the file is there when it is
+    complete; otherwise it grows until Ctrl-C. What cannot be in it is said on stderr, passed over
+    and counted, and the exit code is 1.
+
+    \b
+    Example:
+        penstock consume page_views --from beginning --count 10 --events
+        penstock consume page_views --from beginning --to-end | wc -l
+        penstock consume page_views --from 2026-11-20T07:00:00Z --count 10 --json
+        penstock consume page_views --from beginning --to-end --avro-file page_views.avro
+    """
+    if avro_file is not None:
+        if events or key_separator is not None:
+            raise click.UsageError("--avro-file goes with neither --events nor --key-separator")
+        if as_json and avro_file == STDOUT:
+            raise click.UsageError("--json goes with a file, and - is stdout")
+        check_destination(avro_file, overwrite=overwrite)
+        # Nobody else waits for Apache's avro to be imported.
+        from penstock.topics.avro_files.receiving import Receiving  # noqa: PLC0415
+        from penstock.topics.avro_files.topic_schema import version_of  # noqa: PLC0415
+
+        with (
+            connected(bootstrap) as brokers,
+            registry_at(registry) as client,
+            Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
+        ):
+            receiving = Receiving(
+                topic,
+                avro_file,
+                version_of(client, topic, schema_version or "latest"),
+                client,
+                codec=codec or AVRO_CODECS[0],
+                overwrite=overwrite,
+                count=count,
+                has_end=to_end or count is not None,
+            )
+            return receiving.run(consumer, as_json=as_json)
+    if schema_version is not None or codec is not None or overwrite:
+        raise click.UsageError("--schema-version, --codec and --overwrite go with --avro-file")
+    separator = key_separator.encode() if key_separator is not None else None
+    # A message must not be able to command the terminal.
+    shown = _printable if sys.stdout.isatty() else bytes
+    left = count
+    with (
+        connected(bootstrap) as brokers,
+        _decoding(registry if events else None) as decode,
+        Consumer(brokers, topic, start, partitions or None, to_end=to_end) as consumer,
+    ):
+        while not consumer.finished and left != 0:
+            for message in consumer.poll(1.0):
+                if left == 0:
+                    break
+                left = None if left is None else left - 1
+                try:
+                    value = message.record.value if decode is None else decode(message.record.value)
+                except BadMessage as error:
+                    where = f"{topic}-{message.partition}, offset {message.record.offset}"
+                    click.echo(f"penstock: {where}: {one_line(str(error))}", err=True)
+                    continue
+                if as_json:
+                    print_json(_document(message, value, is_event=events))
+                else:
+                    sys.stdout.buffer.write(shown(_line(message, value, separator)) + b"\n")
+            sys.stdout.flush()
+    return 0
+
+
+@contextmanager
+def _decoding(registry: str | None) -> Iterator[Decode | None]:
+    """What makes events of values, if there is a registry to be asked."""
+    if registry is None:
+        yield None
+        return
+    # Whoever wants bytes waits for no Avro to be imported.
+    from penstock.topics.event_lines import Events  # noqa: PLC0415
+
+    with registry_at(registry) as client:
+        yield Events(client).event
+
+
+def _line(message: Message, value: Any, separator: bytes | None) -> bytes:
+    text = value or b"" if isinstance(value, bytes | None) else _json(value)
+    return text if separator is None else (message.record.key or b"") + separator + text
+
+
+def _json(event: Any) -> bytes:
+    return json.dumps(event, ensure_ascii=False).encode()
+
+
+def _printable(line: bytes) -> bytes:
+    text = line.decode(errors="backslashreplace")
+    return "\t".join(map(one_line, text.split("\t"))).encode()
+
+
+def _document(message: Message, value: Any, *, is_event: bool) -> dict[str, object]:
+    record = message.record
+    headers = [{"name": name, **_bytes("value", value)} for name, value in record.headers]
+    return {
+        "partition": message.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_bytes("key", record.key),
+        **({"event": value} if is_event else _bytes("value", value)),
+        "headers": headers,
+    }
+
+
+def _bytes(name: str, value: bytes | None) -> dict[str, str | None]:
+    if value is None:
+        return {name: None}
+    try:
+        return {name: value.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(value).decode()}

@@ -1,0 +1,221 @@
+"""`penstock produce`: lines in, messages out; or the values of a container file of Avro's.
+
+What has been read is sent when a batch is full, or when no more input is waiting: a file goes out
+in large batches, and a line that somebody types goes out at once.
+"""
+
+import os
+import select
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, Final
+
+import click
+
+from client.producer import BATCH_BYTES, Acks, Delivered, Producer
+from penstock.cli.cluster_connection import bootstrap_option, connected, existing_topics
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json
+from penstock.cli.registry_connection import registry_at, registry_option
+from penstock.schemas.arguments import VERSION, Which
+from wire.records import Codec
+
+ACKS = {"all": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
+_STDIN: Final = Path("-")
+_CHUNK = 256 * 1024
+_LINGER_SECONDS = 0.01
+
+
+@click.command()
+@click.argument("topic", shell_complete=existing_topics)
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Read this instead of stdin.",
+)
+@click.option("--key-separator", metavar="TEXT", help="A line is key, this text, value.")
+@click.option(
+    "--avro-file",
+    "avro_file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Send the values of this container file of Avro's instead (- for stdin).",
+)
+@click.option(
+    "--schema-version",
+    type=VERSION,
+    metavar="N|latest",
+    help="Write them by this version of the topic's schema; without it, by the file's own.",
+)
+@click.option(
+    "--partition", type=click.IntRange(0), metavar="N", help="Write to this partition only."
+)
+@click.option(
+    "--acks",
+    type=click.Choice(list(ACKS)),
+    default="all",
+    show_default=True,
+    help="Who must have a batch before it counts: all replicas in sync, the leader, nobody.",
+)
+@click.option(
+    "--codec",
+    type=click.Choice([codec.name.lower() for codec in Codec]),
+    default="none",
+    show_default=True,
+    help="How batches are compressed.",
+)
+@click.option(
+    "--batch",
+    "batch_bytes",
+    type=click.IntRange(1),
+    default=BATCH_BYTES,
+    show_default=True,
+    metavar="BYTES",
+    help="How much to collect before it is sent.",
+)
+@bootstrap_option
+@registry_option
+@json_option
+def command(
+    *,
+    topic: str,
+    path: Path | None,
+    key_separator: str | None,
+    avro_file: Path | None,
+    schema_version: Which | None,
+    partition: int | None,
+    acks: str,
+    codec: str,
+    batch_bytes: int,
+    bootstrap: str,
+    registry: str,
+    as_json: bool,
+) -> None:
+    """Write lines into a topic, one message each, without the newline.
+
+    Lines with equal keys go to the same partition, where their order is kept.
+
+    With --avro-file each value of a container file becomes an event. The file's schema is found in
+    the registry as a version of the topic's, or registered as the next one if the registry allows
+    it. Of a damaged file all is sent that comes before the damage, and the exit code is 1.
+
+    \b
+    Example:
+        penstock produce page_views --file views.json --codec zstd
+        tail -F app.log | penstock produce app_logs
+        penstock produce page_views --avro-file page_views.avro
+    """
+    if avro_file is not None and (path is not None or key_separator is not None):
+        raise click.UsageError("--avro-file goes with neither --file nor --key-separator")
+    if schema_version is not None and avro_file is None:
+        raise click.UsageError("--schema-version goes with --avro-file")
+    if sys.stdin.isatty() and avro_file == _STDIN:
+        raise click.UsageError("--avro-file - reads bytes: send them from a file or a program")
+    if path is None and avro_file is None and sys.stdin.isatty():
+        click.echo("Each line is sent as it is typed; Ctrl-D ends.", err=True)
+    started = time.monotonic()
+    counted = _Counted()
+    told: dict[str, Any] = {}
+    wrong = ""
+    with _opened(path or avro_file) as source, connected(bootstrap) as brokers:
+        producer = partial(
+            Producer,
+            *(brokers, topic),
+            acks=ACKS[acks],
+            codec=Codec[codec.upper()],
+            batch_bytes=batch_bytes,
+        )
+        if avro_file is None:
+            _send_lines(source, producer(), key_separator, partition, counted)
+        else:
+            # Nobody else waits for Apache's avro to be imported.
+            from penstock.topics.avro_files.sending import Sending  # noqa: PLC0415
+
+            sending = Sending(topic, avro_file, source)
+            with registry_at(registry) as client:
+                sending.find_schema(client, schema_version)
+            sending.run(producer(), partition, counted.add)
+            told = sending.document
+            wrong = sending.what_is_wrong(counted.messages)
+    seconds = time.monotonic() - started
+    if as_json:
+        said = {"topic": topic, "messages": counted.messages, "partitions": counted.offsets}
+        print_json(said | told)
+    elif sys.stderr.isatty():
+        click.echo(f"{counted.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
+    if wrong:
+        raise Failed(wrong)
+
+
+def _send_lines(
+    source: IO[bytes],
+    producer: Producer,
+    key_separator: str | None,
+    partition: int | None,
+    counted: "_Counted",
+) -> None:
+    separator = key_separator.encode() if key_separator else None
+    for line in _lines(source):
+        if line is None:
+            counted.add(producer.flush())
+            continue
+        key, value = _split(line, separator)
+        if delivered := producer.send(value, key, partition=partition):
+            counted.add(delivered)
+    counted.add(producer.flush())
+
+
+class _Counted:
+    """What was delivered: how many messages, and the first and last offset in each partition."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.offsets: dict[int, dict[str, int]] = defaultdict(dict)
+
+    def add(self, delivered: list[Delivered]) -> None:
+        for each in delivered:
+            self.messages += each.messages
+            if each.base_offset is not None:
+                offsets = self.offsets[each.partition]
+                offsets.setdefault("first", each.base_offset)
+                offsets["last"] = each.base_offset + each.messages - 1
+
+
+def _opened(path: Path | None) -> BufferedReader:
+    try:
+        if path is None or path == _STDIN:
+            return open(sys.stdin.fileno(), "rb", closefd=False)
+        return path.open("rb")
+    except OSError as error:
+        raise Failed(f"{path}: {error.strerror}") from None
+
+
+def _lines(source: IO[bytes]) -> Iterator[bytes | None]:
+    """The lines, without their newlines; None when no more is waiting right now."""
+    descriptor = source.fileno()
+    rest = b""
+    while chunk := os.read(descriptor, _CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        if not select.select([descriptor], [], [], _LINGER_SECONDS)[0]:
+            yield None
+    if rest:
+        yield rest
+
+
+def _split(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        raise Failed(
+            f"no {separator.decode()!r} in the line {line[:80].decode(errors='replace')!r}"
+        )
+    return key, value

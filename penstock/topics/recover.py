@@ -1,0 +1,183 @@
+"""`penstock topics recover`: the map of topics, from what a broker's data directory says of them.
+
+The directory is only read, and locked meanwhile, so that no broker runs on it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from broker.config import BrokerConfig
+from broker.data_directory import DataDirectory, DirectoryInUse
+from broker.storage import directories, layout
+from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
+from broker.storage.acknowledged import Acknowledged, PartitionId
+from broker.storage.batches import walk
+from broker.storage.directories import PartitionDirectory
+from broker.storage.epochs import NO_EPOCH, LeaderEpochs
+from broker.storage.errors import BadCheckpoint, ForeignDataDirectory, StorageError
+from broker.storage.files import OpenFile
+from broker.storage.identity import Owner, read_topic_id
+from cluster.errors import ClusterError
+from cluster.recover import FoundPartition, Recovered, recover
+from cluster.session import Session
+from cluster.zookeeper import EmbeddedZooKeeper
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json
+from penstock.config.options import configuration_options, configured
+
+
+class Holdings(NamedTuple):
+    """Whose directory it is, the partitions in it, and why some directories are none."""
+
+    owner: Owner
+    partitions: tuple[FoundPartition, ...]
+    skipped: tuple[str, ...]
+
+
+def holdings(data_dir: Path) -> Holdings:
+    """Raises StorageError or DirectoryInUse, with what is wrong."""
+    if not data_dir.is_dir():
+        raise ForeignDataDirectory(f"{data_dir} is not a directory")
+    directory = DataDirectory(data_dir)
+    try:
+        if directory.owner is None:
+            raise ForeignDataDirectory(f"{data_dir} is no broker's: it has no meta.properties")
+        partitions, skipped = [], []
+        remembered = _remembered(data_dir)
+        for found in directories.scan(data_dir):
+            try:
+                partitions.append(_partition(found, remembered))
+            except ForeignDataDirectory as error:
+                skipped.append(str(error))
+        return Holdings(directory.owner, tuple(partitions), tuple(skipped))
+    finally:
+        directory.release()
+
+
+def _partition(found: PartitionDirectory, remembered: Mapping[PartitionId, int]) -> FoundPartition:
+    topic_id = read_topic_id(found.path)
+    # Of a log that has lost its end, the directory may not know the newest.
+    before = remembered.get((topic_id, found.partition), NO_EPOCH)
+    return FoundPartition(
+        topic=found.topic,
+        index=found.partition,
+        topic_id=topic_id,
+        leader_epoch=max(before, _newest_epoch(found)),
+    )
+
+
+def _remembered(data_dir: Path) -> dict[PartitionId, int]:
+    """Leader epochs, by what the data directory remembers of its partitions."""
+    if not (data_dir / ACKNOWLEDGED).exists():
+        return {}
+    file = Acknowledged(data_dir / ACKNOWLEDGED)
+    try:
+        return {
+            identity: known.leader_epoch
+            for identity in file.identities()
+            if (known := file.known(*identity)) is not None
+        }
+    finally:
+        file.close()
+
+
+def _newest_epoch(found: PartitionDirectory) -> int:
+    """From the checkpoint; where that cannot be read, from the last batch."""
+    try:
+        return LeaderEpochs.load(found.path / layout.LEADER_EPOCHS).latest
+    except BadCheckpoint:
+        return _epoch_of_last_batch(found.path)
+
+
+def _epoch_of_last_batch(directory: Path) -> int:
+    for base_offset, status in sorted(layout.scan(directory).logs.items(), reverse=True):
+        path = layout.numbered(directory, base_offset, layout.LOG)
+        epoch = NO_EPOCH
+        for batch in walk(OpenFile(path), 0, status.st_size):
+            epoch = batch.header.leader_epoch
+        if epoch != NO_EPOCH:
+            return epoch
+    return NO_EPOCH
+
+
+@click.command()
+@configuration_options
+@json_option
+def command(*, config: Path | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Rebuild the map of topics from a broker's data directory, after ZooKeeper was lost.
+
+    Run it for each broker in turn, with that broker's own configuration, while the broker is
+    stopped; the order does not matter and repeating it changes nothing. Configs of topics, users
+    and consumers' offsets are not in the directories and do not come back.
+
+    \b
+    Example:
+        penstock topics recover --config broker.yaml
+    """
+    loaded = configured(BrokerConfig, config, overrides)
+    try:
+        found = holdings(Path(loaded.data_dir))
+        if found.owner.broker_id != loaded.id:
+            raise Failed(
+                f"{loaded.data_dir} is of broker {found.owner.broker_id}, "
+                f"the configuration is broker {loaded.id}'s"
+            )
+        with _session(loaded) as session:
+            recovered = recover(
+                session,
+                broker_id=found.owner.broker_id,
+                cluster_id=found.owner.cluster_id,
+                found=found.partitions,
+            )
+    except (ClusterError, StorageError, DirectoryInUse, OSError) as error:
+        raise Failed(str(error)) from None
+    for reason in found.skipped:
+        click.echo(f"skipped: {reason}", err=True)
+    _report(recovered, found, as_json=as_json)
+
+
+@contextmanager
+def _session(config: BrokerConfig) -> Iterator[Session]:
+    """A session with the broker's ZooKeeper, which is started if it is the embedded one."""
+    with ExitStack() as stack:
+        address, secret = config.zookeeper, config.zookeeper_secret or None
+        if config.embeds_zookeeper:
+            zookeeper = EmbeddedZooKeeper.start(
+                Path(config.zookeeper_dir or Path(config.data_dir) / "zookeeper"),
+                config.zookeeper_port,
+                jars=Path(config.zookeeper_jars) if config.zookeeper_jars else None,
+            )
+            stack.callback(zookeeper.stop)
+            address, secret = zookeeper.address, zookeeper.secret
+        session = Session.connect(address, secret=secret)
+        stack.callback(session.close)
+        yield session
+
+
+def _report(recovered: Recovered, found: Holdings, *, as_json: bool) -> None:
+    missing = [f"{topic}-{partition}" for topic, partition in recovered.without_replica]
+    if as_json:
+        print_json(
+            {
+                "cluster_id": recovered.cluster_id,
+                "created": list(recovered.topics_created),
+                "completed": list(recovered.topics_completed),
+                "unchanged": list(recovered.topics_unchanged),
+                "without_replica": missing,
+                "skipped": list(found.skipped),
+            }
+        )
+        return
+    print(f"cluster {recovered.cluster_id}: {len(found.partitions)} partitions found")
+    for what, topics in (
+        ("created", recovered.topics_created),
+        ("completed", recovered.topics_completed),
+        ("unchanged", recovered.topics_unchanged),
+        ("still without a replica", missing),
+    ):
+        if topics:
+            print(f"  {what}: {', '.join(topics)}")

@@ -1,0 +1,78 @@
+"""`penstock topics repair`."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from broker.config import BrokerConfig
+from broker.data_directory import DataDirectory, DirectoryInUse
+from broker.storage import directories
+from broker.storage.config import LogConfig
+from broker.storage.errors import StorageError
+from broker.storage.repair import Lost, truncate_at_corruption
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json
+from penstock.config.options import configuration_options, configured
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(0))
+@click.option("--give-up", is_flag=True, help="Yes, messages that were acknowledged may be lost.")
+@configuration_options
+@json_option
+def command(
+    *,
+    topic: str,
+    partition: int,
+    give_up: bool,
+    config: Path | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Cut a damaged partition off at its first damage, while its broker is stopped.
+
+    The whole log is verified from its beginning. What lies behind the damage is lost, although it
+    was acknowledged; restore the directory from a replica or a backup if you can.
+
+    \b
+    Example:
+        penstock topics repair page_views 0 --config broker.yaml --give-up
+    """
+    loaded = configured(BrokerConfig, config, overrides)
+    if not give_up:
+        raise click.UsageError("what lies behind the damage will be lost: say --give-up")
+    try:
+        lost = _repair(Path(loaded.data_dir), topic, partition)
+    except (StorageError, DirectoryInUse, OSError) as error:
+        raise Failed(str(error)) from None
+    name = f"{topic}-{partition}"
+    if as_json:
+        found = None if lost is None else asdict(lost) | {"path": str(lost.path)}
+        print_json({"partition": name, "lost": found})
+    elif lost is None:
+        print(f"{name} is not damaged")
+    else:
+        print(f"{name}: {lost.path} is damaged at byte {lost.position}: {lost.reason}")
+        print(
+            f"gave up all from offset {lost.first_offset} on: {lost.lost_bytes:,} bytes, "
+            f"{lost.lost_segments} further segments"
+        )
+        print("what of it was acknowledged is told to the ledger when the broker starts")
+
+
+def _repair(data_dir: Path, topic: str, partition: int) -> Lost | None:
+    path = directories.path_of(data_dir, topic, partition)
+    if not any(found.path == path for found in _partitions(data_dir)):
+        raise Failed(f"{path} is no partition's directory")
+    data = DataDirectory(data_dir)
+    try:
+        # That compaction leaves holes is marked in the directory; nothing else matters here.
+        return truncate_at_corruption(path, LogConfig())
+    finally:
+        data.release()
+
+
+def _partitions(data_dir: Path) -> list[directories.PartitionDirectory]:
+    return directories.scan(data_dir) if data_dir.is_dir() else []

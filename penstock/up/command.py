@@ -1,0 +1,161 @@
+"""`penstock up`."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ground.printable import one_line
+from penstock.cli.event_log import FORMATS, LogFormat
+from penstock.cli.failures import Failed
+from penstock.directory.errors import UpError, WrongFollow
+from penstock.directory.places import Places, Ports
+from penstock.directory.preparing import Follow, parse_follow
+from penstock.directory.remembered import remembered_ports
+from penstock.status.asking import Following
+from penstock.status.loader_log import LoaderLog
+from penstock.up.pipeline import Pipeline
+from penstock.up.preconditions import problems
+from penstock.up.screen import watching
+from penstock.up.stop_requests import StopRequests
+
+DIRECTORY: Final = Path("penstock-data")
+_CANNOT_START: Final = 1
+_TURN_SECONDS: Final = 0.2
+_STOPPING_TURN_SECONDS: Final = 0.05
+
+
+class FollowType(click.ParamType[Follow]):
+    """`[TOPIC=]GLOB`."""
+
+    name = "[topic=]glob"
+
+    def convert(
+        self, value: str | Follow, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Follow:
+        if isinstance(value, Follow):
+            return value
+        try:
+            return parse_follow(value, Path.cwd())
+        except WrongFollow as error:
+            self.fail(str(error), param, ctx)
+        except FileNotFoundError:
+            self.fail("the folder in which you are is gone: cd into another one", param, ctx)
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    default=DIRECTORY,
+    show_default=True,
+    metavar="DIR",
+    help="Where everything is kept; made if it is not there.",
+)
+@click.option(
+    "--port-base",
+    type=click.IntRange(1, 65_529),
+    metavar="N",
+    help="Listen on N and the five ports after it, now and at later starts.",
+)
+@click.option(
+    "--follow",
+    "follows",
+    type=FollowType(),
+    multiple=True,
+    metavar="[TOPIC=]GLOB",
+    help="Log files to follow, now and at later starts, into the topic logs or another; "
+    "may be repeated.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How the programs write events to their log files.",
+)
+@click.argument("unquoted", nargs=-1, metavar="")
+def command(
+    *,
+    directory: Path,
+    port_base: int | None,
+    follows: tuple[Follow, ...],
+    log_format: LogFormat,
+    unquoted: tuple[str, ...],
+) -> int:
+    """Run the whole pipeline on this machine until SIGTERM or Ctrl-C.
+
+    That is a ZooKeeper, a broker, a registry, an agent, a loader that loads every minute, and an
+    audit. A second start goes on where the first stopped. docs/up.md says more.
+
+    \b
+    Example:
+        penstock up
+        penstock up --follow '/var/log/*.log'
+        penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
+    """
+    if unquoted:
+        raise click.UsageError(
+            f"{unquoted[0]} is too much: put a pattern into quotes, so that the shell leaves it to "
+            "penstock: --follow '/var/log/*.log'"
+        )
+    try:
+        places = Places(Path.cwd() / directory)
+    except FileNotFoundError:
+        raise Failed("the folder in which you are is gone: cd into another one") from None
+    with StopRequests() as asked:
+        try:
+            ports = Ports.beginning_at(port_base) if port_base else remembered_ports(directory)
+            wrong = problems(places, ports)
+            if asked.times:
+                click.echo("Nothing was started.")
+                return 0
+            if not wrong:
+                # Before programs run: a disk that does not answer would keep them from Ctrl-C.
+                absent = [each for each in follows if not each.has_files()]
+                with Pipeline(places, ports, follow=follows, log_format=log_format) as pipeline:
+                    _run(pipeline, absent, asked)
+        except UpError as error:
+            wrong = [str(error)]
+    for each in wrong:
+        click.echo(f"penstock up: {one_line(each)}", err=True)
+    if wrong:
+        return _CANNOT_START
+    _say_how_to_go_on(directory, killed=asked.times > 1)
+    return 0
+
+
+def _run(pipeline: Pipeline, absent: Sequence[Follow], asked: StopRequests) -> None:
+    """Until it is told to stop, and everything has stopped."""
+    screen = watching(sys.stdout, pipeline.places, pipeline.addresses)
+    try:
+        for each in absent:
+            words = f"no file matches {each.pattern} yet: those to come are followed"
+            screen.note(words, until=each.topic)
+        loader_log = LoaderLog(pipeline.places.log("loader"))
+        with Following(pipeline.addresses) as following:
+            while not asked.times:
+                standing = following.latest
+                loader_log.read()
+                screen.show(pipeline.turn(), standing and loader_log.added_to(standing))
+                asked.wait(0 if pipeline.in_a_hurry else _TURN_SECONDS)
+        pipeline.begin_to_stop()
+        while not pipeline.stopped:
+            if asked.times > 1:
+                pipeline.kill_all()
+            screen.show(pipeline.turn(), None)
+            asked.wait(_STOPPING_TURN_SECONDS)
+    finally:
+        screen.close()
+
+
+def _say_how_to_go_on(directory: Path, *, killed: bool) -> None:
+    again = "penstock up"
+    if directory != DIRECTORY:
+        again += f" --dir {shlex.quote(str(directory))}"
+    how = "was killed, as by a crash" if killed else "has stopped"
+    click.echo(f"Everything {how}. {one_line(again)} goes on where it stood.")

@@ -1,0 +1,317 @@
+"""A queue, a stream and a partition, with everything going wrong in any order.
+
+The agent is killed at any instant, answers are lost, requests arrive late, batches are refused,
+producers forgotten.
+
+Whatever happens: every batch is in the log once, in the order in which the journal took them over,
+or in two halves in its place; the journal never calls acknowledged what is not there; and what is
+looked for after a crash never lies before what the journal knows.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.journal.state import Numbers
+from agent.parcels import Cargo, Outgoing
+from agent.shipping.cures import Cure
+from agent.shipping.in_flight import Load
+from agent.shipping.partition_queue import PartitionQueue, Phase
+from client.delivery import (
+    Acknowledged,
+    Batch,
+    Event,
+    Rejected,
+    Stamped,
+    TopicPartition,
+    Unsettled,
+)
+from client.errors import ClientError, ConnectionLost
+from client.identity import Identity
+from client.patience import LONGEST_PAUSE, Pauses
+from client.stream import PAUSE_SECONDS, Numbering, Stream
+from tests.agent.shipping.leader_model import LARGE, Partition, batch_of, values
+from tests.client.partition_model import TARGET, Network, answer
+from wire.errors import ErrorCode
+
+LIKELY = {"add": 5, "serve": 8, "serve_all": 3, "receive": 8, "receive_all": 3, "wait": 4}
+UNLIKELY = {"add_large": 1, "fail_before": 1, "fail_after": 1, "lose": 2, "serve_stale": 2}
+RARE = {
+    "kill": 2,
+    "find_out": 6,
+    "fence": 1,
+    "restart": 1,
+    "be_away_for_days": 1,
+    "be_idle_for_days": 1,
+    "not_know": 1,
+}
+ACTIONS = [action for action, n in (LIKELY | UNLIKELY | RARE).items() for _ in range(n)]
+
+
+@dataclass(slots=True)
+class Disk:
+    """What survives: open batches in their order, and the last acknowledged offset."""
+
+    open: list[tuple[Outgoing, Numbers | None]] = field(default_factory=list)
+    next_offset: int = 0
+    number: int = 0
+    identities: int = 0
+
+    def outgoing(self, numbers: Sequence[int]) -> Outgoing:
+        self.number += 1
+        return Outgoing(self.number, Cargo.EVENTS, batch_of(numbers))
+
+    def place(self, number: int) -> int:
+        return next(at for at, (each, _) in enumerate(self.open) if each.number == number)
+
+
+class World:
+    """Also what a queue crosses: there is one stream; questions wait until they are answered."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.partition = Partition()
+        self.disk = Disk()
+        self.submitted = 0
+        self.stale: list[Stamped] = []
+        self.begin()
+
+    # The agent
+
+    def begin(self) -> None:
+        self.network = Network()
+        self.question: tuple[PartitionQueue, list[Stamped]] | None = None
+        self.own: Identity | None = None
+        self.handed: dict[Batch, Load] = {}
+        self.later: list[Event] = []  # what halting brings
+        self.stream = Stream(TARGET, Numbering.LENT, Pauses(lambda: 1.0), Identity(0, 0))
+        self.queue = PartitionQueue(TARGET, self, stand_seconds=1.0)
+        for outgoing, numbers in self.disk.open:
+            self.queue.add(Load(outgoing, outgoing.number, numbers))
+
+    def kill(self) -> None:
+        self.stale += self.network.breaks()
+        self.network.stale.clear()
+        self.begin()
+
+    def add(self, count: int = 1) -> None:
+        for size in (count, 3, 1) if count == 1 else (count,):
+            numbers = range(self.submitted, self.submitted + size)
+            self.submitted += size
+            outgoing = self.disk.outgoing(numbers)
+            self.disk.open.append((outgoing, None))
+            self.queue.add(Load(outgoing, outgoing.number))
+
+    def add_large(self) -> None:
+        self.add(LARGE + self.submitted % 4)
+
+    def send(self) -> None:
+        self.queue.work(self.now)
+        while (at := self.stream.ready_at(self.now)) is not None and at <= self.now:
+            batch = self.stream.next(self.now)
+            if self.stream.is_first_sending(batch):
+                self.write_down(batch)
+            self.stream.sent(batch)
+            self.network.requests.append(batch)
+
+    def write_down(self, batch: Stamped) -> None:
+        load = self.handed[batch.batch]
+        crc = int.from_bytes(batch.head[17:21], "big")
+        load.numbers = Numbers(batch.identity, batch.base_sequence, crc)
+        at = self.disk.place(load.outgoing.number)
+        self.disk.open[at] = load.outgoing, load.numbers
+
+    # What a queue crosses
+
+    def renew(
+        self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Load]
+    ) -> None:
+        self.handed.update({each.batch: each for each in first})
+        self.stream.renew(identity, sequence, [each.batch for each in first])
+
+    def submit(self, queue: PartitionQueue, load: Load) -> None:
+        self.handed[load.batch] = load
+        self.stream.submit(load.batch)
+
+    def halt(self, target: TopicPartition, error: ClientError) -> None:
+        waiting, events = self.stream.halt(error)
+        for batch in waiting:
+            del self.handed[batch]
+        self.later += events
+
+    def ask(self, queue: PartitionQueue, sent: Sequence[Stamped]) -> None:
+        self.question = queue, list(sent)
+
+    def identity(self, spent: int | None) -> Identity | None:
+        if self.own is None or self.own.producer_id == spent:
+            self.disk.identities += 1
+            self.own = Identity(self.disk.identities, 0)
+        return self.own
+
+    def leader_epoch(self, target: TopicPartition) -> int:
+        return 0
+
+    def acknowledged(self, load: Load, offset: int, leader_epoch: int) -> None:
+        at = self.disk.place(load.outgoing.number)
+        assert at == 0, "acknowledged in order"
+        assert offset >= self.disk.next_offset
+        (there,) = (found for header, found in self.partition.log if header.base_offset == offset)
+        assert there == values(load.batch)
+        del self.disk.open[0]
+        self.disk.next_offset = offset + load.batch.records
+
+    def replaced(self, load: Load, cure: Cure, reason: str) -> list[Load] | None:
+        if cure is Cure.STAND:
+            return None
+        assert cure is Cure.SPLIT
+        numbers = values(load.batch)
+        middle = len(numbers) // 2
+        halves = [self.disk.outgoing(part) for part in (numbers[:middle], numbers[middle:])]
+        at = self.disk.place(load.outgoing.number)
+        self.disk.open[at : at + 1] = [(each, None) for each in halves]
+        return [Load(each, load.origin) for each in halves]
+
+    def foreseen(self, load: Load, met: Collection[Cure]) -> Cure | None:
+        large = load.batch.records >= LARGE + 2  # it knows no better
+        return Cure.SPLIT if large and Cure.SPLIT in met else None
+
+    def moved(self, load: Load, target: TopicPartition) -> None:
+        raise AssertionError("the topic of this model is never made anew")
+
+    def successor(self, target: TopicPartition) -> TopicPartition | None:
+        return None
+
+    # The way, and the partition
+
+    def serve(self) -> None:
+        if self.network.requests:
+            batch = self.network.requests.popleft()
+            self.network.answers.append((batch, answer(*self.partition.append(batch))))
+
+    def serve_all(self) -> None:
+        while self.network.requests:
+            self.serve()
+
+    def fail_before(self) -> None:
+        if self.network.requests:
+            batch = self.network.requests.popleft()
+            self.network.answers.append((batch, answer(ErrorCode.not_enough_replicas)))
+
+    def fail_after(self) -> None:
+        self._serve_and_answer(ErrorCode.not_leader_or_follower)
+
+    def not_know(self) -> None:
+        self._serve_and_answer(ErrorCode.unknown_server_error)
+
+    def _serve_and_answer(self, code: ErrorCode) -> None:
+        if self.network.requests:
+            batch = self.network.requests.popleft()
+            self.partition.append(batch)
+            self.network.answers.append((batch, answer(code)))
+
+    def receive(self) -> None:
+        if self.network.answers:
+            batch, said = self.network.answers.popleft()
+            self.happen(self.stream.answered(batch, said, self.now))
+
+    def receive_all(self) -> None:
+        while self.network.answers:
+            self.receive()
+
+    def lose(self) -> None:
+        lost = self.network.breaks()
+        self.stale += self.network.stale
+        self.network.stale.clear()
+        for batch in lost:
+            self.happen(self.stream.lost(batch, ConnectionLost("broken"), self.now))
+
+    def serve_stale(self) -> None:
+        if self.stale:
+            self.partition.append(self.stale.pop(0))
+
+    def wait(self) -> None:
+        self.now += LONGEST_PAUSE
+
+    def restart(self) -> None:
+        self.partition.restart()
+
+    def fence(self) -> None:
+        if self.partition.log and not self.stale and not self.network.requests:
+            self.partition.rival()
+
+    def be_away_for_days(self) -> None:
+        self.kill()
+        self.stale.clear()
+        self.partition.producers.clear()
+
+    def be_idle_for_days(self) -> None:
+        if not self.disk.open and not self.stale:
+            self.now += PAUSE_SECONDS
+            self.partition.producers.clear()
+
+    def find_out(self) -> None:
+        if self.question is not None:
+            (queue, sent), self.question = self.question, None
+            queue.found_out(sent, self.partition.evidence(sent, self.disk.next_offset), self.now)
+
+    def happen(self, events: Sequence[Event]) -> None:
+        waiting = list(events)
+        while waiting:
+            match waiting.pop(0):
+                case Acknowledged(batch, offset):
+                    self.queue.acknowledged(self.handed.pop(batch), offset)
+                case Rejected(batch, error):
+                    self.queue.rejected(self.handed.pop(batch), error)
+                case Unsettled(_, batches, error):
+                    for each in batches:
+                        del self.handed[each.batch]
+                    self.queue.unsettled(error, self.now)
+            waiting += self.take_later()
+
+    def take_later(self) -> list[Event]:
+        later, self.later = self.later, []
+        return later
+
+    # What must hold
+
+    def in_log(self) -> list[int]:
+        return [number for _, found in self.partition.log for number in found]
+
+    def check(self) -> None:
+        found = self.in_log()
+        assert found == sorted(set(found)), "in order, each once"
+        kept = [number for each, _ in self.disk.open for number in values(each.batch)]
+        assert kept == list(range(self.submitted - len(kept), self.submitted))
+        done = range(self.submitted - len(kept))
+        assert set(done) <= set(found), "what the journal has let go is there"
+        assert [load.outgoing for load in self.queue.loads] == [each for each, _ in self.disk.open]
+
+    def settle(self) -> None:
+        """All goes well from now on."""
+        for _ in range(500):
+            if not self.disk.open:
+                break
+            self.serve_all()
+            self.receive_all()
+            self.find_out()
+            self.now += 60
+            self.send()
+        assert self.in_log() == list(range(self.submitted))
+        assert not self.disk.open
+        assert self.queue.phase in {Phase.FLOWING, Phase.BACK}
+
+
+@pytest.mark.fuzz
+@given(actions=st.lists(st.sampled_from(ACTIONS), min_size=40, max_size=100))
+def test_every_line_once_and_in_order(actions: list[str]) -> None:
+    world = World()
+    for action in actions:
+        getattr(world, action)()
+        world.send()
+        world.happen([])
+        world.check()
+    world.settle()
+    world.check()

@@ -1,0 +1,33 @@
+"""The table of what is served, held against the messages that there are."""
+
+import inspect
+
+from broker.api.table import REFUSED, TABLE
+from tests.wire.apis import APIS
+from wire.messages import offset_commit, produce
+
+ONLY_CLIENTS_ASK = {offset_commit.API.key}  # of Apache Kafka
+
+
+def test_every_api_has_its_row() -> None:
+    keys = [row.key for row in TABLE]
+    assert keys == sorted(set(keys))
+    assert set(keys) == APIS.keys() - ONLY_CLIENTS_ASK
+    assert not REFUSED.keys() & set(keys)
+
+
+def test_a_row_is_of_one_api() -> None:
+    for row in TABLE:
+        assert row.api is APIS[row.key], row
+        messages = inspect.getmodule(row.api.request)
+        assert messages is not None
+        _, _, name = messages.__name__.rpartition(".")
+        assert row.handle.__module__ == f"broker.api.{name}", row
+
+
+def test_what_may_be_asked_is_what_is_spoken() -> None:
+    asked = {row.key: row.asked for row in TABLE}
+    spoken = {row.key: row.api.versions for row in TABLE}
+    # librdkafka would not compress otherwise: what is below is refused.
+    assert asked.pop(produce.API.key) == range(spoken.pop(produce.API.key).stop)
+    assert asked == spoken

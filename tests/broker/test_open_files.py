@@ -1,0 +1,162 @@
+"""Logs with files, logs at rest: no more files than there may be, and nothing owed is let go of."""
+
+import contextlib
+import gc
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.open_files import NoRoom, OpenLogs
+from broker.storage.config import LogConfig
+from broker.storage.files import OPEN
+from broker.storage.log import Log
+from tests.broker.storage.log_files import TOPIC_ID, append, batch, content, flush, offsets
+from wire.slices import FileSlice
+
+OTHERS = 12  # files that a test may have open
+
+
+class OneLog:
+    """A log in the broker's place of a partition: what appends and reads asks first."""
+
+    def __init__(self, directory: Path, number: int, logs: OpenLogs) -> None:
+        config = LogConfig(index_interval_bytes=0)
+        self.log = Log.create(directory / f"topic-{number}", TOPIC_ID, config)
+        self.used = False
+        self.flushes = 0
+        self._logs = logs
+        self._rests = True
+
+    def rest(self) -> bool:
+        self._rests = self.log.rest()
+        return self._rests
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+    def wake(self) -> None:
+        self.used = True
+        if self._rests:
+            self._logs.admit(self)
+            self._rests = False
+
+    def write(self) -> None:
+        self.wake()
+        append(self.log, batch(3))
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[list[OneLog]]:
+    gc.collect()  # what other tests have left open
+    open_logs = OpenLogs(len(OPEN) + OTHERS)
+    made = [OneLog(tmp_path, number, open_logs) for number in range(20)]
+    yield made
+    for each in made:
+        each.log.abandon()
+
+
+def test_a_new_log_has_no_file_open(logs: list[OneLog], tmp_path: Path) -> None:
+    before = len(OPEN)
+    log = Log.create(tmp_path / "topic-20", TOPIC_ID, LogConfig())
+    assert len(OPEN) == before
+    flush(log)
+    assert len(OPEN) == before
+
+
+def test_many_logs_share_few_files(logs: list[OneLog]) -> None:
+    most = 0
+    before = len(OPEN)
+    for _ in range(5):
+        for each in logs:
+            each.write()
+            flush(each.log)
+            most = max(most, len(OPEN) - before)
+    assert most <= OTHERS
+    for each in logs:
+        each.wake()
+        assert offsets(each.log) == [0, 3, 6, 9, 12]
+
+
+def test_what_is_used_stays_open(logs: list[OneLog]) -> None:
+    favourite, *others = logs
+    files = set()
+    for each in others:
+        favourite.write()
+        flush(favourite.log)
+        piece = favourite.log.read(0, 1000)
+        assert piece is not None
+        files.add(piece.file)
+        each.write()
+        flush(each.log)
+    assert len(files) < len(others) / 2
+
+
+def test_a_log_that_is_not_flushed_is_flushed_and_not_let_go_of(logs: list[OneLog]) -> None:
+    written: list[OneLog] = []
+    with pytest.raises(NoRoom, match=r"all \d+ files are in use that logs may have open"):
+        for each in logs:
+            each.write()
+            written.append(each)
+    late = logs[len(written)]
+    assert written
+    assert all(each.flushes for each in written)
+    for each in written:
+        flush(each.log)
+    time.sleep(0.05)  # it is not looked for again at once
+    late.write()
+    assert [len(offsets(each.log)) for each in written] == [1] * len(written)
+
+
+def test_who_writes_to_all_leaves_room_for_who_writes_to_one(logs: list[OneLog]) -> None:
+    *many, one = logs
+    refused = 0
+    for each in many:
+        with contextlib.suppress(NoRoom):
+            each.write()
+            refused -= 1
+        refused += 1
+    assert refused
+    one._logs.serve("another client")
+    one.write()
+
+
+def test_files_that_clients_wait_for_are_asked_for(tmp_path: Path) -> None:
+    gc.collect()
+    pieces: list[FileSlice | None] = []
+    asked: list[int] = []
+
+    def let_go() -> None:
+        asked.append(len(pieces))
+        pieces.clear()
+
+    open_logs = OpenLogs(len(OPEN) + OTHERS, let_go)
+    made = [OneLog(tmp_path, number, open_logs) for number in range(20)]
+    for each in made:
+        each.write()
+        flush(each.log)
+        pieces.append(each.log.read(0, 1000))
+    assert asked, "slices of all logs cannot be held"
+    for each in made:
+        each.log.abandon()
+
+
+def test_unused_logs_come_to_rest(logs: list[OneLog]) -> None:
+    before = len(OPEN)
+    for each in logs[:3]:
+        each.write()
+        flush(each.log)
+    open_logs = logs[0]._logs
+    open_logs.rest_unused()
+    assert len(OPEN) > before
+    logs[0].write()
+    flush(logs[0].log)
+    open_logs.rest_unused()
+    still = len(OPEN)
+    assert before < still
+    open_logs.rest_unused()
+    assert len(OPEN) == before
+    piece = logs[1].log.read(0, 1000)
+    assert piece is not None
+    assert len(content(piece)) == piece.length

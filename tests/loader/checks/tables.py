@@ -1,0 +1,146 @@
+"""Tables made by hand: files whose rows are their lines, and manifests that have committed them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from loader.checks.checking import FileCheck
+from loader.checks.comparing import UNKNOWN
+from loader.commit.history import History
+from loader.manifests import Added, HourState, Kind, Manifest
+from loader.store.local import LocalStore
+from loader.tables import HOUR_MILLIS, Hour, hour_folder
+
+NOW: Final = 497_000 * HOUR_MILLIS + 1_800_000  # in September 2026
+THIS: Final = Hour(497_000 * HOUR_MILLIS)
+TABLE: Final = "clicks"
+TWO_DAYS: Final = 48 * HOUR_MILLIS
+
+
+def hour(ago: int) -> Hour:
+    return Hour(THIS - ago * HOUR_MILLIS)
+
+
+def path(of: Hour, name: str) -> str:
+    return f"{TABLE}/{hour_folder(of)}/{name}"
+
+
+def lines(rows: int) -> bytes:
+    return b"row\n" * rows
+
+
+class Table:
+    """On a real store, in a folder."""
+
+    def __init__(self, root: Path, topics: Sequence[str] = (TABLE,)) -> None:
+        self.root = root
+        self.store = LocalStore(f"file://{root}")
+        self.history = History(self.store, TABLE)
+        self.topics = topics
+        self.told: list[Mapping[str, Any]] = []  # statements
+        self.takes = True  # whether the ledger takes anything
+        self.counted: list[str] = []
+        self.hours: dict[Hour, HourState] = {}
+        self._run = 0
+
+    def commit(
+        self,
+        adds: Sequence[Added] = (),
+        *,
+        removes: Sequence[str] = (),
+        rebuilt: Sequence[Hour] = (),
+        hours: Mapping[Hour, HourState] | None = None,
+        now: int = NOW,
+    ) -> None:
+        """A run. Unless its hours are given, they have what was added and lose what was removed."""
+        self._run += 1
+        if hours is None:
+            hours = self._after(adds, removes, rebuilt, now)
+        self.hours = dict(hours)
+        manifest = Manifest(
+            version=1,
+            run=self._run,
+            kind=Kind.LOAD,
+            table=TABLE,
+            committed=now,
+            loader="test",
+            topics=(),
+            adds=tuple(adds),
+            removes=tuple(removes),
+            rebuilt=tuple(rebuilt),
+            hours=self.hours,
+        )
+        for gone in removes:
+            self.store.delete(gone)
+        for each in adds:
+            self.write(each.path, lines(each.rows))
+        self.history.commit(manifest)
+        self.history.mark_visible(self._run)
+        self.history.mark_published(self._run)
+
+    def write(self, at: str, data: bytes) -> None:
+        self.store.replace(at, data)
+
+    def young(self, now: int = NOW) -> list[tuple[str, str, int, int]]:
+        """The faults that a load is told of."""
+        found = self.check().young(now)
+        return [
+            (fault.path, fault.fault.value, fault.committed_rows, fault.found_rows)
+            for each in found
+            for fault in each.faults
+        ]
+
+    def check(self, young_millis: int = TWO_DAYS, most_bytes: int = 1 << 20) -> FileCheck:
+        return FileCheck(
+            self.history,
+            self.topics,
+            young_millis=young_millis,
+            count=self._count,
+            tell=self._tell,
+            most_bytes=most_bytes,
+        )
+
+    def _after(
+        self, adds: Sequence[Added], removes: Sequence[str], rebuilt: Sequence[Hour], now: int
+    ) -> dict[Hour, HourState]:
+        sizes = {each.path: each for each in adds}
+        hours = {of: state for of, state in self.hours.items() if of not in rebuilt}
+        for of in {each.hour for each in adds} | {
+            of for of, state in hours.items() if set(removes) & set(state.files)
+        }:
+            before = hours.get(of, HourState(rows=0, files=()))
+            new = [each for each in adds if each.hour == of]
+            gone = set(removes) & set(before.files)
+            merged = sum(each.rows for each in new) if gone else 0
+            hours[of] = HourState(
+                rows=before.rows - merged + sum(each.rows for each in new),
+                files=(*(p for p in before.files if p not in gone), *(each.path for each in new)),
+                bytes=before.bytes - 4 * merged + sum(sizes[each.path].bytes for each in new),
+                at=now,
+            )
+        return hours
+
+    def _count(self, paths: Sequence[str]) -> dict[str, int]:
+        self.counted += paths
+        found = {}
+        for each in paths:
+            data = self.store.read(each)
+            readable = data is not None and data == lines(data.count(b"\n"))
+            found[each] = data.count(b"\n") if data is not None and readable else UNKNOWN
+        return found
+
+    def _tell(self, said: Sequence[Mapping[str, Any]]) -> bool:
+        if self.takes:
+            self.told += [each for entry in said for each in entry["checked"]]
+        return self.takes
+
+
+def added(of: Hour, name: str, rows: int, topic: str = TABLE) -> Added:
+    return Added(
+        staged=f"staged/{name}",
+        path=path(of, name),
+        hour=of,
+        rows=rows,
+        bytes=len(lines(rows)),
+        topic=topic,
+    )

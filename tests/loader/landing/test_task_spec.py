@@ -1,0 +1,80 @@
+"""Slices share tasks where they are small; and tasks are told what their own partitions need."""
+
+import pickle
+
+from loader.landing.task_spec import MOST_SLICES, Seen, grouped, landing_job, times_from, unpacked
+from loader.manifests import SEVERAL
+from loader.tables import FIRST_TIME, LAST_TIME, Partition, Slice
+from pyspark_penstock.landing import LandingReader
+from tests.loader.landing.decoded_batches import a_spec
+
+
+def of(*sizes: int) -> list[Slice]:
+    return [
+        Slice(number=n, topic="t", topic_id="", cluster="c", partition=n, first=100, end=100 + size)
+        for n, size in enumerate(sizes)
+    ]
+
+
+def test_every_slice_is_in_one_group_and_in_order() -> None:
+    slices = of(*range(1, 300))
+    assert [each for group in grouped(slices, 8) for each in group] == slices
+
+
+def test_large_slices_have_a_task_of_their_own() -> None:
+    assert [len(group) for group in grouped(of(1_000, 1_000, 1_000), 2)] == [1, 1, 1]
+    assert [len(group) for group in grouped(of(1, 1, 1, 1), 8)] == [1, 1, 1, 1]
+
+
+def test_small_ones_share_one_but_not_too_many() -> None:
+    assert [len(group) for group in grouped(of(*[10] * 40), 8)] == [5] * 8
+    assert max(len(group) for group in grouped(of(*[1] * 1_000), 1)) == MOST_SLICES
+
+
+def test_times_are_those_around_the_start_of_a_load() -> None:
+    now = 1_800_000_000_000
+    assert times_from(now, 1.5, 0) == (now - 1_500, now)
+    assert times_from(now, 1e300, 1e300) == (FIRST_TIME, LAST_TIME)
+
+
+def test_nothing_is_no_group() -> None:
+    assert grouped([], 8) == ()
+
+
+def test_a_job_travels_as_text() -> None:
+    seen: dict[Partition, Seen] = {
+        ("t", 0): {"a": 10, "b": ((3, 4), (9, 9))},
+        ("t", 1): {"c": 1},
+        ("t", SEVERAL): {"d": 2},
+    }
+    slices = of(5, 5, 5)
+    job = landing_job(a_spec(), [slices[:2], slices[2:]], seen)
+    arrived = unpacked(job.packed())
+    assert arrived == job
+    assert arrived.seen_in(slices[0]) == {"a": 10, "b": ((3, 4), (9, 9)), "d": 2}
+    assert arrived.seen_in(slices[1]) == {"c": 1, "d": 2}
+    assert arrived.seen_in(slices[2]) == {"d": 2}
+
+
+def test_single_slices_are_told_more() -> None:
+    slices = of(5, 5, 5)
+    besides = {
+        1: {"a": ((10, 12),), "b": ((5, 8),), "new": ((0, 3),)},
+        2: {"a": ((90, 99),)},
+    }
+    seen: dict[Partition, Seen] = {("t", 1): {"a": 10, "b": ((3, 4), (9, 9)), "c": 1}}
+    job = unpacked(landing_job(a_spec(), [slices], seen, besides).packed())
+    plain, told, other = job.groups[0]
+    assert plain == slices[0]
+    assert job.seen_in(told) == {"a": 13, "b": ((3, 9),), "c": 1, "new": 4}
+    assert job.seen_in(other) == {"a": ((90, 99),)}
+
+
+def test_what_travels_to_every_task_does_not_grow_with_their_number() -> None:
+    def size(slices: list[Slice]) -> int:
+        besides = {each.number: {f"source-{each.number}": ((0, 9),)} for each in slices}
+        reader = LandingReader(landing_job(a_spec(), [slices], {("t", 0): {"a": 10}}, besides))
+        assert [len(each.value) > 0 for each in reader.partitions()] == [True]
+        return len(pickle.dumps(reader))
+
+    assert size(of(*[10] * 1_000)) == size(of(10))

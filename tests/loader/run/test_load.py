@@ -1,0 +1,42 @@
+"""Whole loads: from a broker into files, with real everything."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from loader.config import LoaderConfig
+from loader.errors import LoaderError, RunTaken
+from loader.run.load import sole_loader
+from tests.loader.application import BEGAN, HOUR, Application, landed
+from tests.loader.loads import load_once, rows_of
+
+
+def test_everything_lands_once(
+    spark: SparkSession, application: Application, config: LoaderConfig, tmp_path: Path
+) -> None:
+    application.write(1_000, time=BEGAN, step=3_600)  # one hour
+    application.write(500, time=BEGAN + HOUR, partition=1)
+    first = load_once(spark, config)
+    assert (first.rows, first.duplicates, first.dead) == (1_500, 0, 0)
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+
+    application.write(10, time=BEGAN)
+    second = load_once(spark, config)
+    assert second.rows == 10
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
+    assert load_once(spark, config).did_nothing
+
+    otherwise = msgspec.structs.replace(config, root=f"file:{tmp_path}/root/")
+    with (
+        sole_loader(config.root, application.topic),
+        pytest.raises(RunTaken, match="another loader on this host"),
+    ):
+        load_once(spark, otherwise)
+
+    shutil.rmtree(tmp_path / "root/_penstock" / application.topic)
+    with pytest.raises(LoaderError, match="has files already"):
+        load_once(spark, config)
+    assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)

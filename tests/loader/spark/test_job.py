@@ -1,0 +1,43 @@
+"""Why a job failed, said in one line: what our own code raised in a task, or Spark's words."""
+
+import pytest
+
+from client.errors import OffsetsMissing
+from loader.errors import DamagedBatch, GapError, LoaderError, SparkFailed, TooManyHours
+from loader.spark.job import failure
+
+
+def spark_says(raised: str) -> str:
+    return (
+        "An error occurred while calling o1.text.\n: org.apache.spark.SparkException: Job aborted\n"
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in main\n    process()\n'
+        f"{raised}\n\n\tat org.apache.spark.api.python\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "code"),
+    [(OffsetsMissing, GapError, 4), (TooManyHours, TooManyHours, 6), (KeyError, SparkFailed, 7)],
+)
+def test_what_a_task_raised(raised: type[Exception], kind: type[LoaderError], code: int) -> None:
+    error = failure("t: landing", spark_says(f"{raised.__module__}.{raised.__name__}: t-0 is odd"))
+    assert (type(error), error.exit_code) == (kind, code)
+    assert str(error).endswith("t-0 is odd")
+
+
+def test_a_damaged_batch_is_named() -> None:
+    in_a_task = DamagedBatch("clicks-2", 7, 10, 15, "the CRC does not match")
+    error = failure("t: landing", spark_says(f"loader.errors.DamagedBatch: {in_a_task}"))
+    assert isinstance(error, DamagedBatch)
+    assert (error.topic, error.partition, error.first, error.end) == ("clicks-2", 7, 10, 15)
+    assert (error.reason, error.exit_code) == ("the CRC does not match", 7)
+    said = "clicks-2-7, offsets 10 to 14: the CRC does not match"
+    assert str(error) == said
+    odd = failure("t: landing", spark_says("loader.errors.DamagedBatch: of another version"))
+    assert (type(odd), str(odd)) == (SparkFailed, "t: landing: of another version")
+
+
+def test_what_spark_itself_says() -> None:
+    error = failure("t: landing", "An error occurred while calling o1.\n: java.io.IOException: no")
+    assert str(error) == "t: landing: java.io.IOException: no"

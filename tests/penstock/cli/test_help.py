@@ -1,0 +1,180 @@
+"""What every command's help has: an example that is one, and options in the same words as others'.
+
+The commands are those of the tree, whatever there is.
+"""
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.core import ParameterSource
+
+from penstock.cli.lazy_group import LazyGroup
+from penstock.command_line import penstock
+
+# Programs that run until they are told to stop, and what only writes for a shell.
+WITHOUT_JSON = {
+    *("up", "broker", "registry", "audit", "zookeeper", "completion"),
+}
+# A topic's settings are Kafka's --config, a level is a registry's; an address is of a host, too.
+SEVERAL_MEANINGS = {"--config", "--set", "--count", "--default", "--version", "--from", "--host"}
+FILE = re.compile(r"[\w-]+\.(?:json|yaml|avsc|avro|log)")
+FOLDER = re.compile(r"\./[\w-]+")
+
+assert isinstance(penstock, LazyGroup)
+
+
+def contexts(above: click.Context) -> Iterator[click.Context]:
+    """Of every command below, groups as well."""
+    group = above.command
+    if isinstance(group, LazyGroup):
+        for name in group.table:
+            command = group.get_command(above, name)
+            assert command is not None
+            context = click.Context(command, parent=above, info_name=name)
+            yield context
+            yield from contexts(context)
+
+
+ROOT = click.Context(penstock, info_name="penstock")
+
+
+def every() -> list[click.Context]:
+    return [ROOT, *contexts(ROOT)]
+
+
+def path(context: click.Context) -> str:
+    return context.command_path.removeprefix("penstock").strip()
+
+
+def options(context: click.Context) -> Iterator[click.Option]:
+    yield from (each for each in context.command.params if isinstance(each, click.Option))
+
+
+def examples(context: click.Context) -> list[list[str]]:
+    """What its examples call, as words without `penstock` itself."""
+    text = (context.command.help or "").partition("Example:")[2].replace("\\\n", " ")
+    found = []
+    for line in text.splitlines():
+        inner = re.fullmatch(r'\s*eval "\$\((.*)\)"', line)
+        lexer = shlex.shlex(inner[1] if inner else line, posix=True, punctuation_chars="|")
+        lexer.whitespace_split = True
+        piped = " ".join(shlex.quote(word) for word in lexer).split(" '|' ")
+        called = [shlex.split(part) for part in piped]
+        found += [words[1:] for words in called if words and words[0] == "penstock"]
+    return found
+
+
+def parse(words: list[str]) -> click.Context:
+    """As the command that it names would. Nothing is run."""
+    above = ROOT
+    command: click.Command = penstock
+    while isinstance(command, LazyGroup) and words and words[0] in command.table:
+        name, *words = words
+        below = command.get_command(above, name)
+        assert below is not None
+        command = below
+        if not isinstance(command, LazyGroup) or not words or words[0].startswith("-"):
+            return command.make_context(name, words, parent=above)
+        above = click.Context(command, parent=above, info_name=name)
+    raise AssertionError(f"{words} calls no command")
+
+
+def test_every_command_has_an_example_of_its_own() -> None:
+    for context in every():
+        called = [" ".join(words) for words in examples(context)]
+        assert called, f"{context.command_path}: no example"
+        # A group's are of its commands.
+        assert any(each.startswith(path(context)) for each in called), context.command_path
+
+
+def test_every_example_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for context in every():
+        for words in examples(context):
+            for word in words:
+                if FILE.fullmatch(word):
+                    (tmp_path / word).touch()
+                elif FOLDER.fullmatch(word):
+                    (tmp_path / word).mkdir(exist_ok=True)
+            try:
+                parse(words)
+            except click.ClickException as error:
+                pytest.fail(f"penstock {' '.join(words)}: {error.format_message()}")
+
+
+def test_an_example_that_is_wrong_would_be_seen() -> None:
+    for words in (["consume", "t", "--form", "end"], ["topics", "lst"], ["tpics"]):
+        with pytest.raises((click.ClickException, AssertionError)):
+            parse(words)
+
+
+def test_help_says_what_is_done_and_fits_a_terminal() -> None:
+    for context in every():
+        for line in (context.command.help or "").splitlines():
+            assert len(line.strip()) <= 100, f"{context.command_path}: {line}"
+        first = (context.command.help or "").splitlines()[0]
+        assert first.endswith("."), f"{context.command_path}: {first}"
+        for option in options(context):
+            said = option.help or ""
+            assert said.endswith((".", ")")), f"{context.command_path} {option.opts}: {said!r}"
+
+
+def test_headings_say_what_the_help_says() -> None:
+    """A group's line for a command is a sentence; nothing is imported for it."""
+    for context in every():
+        if isinstance(context.command, LazyGroup):
+            for name, lazy in context.command.table.items():
+                assert lazy.does.endswith("."), name
+                assert f"  {name} " in context.command.get_help(context), name
+
+
+def test_what_an_option_takes_has_a_name_that_means_something() -> None:
+    """INTEGER RANGE and PATH are click's words, for those that were given none."""
+    for context in every():
+        for option in options(context):
+            if option.is_flag or option.metavar or isinstance(option.type, click.Choice):
+                continue
+            word = option.make_metavar(context)
+            assert word in {"DAY", "HOUR", "TIME"}, f"{context.command_path} {option.opts}: {word}"
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    seen: dict[str, dict[tuple[str | None, tuple[str, ...]], str]] = defaultdict(dict)
+    for context in every():
+        for option in options(context):
+            for name in set(option.opts) - SEVERAL_MEANINGS:
+                kind = ("flag" if option.is_flag else option.metavar, tuple(option.opts))
+                seen[name][kind] = context.command_path
+    different = {name: kinds for name, kinds in seen.items() if len(kinds) > 1}
+    assert different == {}
+
+
+def test_what_ends_with_something_to_say_says_it_as_json() -> None:
+    for context in every():
+        if not isinstance(context.command, LazyGroup) or context.command.invoke_without_command:
+            has = any("--json" in option.opts for option in options(context))
+            assert has is not (path(context) in WITHOUT_JSON), context.command_path
+
+
+def test_addresses_can_be_given_by_the_environment_and_help_says_so() -> None:
+    variables = {"--bootstrap": "PENSTOCK_BOOTSTRAP", "--registry": "PENSTOCK_REGISTRY"}
+    variables |= {"--audit": "PENSTOCK_AUDIT", "--agent": "PENSTOCK_AGENT"}
+    variables |= {"--broker-http": "PENSTOCK_BROKER_HTTP"}
+    for context in every():
+        said = " ".join(context.command.get_help(context).split())
+        for option in options(context):
+            for name in variables.keys() & set(option.opts):
+                assert f"env var: {variables[name]}" in said, f"{context.command_path} {name}"
+
+
+def test_an_option_on_the_command_line_is_told_from_one_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "")
+    context = parse(["topics", "list"])
+    assert context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT

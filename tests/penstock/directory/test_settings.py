@@ -1,0 +1,92 @@
+"""What the programs are told is what they accept."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.config import AgentConfig
+from audit.config import AuditConfig
+from broker.config import BrokerConfig
+from loader.config import LoaderConfig
+from penstock.config.configuration import load
+from penstock.directory.places import WINDOW_SECONDS, Places, Ports
+from penstock.directory.preparing import SETTINGS_HEADER, literal, settings, settings_text
+from penstock.services.agent_configuration import load_agent
+from registry.config import RegistryConfig
+
+KINDS: Mapping[str, type[msgspec.Struct]] = {
+    "broker": BrokerConfig,
+    "registry": RegistryConfig,
+    "agent": AgentConfig,
+    "loader": LoaderConfig,
+    "audit": AuditConfig,
+}
+PORTS = Ports.beginning_at(19_000)
+
+
+def loaded(directory: Path) -> dict[str, msgspec.Struct]:
+    """As each program reads it."""
+    places = Places(directory)
+    secret = places.data("zookeeper") / "secret"
+    secret.parent.mkdir(parents=True, exist_ok=True)
+    secret.write_text("s3cret\n")
+    found: dict[str, msgspec.Struct] = {}
+    for program, content in settings(places, PORTS).items():
+        path = directory / f"{program}.yaml"
+        path.write_text(settings_text(content))
+        found[program] = load(KINDS[program], path)
+    return found
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "${HOME}: #x", "'\"", "größe", "- [a]"])
+def test_each_program_takes_its_settings(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    directory.mkdir()
+    found = loaded(directory)
+    assert set(found) == set(KINDS)
+    broker, registry, agent, loader, audit = (found[each] for each in KINDS)
+    assert isinstance(broker, BrokerConfig)
+    assert (broker.data_dir, broker.zookeeper) == (f"{directory}/broker", "127.0.0.1:19000")
+    assert (broker.zookeeper_secret, broker.keeps_ledger) == ("s3cret", True)
+    assert isinstance(registry, RegistryConfig)
+    assert isinstance(agent, AgentConfig)
+    assert (agent.inputs_dir, agent.data_dir) == (f"{directory}/inputs.d", f"{directory}/agent")
+    assert isinstance(loader, LoaderConfig)
+    assert loader.root == f"file://{directory}/warehouse"
+    assert isinstance(audit, AuditConfig)
+    assert audit.data_dir == f"{directory}/audit"
+    assert {broker.window, agent.window, loader.window, audit.window} == {WINDOW_SECONDS}
+    assert {broker.cluster, registry.cluster, agent.cluster, loader.cluster} == {audit.cluster}
+    assert load_agent(directory / "agent.yaml", ()) == agent
+
+
+def test_every_port_is_used_once(tmp_path: Path) -> None:
+    broker, registry, agent, _, audit = loaded(tmp_path).values()
+    assert isinstance(broker, BrokerConfig)
+    assert isinstance(registry, RegistryConfig)
+    assert isinstance(agent, AgentConfig)
+    assert isinstance(audit, AuditConfig)
+    zookeeper = int(broker.zookeeper.rpartition(":")[2])
+    listening = (broker.port, broker.http_port, registry.port, audit.port, agent.http_port)
+    assert Ports(zookeeper, *listening) == PORTS
+
+
+def test_the_files_say_that_changes_are_lost() -> None:
+    assert all(line.startswith("#") for line in SETTINGS_HEADER.splitlines())
+
+
+class Text(msgspec.Struct):
+    value: str
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"])))
+def test_a_text_comes_out_as_it_went_in(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "text.yaml"
+    path.write_text(settings_text({"value": literal(text)}))
+    assert load(Text, path).value == text

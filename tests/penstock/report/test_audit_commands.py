@@ -1,0 +1,287 @@
+"""`penstock audit retire` and `accept`: what they write into a real `_audit`, and what they say."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from audit.answers import AgentRow, Agents, Page
+from client.addresses import parse_addresses
+from client.admin import create_topic
+from client.brokers import Brokers
+from client.consumer import Consumer
+from client.errors import Refused
+from client.offsets import Beginning
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from ledger.names import LEDGER_TOPIC, topic_id_text
+from penstock.services.audit import command
+from schemas.envelope import Decoder
+from schemas.event_schemas import LEDGER, built_in
+from schemas.registry_client import RegistryClient
+from tests.penstock.answering_audit import Query, answering
+from tests.penstock.running import Ended, penstock
+
+SEVEN = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
+
+
+class Cluster:
+    """`penstock audit …` with the addresses of one cluster, and its ledger."""
+
+    def __init__(self, broker: BrokerProcess, registry: RegistryProcess) -> None:
+        self.bootstrap = broker.bootstrap
+        self.registry = registry.url
+        self.name = f"cluster-{uuid.uuid4().hex[:8]}"
+
+    def run(self, *arguments: str) -> Ended:
+        where = ("-b", self.bootstrap, "-r", self.registry, "--cluster", self.name)
+        return penstock("audit", *arguments, *where)
+
+    def said(self, *arguments: str) -> str:
+        ended = self.run(*arguments)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    def entries(self) -> list[Mapping[str, Any]]:
+        """What operators have said in this cluster's name."""
+        with (
+            Brokers(parse_addresses(self.bootstrap)) as brokers,
+            RegistryClient(self.registry) as registry,
+            Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer,
+        ):
+            decoder = Decoder(registry.schema, built_in(LEDGER))
+            values = [each.record.value or b"" for each in consumer]
+            # Others write there too, under schemas that this registry does not know.
+            found = [decoder.decode(value) for value in values if self.name.encode() in value]
+        return [each for each in found if each["cluster"] == self.name]
+
+
+@pytest.fixture
+def cluster(running_broker: BrokerProcess, running_registry: RegistryProcess) -> Cluster:
+    addresses = parse_addresses(running_broker.bootstrap)
+    with Brokers(addresses) as brokers, suppress(Refused):  # it may be there already
+        create_topic(brokers, LEDGER_TOPIC, partitions=2)
+    return Cluster(running_broker, running_registry)
+
+
+def row(host: str, agent: str, until: int) -> AgentRow:
+    return AgentRow(
+        agent=agent,
+        host=host,
+        cluster="",
+        version="1",
+        topics=["clicks"],
+        lag_bytes=0,
+        heard=until,
+        until=until,
+        state="silent",
+        reason="",
+    )
+
+
+def agents(*rows: AgentRow, size: int = 2) -> Any:
+    """What an audit answers that knows these, a few on a page."""
+
+    def answers(_: str, query: Query) -> tuple[int, bytes]:
+        found = [each for each in rows if query["search"] in each.host]
+        first = (int(query["page"]) - 1) * size
+        page = Page(page=int(query["page"]), size=size, total=len(found))
+        answer = Agents(by_state={}, page=page, items=found[first : first + size])
+        return 200, msgspec.json.encode(answer)
+
+    return answers
+
+
+def test_a_host_is_retired_from_a_time_on(cluster: Cluster) -> None:
+    said = cluster.said("retire", "web-3", "--since", "2026-11-20T07", "--reason", "disk broke")
+    assert said.startswith(
+        f"web-3 is retired in cluster {cluster.name}: nothing is expected from 2026-11-20 07:00 "
+        "UTC on, until it is heard of again.\n"
+    )
+    (entry,) = cluster.entries()
+    assert (entry["tier"], entry["version"], entry["header"]["seq"]) == ("operator", 1, 0)
+    assert entry["header"]["source"].startswith("operator-")
+    (retired,) = entry["retired"]
+    assert retired["operator"]
+    assert {**retired, "operator": ""} == {
+        "host": "web-3",
+        "agent": "",
+        "since": SEVEN,
+        "reason": "disk broke",
+        "operator": "",
+    }
+
+
+def test_each_call_is_a_journal_of_its_own(cluster: Cluster) -> None:
+    for _ in range(2):
+        cluster.said("retire", "web-3", "--since", "2026-11-20T07", "--reason", "twice")
+    first, second = cluster.entries()
+    assert first["header"]["source"] != second["header"]["source"]
+    assert first["retired"] == second["retired"]
+
+
+def test_without_a_time_it_is_as_far_as_its_agents_have_come(cluster: Cluster) -> None:
+    known = [row("web-31", "x", 1), *(row("web-3", f"a{n}", SEVEN + n * 60_000) for n in (3, 2, 4))]
+    with answering(agents(*known)) as audit:
+        where = ("--reason", "gone", "--audit", audit.url)
+        said = json.loads(cluster.said("retire", "web-3", "--json", *where))
+        one = json.loads(cluster.said("retire", "web-3", "--agent-id", "a3", "--json", *where))
+        unknown = cluster.run("retire", "web", *where)
+    assert [each["since"] for each in (*said, *one)] == [SEVEN + 120_000, SEVEN + 180_000]
+    assert {query["cluster"] for _, query in audit.asked} == {cluster.name}
+    assert unknown.returncode == 1
+    assert "knows no host web in cluster" in unknown.stderr
+    assert sorted(each["retired"][0]["agent"] for each in cluster.entries()) == ["", "a3"]
+
+
+def test_a_host_that_was_never_heard(cluster: Cluster) -> None:
+    with answering(agents(row("web-9", "", -1))) as audit:
+        said = cluster.said("retire", "web-9", "--reason", "never came", "--audit", audit.url)
+    assert "nothing is expected from the beginning on" in said
+    assert cluster.entries()[0]["retired"][0]["since"] == 0
+
+
+def accepted(cluster: Cluster) -> Mapping[str, Any]:
+    (entry,) = cluster.entries()
+    (found,) = entry["accepted"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_offsets_are_accepted(cluster: Cluster, new_topic: str) -> None:
+    with Brokers(parse_addresses(cluster.bootstrap)) as brokers:
+        topic_id = create_topic(brokers, new_topic).id
+    ranges = ("--offsets", "4,711-4,722", "--offsets", "7")
+    said = cluster.said("accept", new_topic, "--partition", "0", *ranges, "--reason", "disk broke")
+    assert said == (
+        f"{new_topic} of cluster {cluster.name}: accepted is partition 0, offsets 4,711 to 4,722, "
+        f"offsets 7.\nWhat is left is in `penstock report {new_topic}`.\n"
+    )
+    found = accepted(cluster)
+    assert found["topic_id"] == topic_id_text(topic_id) != ""
+    assert (found["partition"], found["reason"]) == (0, "disk broke")
+    assert found["offsets"] == [{"first": 4711, "count": 12}, {"first": 7, "count": 1}]
+    assert (found["runs"], found["from_time"], found["to_time"]) == ([], None, None)
+
+
+def test_events_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None:
+    said = cluster.said(
+        *("accept", new_topic, "--source", "a1-7", "--seqs", "120-131", "--reason", "known")
+    )
+    assert "accepted is events 120 to 131 of source a1-7.\n" in said
+    found = accepted(cluster)
+    assert (found["topic_id"], found["partition"]) == ("", -1)  # there is no such topic now
+    (run,) = found["runs"]
+    assert (run["source"], run["seq"], run["events"], run["position"]) == ("a1-7", 120, 12, -1)
+
+
+def test_bytes_of_a_file_are_accepted(cluster: Cluster, new_topic: str) -> None:
+    said = cluster.said(
+        *("accept", new_topic, "--source", "a1-7", "--bytes", "8192-9216", "--reason", "known")
+    )
+    assert "accepted is bytes 8,192 to 9,216 of source a1-7.\n" in said
+    (run,) = accepted(cluster)["runs"]
+    assert (run["events"], run["position"], run["end_position"]) == (0, 8192, 9216)
+
+
+def test_times_of_a_host_are_accepted(cluster: Cluster, new_topic: str) -> None:
+    times = ("--from", "2026-11-20T07", "--to", "2026-11-20T08")
+    said = json.loads(
+        cluster.said("accept", new_topic, "--host", "web-3", *times, "--reason", "x", "--json")
+    )
+    found = accepted(cluster)
+    assert said["cluster"] == cluster.name
+    assert {**said, "cluster": None} == {**found, "cluster": None}
+    assert (found["host"], found["from_time"], found["to_time"]) == (
+        "web-3",
+        SEVEN,
+        SEVEN + 3_600_000,
+    )
+
+
+def test_all_that_is_older_is_accepted(cluster: Cluster, new_topic: str) -> None:
+    said = cluster.said("accept", new_topic, "--to", "2026-11-20T07", "--reason", "not counted yet")
+    assert "accepted is windows before 2026-11-20 07:00 UTC.\n" in said
+    found = accepted(cluster)
+    assert (found["from_time"], found["to_time"], found["partition"]) == (None, SEVEN, -1)
+
+
+def test_clusters_stand_in_the_audits_configuration(cluster: Cluster, tmp_path: Path) -> None:
+    config = tmp_path / "audit.yaml"
+    one = {"brokers": [cluster.bootstrap], "registry": cluster.registry}
+    names = [cluster.name, f"{cluster.name}-b"]
+    clusters = msgspec.yaml.encode({"data_dir": "/d", "clusters": dict.fromkeys(names, one)})
+    config.write_bytes(clusters)
+    told = ("--config", str(config), "--reason", "x")
+    retire = ("audit", "retire", "web-3", "--since", "2026-11-20", *told, "--json")
+    assert [each["cluster"] for each in json.loads(penstock(*retire).stdout)] == names
+    assert len(cluster.entries()) == 1
+    accept = ("audit", "accept", "clicks", "--host", "web-3", *told)
+    undecided = penstock(*accept)
+    assert undecided.returncode == 2
+    assert f"--cluster, one of {', '.join(names)}" in undecided.stderr
+    assert penstock(*accept, "--cluster", names[0]).returncode == 0
+    assert len(cluster.entries()) == 2
+    other = penstock(*accept, "--cluster", "dc9")
+    assert (other.returncode, f"has no cluster dc9, but {names[0]}" in other.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give --config FILE, or every key with --set"),
+        (["--count", "retire", "web-3"], "options come after retire"),
+        (["retire", "web-3"], "--reason"),
+        (["retire", "web-3", "--since", "soon", "--reason", "x"], "is no time like"),
+        (["accept", "clicks", "--reason", "x"], "say what is accepted"),
+        (["accept", "clicks", "--host", "h"], "--reason"),
+        (["accept", "clicks", "--offsets", "1-2", "--reason", "x"], "are those of a --partition"),
+        (["accept", "clicks", "--bytes", "1-2", "--reason", "x"], "are those of a --source"),
+        (["accept", "clicks", "--source", "s", "--reason", "x"], "give --seqs or --bytes of this"),
+        (
+            ["accept", "clicks", "--source", "s", "--seqs", "1", "--bytes", "1-2", "--reason", "x"],
+            "not both",
+        ),
+        (
+            ["accept", "clicks", "--from", "2026-11-20", "--to", "2026-11-20", "--reason", "x"],
+            "--from must be before --to",
+        ),
+        (
+            [
+                "accept",
+                "clicks",
+                "--config",
+                "audit.yaml",
+                "-b",
+                "a",
+                "--host",
+                "h",
+                "--reason",
+                "x",
+            ],
+            "stand in the file that --config names",
+        ),
+    ],
+)
+def test_wrong_usage(arguments: list[str], said: str) -> None:
+    with (
+        pytest.raises(click.UsageError) as error,
+        command.make_context("audit", arguments) as audit,
+    ):
+        command.invoke(audit)
+    assert said in error.value.format_message()
+
+
+def test_a_cluster_without_a_ledger(running_registry: RegistryProcess) -> None:
+    ended = penstock(
+        *("audit", "retire", "h", "--since", "2026-11-20", "--reason", "x"),
+        *("-b", "127.0.0.1:9", "-r", running_registry.url),
+    )
+    assert ended.returncode == 1
+    assert "no broker at 127.0.0.1:9" in ended.stderr

@@ -1,0 +1,215 @@
+"""`penstock report`: what is asked, and the exit code that it comes to."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from audit.answers import Problem, Report
+from audit.verdicts import State
+from harness.audit_process import AuditProcess
+from harness.server_process import free_ports
+from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
+from penstock.report.asking import last_day, verdict
+from penstock.report.command import command, exit_code
+from tests.penstock.answering_audit import Query, always, answering
+from tests.penstock.report.made_up_report import (
+    COMPLETE,
+    HOUR,
+    MISSING,
+    MORNING,
+    NOT_LOADED,
+    PENDING,
+    report,
+    topic,
+)
+from tests.penstock.running import penstock
+
+EVERY_STATE = {
+    State.COMPLETE: 0,
+    State.PENDING: 2,
+    State.UNKNOWN: 3,
+    State.MISSING: 1,
+    State.DUPLICATED: 1,
+    State.CHANGED: 1,
+}
+ASKED = ("--hour", "2026-11-20T07")
+
+
+@pytest.mark.parametrize("state", State)
+def test_the_exit_code_is_the_verdict(state: State) -> None:
+    assert exit_code(report(topic("a", state=state), COMPLETE)) == EVERY_STATE[state]
+
+
+@pytest.mark.parametrize("state", [*State])
+def test_a_table_that_cannot_be_loaded_is_no_waiting(state: State) -> None:
+    """Whatever is worse comes first."""
+    said = report(topic("a", state=state, failing_loads=[NOT_LOADED]), PENDING)
+    assert exit_code(said) == {State.COMPLETE: 5, State.PENDING: 5}.get(state, EVERY_STATE[state])
+
+
+def test_nothing_is_complete_of_which_nothing_is_known() -> None:
+    assert verdict(report(COMPLETE, topics=[])) is State.PENDING
+    assert verdict(report(MISSING, as_of=MORNING)) is State.MISSING
+    over = MORNING + HOUR
+    assert verdict(report(COMPLETE, as_of=over - 1, now=over + 60_000)) is State.PENDING
+    assert verdict(report(COMPLETE, as_of=over, now=over + 60_000)) is State.COMPLETE
+
+
+def test_a_ledger_that_is_read_all_the_time_is_known_up_to_now() -> None:
+    now = MORNING + HOUR // 2
+    assert verdict(report(COMPLETE, as_of=now - 500, now=now)) is State.COMPLETE
+    assert verdict(report(COMPLETE, as_of=now - 60_001, now=now)) is State.PENDING
+
+
+def test_without_a_time_it_is_about_the_last_whole_hours() -> None:
+    asked = last_day(datetime(2026, 11, 20, 8, 59, 59, tzinfo=UTC))
+    assert asked == (MORNING + HOUR_MILLIS - DAY_MILLIS, MORNING + HOUR_MILLIS)
+
+
+def test_the_verdict_of_an_hour() -> None:
+    with answering(always(report(MISSING, COMPLETE))) as audit:
+        ended = penstock("report", *ASKED, "--audit", audit.url)
+        assert (ended.returncode, ended.stderr) == (1, "")
+        assert ended.stdout.startswith("✗ missing: not all events have arrived\n")
+        as_json = penstock("report", *ASKED, "--audit", audit.url, "--json")
+    assert as_json.returncode == 1
+    assert msgspec.convert(json.loads(as_json.stdout), Report) == report(MISSING, COMPLETE)
+    assert audit.asked[0] == ("report", {"from": str(MORNING), "to": str(MORNING + HOUR)})
+
+
+def test_several_topics_of_a_cluster() -> None:
+    def answers(_: str, query: Query) -> tuple[int, bytes]:
+        found = {"orders": PENDING, "page_views": COMPLETE}[query["topic"]]
+        return 200, msgspec.json.encode(report(found))
+
+    with answering(answers) as audit:
+        arguments = ("orders", "page_views", "orders", "--cluster", "dc1", "--audit", audit.url)
+        ended = penstock("report", *arguments, *ASKED, "--json")
+    assert ended.returncode == 2
+    said = msgspec.convert(json.loads(ended.stdout), Report)
+    assert (said.state, said.topics) == (State.PENDING, [PENDING, COMPLETE])
+    assert [query["topic"] for _, query in audit.asked] == ["orders", "page_views"]
+    assert {query["cluster"] for _, query in audit.asked} == {"dc1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "begin", "end"),
+    [
+        (["--day", "2025-11-20"], "2025-11-20T00:00Z", "2025-11-21T00:00Z"),
+        (["--hour", "dt=2025-11-20/hour=07"], "2025-11-20T07:00Z", "2025-11-20T08:00Z"),
+        (
+            ["--from", "2025-11-20T06:30", "--to", "2025-11-20T08:15+01:00"],
+            "2025-11-20T06:30Z",
+            "2025-11-20T07:15Z",
+        ),
+    ],
+)
+def test_the_time_that_it_is_about(given: list[str], begin: str, end: str) -> None:
+    with answering(always(report(COMPLETE))) as audit:
+        assert run(*given, "--audit", audit.url) == 0
+    times = [str(int(datetime.fromisoformat(each).timestamp() * 1000)) for each in (begin, end)]
+    assert [audit.asked[0][1][key] for key in ("from", "to")] == times
+
+
+def test_what_is_still_to_come_is_not_asked_for() -> None:
+    before = int(datetime.now(UTC).timestamp() * 1000)
+    with answering(always(report(COMPLETE))) as audit:
+        run("--day", "today", "--audit", audit.url)
+        run("--from", "2026-11-01", "--audit", audit.url)
+    after = int(datetime.now(UTC).timestamp() * 1000)
+    assert all(before <= int(query["to"]) <= after for _, query in audit.asked)
+
+
+def test_a_page_beside_what_is_printed(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    with answering(always(report(COMPLETE))) as audit:
+        ended = penstock("report", *ASKED, "--audit", audit.url, "--html", str(page))
+        alone = penstock("report", *ASKED, "--audit", audit.url, "--html", "-")
+    assert ended.stdout.startswith("✓ complete: every line is accounted for\n")
+    assert page.read_text() == alone.stdout
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def run(*arguments: str) -> int:
+    """In this process: the exit code of a verdict."""
+    with command.make_context("report", list(arguments)) as context:
+        code = command.invoke(context)
+    assert isinstance(code, int)
+    return code
+
+
+def refused(*arguments: str) -> str:
+    """What is said where there is no verdict; the exit code is none of a verdict's."""
+    with pytest.raises(click.ClickException) as error:
+        run(*arguments)
+    assert error.value.exit_code == 4
+    return error.value.format_message()
+
+
+def test_no_audit_is_no_verdict() -> None:
+    (port,) = free_ports(1)
+    said = f"no audit answers at http://127.0.0.1:{port}: connection refused"
+    ended = penstock("report", "--audit", f"http://127.0.0.1:{port}")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", f"penstock: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--dya", "today"], "--dya"),
+        (["--day", "2026-02-30"], "is no day like 2026-11-20"),
+        (["--hour", "2026-11-20T07:30"], "is no hour like"),
+        (["--from", "soon"], "is no time like"),
+        (["--to", "2026-11-20"], "--to needs --from"),
+        (["--day", "today", "--hour", "2026-11-20T07"], "give one of --day"),
+        (["--from", "2026-11-20", "--to", "2026-11-19"], "begin before it ends"),
+        (["--day", "9000-01-01"], "before now"),
+        (["--audit", "file:///etc/passwd"], "is no address of an audit"),
+        (["--audit", "http://"], "is no address of an audit"),
+        (["--audit", "http://a:b@c/"], "is no address of an audit"),
+        (["--audit", "http://a:99999"], "is no address of an audit"),
+    ],
+)
+def test_wrong_usage_is_no_verdict(wrong: list[str], said: str) -> None:
+    line = refused(*wrong)
+    assert said in line
+    assert line.endswith("(see penstock report --help)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((404, msgspec.json.encode(Problem(error="no topic\x1b[2J"))), "404: no topic\\x1b[2J"),
+        ((502, b"<html>Bad gateway"), "502: <html>Bad gateway"),
+        ((200, b"<html>"), "is no audit of this release"),
+        ((200, b'{"state": "splendid"}'), "is no audit of this release"),
+        ((200, b"\xff"), "is no audit of this release"),
+        ((200, b"[" * 60_000), "is no audit of this release"),
+        ((502, b"[" * 60_000), "502: [["),
+        ((200, msgspec.json.encode(report(COMPLETE, topics=[]))), "knows no topic clicks"),
+    ],
+)
+def test_what_an_audit_does_not_say(answer: tuple[int, bytes], said: str) -> None:
+    with answering(lambda _path, _query: answer) as audit:
+        assert said in refused("clicks", *ASKED, "--audit", audit.url)
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with answering(always(report(MISSING))) as audit:
+        page = tmp_path / "absent" / "report.html"
+        line = refused(*ASKED, "--audit", audit.url, "--html", str(page))
+    assert "No such file or directory" in line
+
+
+def test_an_audit_that_has_read_no_ledger(tmp_path: Path) -> None:
+    """The real one."""
+    with AuditProcess(tmp_path) as audit:
+        ended = penstock("report", *ASKED, "--audit", audit.url)
+        unknown = penstock("report", "clicks", "--audit", audit.url)
+    assert ended.returncode == 2
+    assert ended.stdout.startswith("… pending: ")
+    assert unknown.returncode == 4

@@ -1,0 +1,199 @@
+"""A report in the terminal and in a pipe."""
+
+import re
+import textwrap
+
+import msgspec
+import pytest
+
+from audit.answers import Report
+from audit.verdicts import Finding, Kind, State
+from penstock.report.table import show_report
+from penstock.report.words import Count, size, span
+from tests.penstock.report.made_up_report import (
+    COMPLETE,
+    MISSING,
+    NOT_LOADED,
+    PENDING,
+    all_shipped,
+    report,
+    tier,
+    topic,
+)
+from tests.penstock.running import INTERPRETER
+from tests.penstock.terminals import on_a_terminal
+
+SHOWS_ALL = textwrap.dedent(
+    """
+    from penstock.report.table import show_report
+    from tests.penstock.report.made_up_report import COMPLETE, MISSING, PENDING, report
+    show_report(report(MISSING, PENDING, COMPLETE), everything=True)
+    """
+)
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str], made_up: Report, *, everything: bool = False
+) -> list[str]:
+    show_report(made_up, everything=everything)
+    return capsys.readouterr().out.splitlines()
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r"  +", line.strip())
+
+
+def test_the_verdict_and_what_it_is_about_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, report(MISSING, COMPLETE))[:2] == [
+        "✗ missing: not all events have arrived",
+        "2026-11-20 07:00 to 2026-11-20 08:00 UTC; the ledger is read up to 2026-11-20 08:00:04",
+    ]
+
+
+def test_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, report(MISSING, PENDING, COMPLETE))
+    assert [cells(line) for line in lines[3:7]] == [
+        ["verdict", "topic", "agent", "broker", "files", "pending", "missing"],
+        ["✗ missing", "clicks", "48,000", "47,988", "47,980", "0", "12"],
+        ["… pending", "orders", "900", "900", "0", "900", "0"],
+        ["✓ complete", "page_views", "1,200", "1,200", "1,200", "0", "0"],
+    ]
+
+
+def test_what_is_wrong_is_said_of_the_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, report(MISSING, COMPLETE))
+    about = lines[lines.index("clicks") :]
+    assert about[1] == "read 48,123 = shipped 48,000 + filtered 100 + dead 20 + lost 3 (512 bytes)"
+    assert [cells(line) for line in about[2:6]] == [
+        ["tier", "events", "late", "duplicates", "dead", "p50", "p95", "p99", "max"],
+        ["agent", "48,000", "0", "0", "0", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
+        ["broker", "47,988", "0", "0", "0", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
+        ["files", "47,980", "3", "6", "2", "512 ms", "2.0 s", "1.1 min", "1.5 h"],
+    ]
+    assert about[6:] == [
+        "✗ web-3: /var/log/shop/a.log, bytes 8,192 to 9,216 (events 120 to 131) are not at the "
+        "brokers (clicks-0, offsets 4,711 to 4,722) [source a1-7]",
+        "✓ web-4: /var/log/shop/b.log, bytes 0 to 512 (3 lines) were gone before they were read: "
+        "truncated [source a2-1] (accepted: known since Monday)",
+    ]
+
+
+def test_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, report(PENDING))[-2:] == [
+        "… waits for an agent: web-9 (agent a9) is acknowledged up to 2026-11-20 07:12:00",
+        "… and 6 more that it waits for",
+    ]
+
+
+def test_of_topics_with_which_all_is_well_it_says_no_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert shown(capsys, report(COMPLETE))[-1].startswith("✓ complete")
+    about = shown(capsys, report(COMPLETE), everything=True)
+    assert "read 1,200 = shipped 1,200 + filtered 0 + dead 0 + lost 0" in about
+
+
+def test_a_table_that_cannot_be_loaded_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, report(msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])))
+    assert lines[0] == "! not loaded: 1 table cannot be loaded"
+    assert [line for line in lines if line.startswith("! not loaded  ")]
+    assert (
+        "! not loaded into file:///srv/logs since 2026-11-20 07:00: 1 of 1 records are dead, which "
+        "is more than dead_share allows (0.01). What to do: look at orders.dead, or raise "
+        "dead_share"
+    ) in lines
+    other = topic("clicks", state=State.PENDING, failing_loads=[NOT_LOADED])
+    both = msgspec.structs.replace(PENDING, failing_loads=[NOT_LOADED])
+    assert shown(capsys, report(other, both))[0] == "! not loaded: 2 tables cannot be loaded"
+    faulty = msgspec.structs.replace(MISSING, failing_loads=[NOT_LOADED])
+    assert shown(capsys, report(faulty))[0] == "✗ missing: not all events have arrived"
+
+
+def test_of_no_events_not_every_line_is_accounted_for(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = topic("quiet", tiers=[tier("agent", 0), tier("broker", 0)], flow=all_shipped(0))
+    lines = shown(capsys, report(quiet))
+    assert lines[0] == "· complete: no events in this time"
+    assert [line for line in lines if line.startswith("· complete  quiet")]
+    assert shown(capsys, report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
+
+
+def test_what_nobody_watched_has_a_sign_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Finding(kind=Kind.UNKNOWN, words="web-3: nobody watched /var/log", host="web-3")
+    unknown = topic("clicks", state=State.UNKNOWN, findings=[found], findings_total=1)
+    lines = shown(capsys, report(unknown, PENDING))
+    assert lines[0].startswith("? unknown: nobody watched for a while")
+    assert "? web-3: nobody watched /var/log" in lines
+
+
+def test_several_clusters_and_roots_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    roots = [tier("hdfs", 5, "hdfs://a/logs"), tier("hdfs", 4, "hdfs://b/logs")]
+    one = topic("clicks", cluster="dc1", tiers=[tier("agent", 5), *roots])
+    other = topic("clicks", cluster="dc2", tiers=[tier("broker", 7)], state=State.PENDING)
+    lines = shown(capsys, report(one, other))
+    hdfs = ("files hdfs://a/logs", "files hdfs://b/logs")
+    assert [cells(line) for line in lines[3:6]] == [
+        ["verdict", "cluster", "topic", "agent", *hdfs, "broker"],
+        ["✓ complete", "dc1", "clicks", "5", "5", "4", "-"],
+        ["… pending", "dc2", "clicks", "-", "-", "-", "7"],
+    ]
+    assert "clicks (cluster dc2)" in lines
+
+
+def test_what_nobody_knows_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    flow = msgspec.structs.replace(all_shipped(7), lost=-1, lost_bytes=5_000)
+    lines = shown(capsys, report(topic("a", flow=flow)), everything=True)
+    assert "read 7 = shipped 7 + filtered 0 + dead 0 + lost ? (4.9 KiB)" in lines
+
+
+def test_names_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[2J\n\u202eb"
+    found = Finding(kind=Kind.LOST, words=hostile, source=hostile, accepted=hostile)
+    made_up = topic(
+        hostile,
+        cluster=hostile,
+        state=State.MISSING,
+        tiers=[tier("hdfs", 1, hostile), tier("hdfs", 1)],
+        findings=[found],
+        findings_total=1,
+    )
+    lines = shown(capsys, report(made_up, COMPLETE))
+    assert not [line for line in lines if not line.isprintable()]
+    assert sum("a\\x1b[2J\\n\\u202eb" in line for line in lines) >= 4
+
+
+def test_it_fits_into_eighty_characters_of_a_terminal() -> None:
+    drawn = on_a_terminal([*INTERPRETER, "-c", SHOWS_ALL], columns=80)
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in drawn.splitlines()]
+    assert "─" in drawn
+    assert "\x1b[31m✗ missing" in drawn
+    headings = [line for line in plain if "max" in line]
+    assert len(headings) == 3  # no heading is broken
+    assert [line for line in plain[2:] if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("millis", "words"),
+    [
+        (-1, "-"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_999, "60 s"),
+        (90_000, "1.5 min"),
+        (86_400_000 * 3, "3.0 d"),
+    ],
+)
+def test_how_long(millis: int, words: str) -> None:
+    assert span(millis) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(-1, "?"), (0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 KiB"), (2**60, "1,024.0 PiB")],
+)
+def test_how_large(count: int, words: str) -> None:
+    assert size(count) == words
+
+
+def test_a_count_that_is_not_known() -> None:
+    assert [str(Count(each)) for each in (-1, 0, 4_711)] == ["?", "0", "4,711"]

@@ -1,0 +1,165 @@
+"""`penstock agent --status`: what is asked of an agent's port, and how it is shown."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from agent.status import (
+    STATUS_PATH,
+    FileStatus,
+    InputStatus,
+    JournalStatus,
+    Phase,
+    Refusal,
+    Status,
+    TopicStatus,
+)
+from ground.http_client import HttpUrl
+from ground.page_server import Page, PageServer
+from harness.server_process import free_ports
+from penstock.cli.failures import Failed
+from penstock.services.agent_status import ask_status, listening, read_status, show_status
+
+
+def file(path: str, lag: int, **more: object) -> FileStatus:
+    known = FileStatus(
+        path=path,
+        source="a1-7",
+        input="app",
+        topic="app_logs",
+        size=1000 + lag,
+        position=1000,
+        acknowledged=1000,
+        lag_bytes=lag,
+        lag_seconds=1.26,
+    )
+    return msgspec.structs.replace(known, **more)
+
+
+STATUS = Status(
+    phase=Phase.RUNNING,
+    version="1",
+    agent="a1",
+    host="web-1",
+    cluster="dc1",
+    registry="no registry at http://r:8081: connection refused",
+    inotify="no watches left",
+    copied_from="a0",
+    files=(
+        file("/var/log/quiet.log", 0),
+        file("/var/log/busy.log", 5000, error="permission denied"),
+        file("/var/log/gone.log", 70, deleted=True),
+    ),
+    inputs=(InputStatus(name="app", topic="app_logs", files=3, events=12, stopped="no schema"),),
+    topics=(TopicStatus(name="app_logs", partitions=(2,), schema_id=7, schema_version=3),),
+    refusals=(Refusal(path="/etc/x.yaml", why="line 1: unknown key"),),
+    journal=JournalStatus(damage="12 bytes were cut off"),
+)
+
+
+@pytest.fixture
+def at() -> Iterator[HttpUrl]:
+    """An agent's port that has this status."""
+    pages = {STATUS_PATH: lambda: Page(msgspec.json.encode(STATUS) + b"\n", "application/json")}
+    server = PageServer("127.0.0.1", 0, pages)
+    server.start()
+    yield listening("127.0.0.1", server.port)
+    server.stop()
+
+
+def test_every_file_is_shown_with_the_laggards_first(
+    at: HttpUrl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_status(read_status(ask_status(at)))
+    shown = capsys.readouterr().out
+    head = "agent a1 on web-1, cluster dc1: running, 3 files, 5,070 bytes behind\n"
+    assert shown.startswith(head)
+    rows = [line.split() for line in shown.splitlines()]
+    places = [rows.index(row) for row in rows if row and row[0].startswith("/var/log/")]
+    assert [rows[place][0].rpartition("/")[2] for place in places] == [
+        "busy.log",
+        "gone.log",
+        "quiet.log",
+    ]
+    assert " ".join(rows[places[0]][1:]) == "a1-7 app 6000 1000 5000 1.3 permission denied"
+    assert rows[places[1]][1] == "(deleted)"
+    assert ["app", "app_logs", "3", "0", "12", "0", "0", "0", "no", "schema"] in rows
+    assert ["app_logs", "2", "v3", "(id", "7)", "0", "0", "0", "-"] in rows
+
+
+def test_what_somebody_should_know_comes_first(
+    at: HttpUrl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_status(read_status(ask_status(at)))
+    before_tables = capsys.readouterr().out.partition("\n\n")[0]
+    for remark in (
+        "not ready: input app: no schema; /etc/x.yaml: line 1: unknown key",
+        "registry: no registry at",
+        "inotify: no watches left",
+        "journal: 12 bytes were cut off",
+        "its data directory was copied from agent a0",
+    ):
+        assert f"\n{remark}" in before_tables
+
+
+def test_an_agent_that_is_all_right_says_no_more_than_it_must(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_status(Status(phase=Phase.RUNNING, version="1", agent="a1", host="h", cluster="c"))
+    shown = capsys.readouterr().out
+    assert shown == "agent a1 on h, cluster c: running, 0 files, 0 bytes behind\n"
+
+
+def test_an_address_that_stands_for_all_is_asked_on_this_machine(at: HttpUrl) -> None:
+    assert read_status(ask_status(listening("0.0.0.0", at.port))) == STATUS
+
+
+def test_nobody_answers() -> None:
+    (port,) = free_ports(1)
+    said = f"no agent answers at http://127.0.0.1:{port}: connection refused"
+    with pytest.raises(Failed, match=said):
+        ask_status(listening("127.0.0.1", port))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [Page(b"<html>"), Page(b'{"phase": "resting"}'), Page(b"[]"), Page(b"\xff")],
+)
+def test_something_else_answers(page: Page) -> None:
+    server = PageServer("127.0.0.1", 0, {STATUS_PATH: lambda: page})
+    server.start()
+    try:
+        body = ask_status(listening("127.0.0.1", server.port))
+        with pytest.raises(Failed, match="no agent of this release"):
+            read_status(body)
+    finally:
+        server.stop()
+
+
+def test_a_port_of_another_program() -> None:
+    server = PageServer("127.0.0.1", 0, {})
+    server.start()
+    try:
+        with pytest.raises(Failed, match="is no agent: 404 there are"):
+            ask_status(listening("127.0.0.1", server.port))
+    finally:
+        server.stop()
+
+
+def test_what_speaks_no_http() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"220 mail.example.com ESMTP\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(Failed, match="is no agent: it does not speak HTTP"):
+            ask_status(listening("127.0.0.1", listener.getsockname()[1]))
+        thread.join()

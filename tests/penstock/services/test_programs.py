@@ -1,0 +1,121 @@
+"""The programs that run until they are stopped."""
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cluster.zookeeper import EmbeddedZooKeeper, answers
+from harness.broker_process import BrokerProcess
+from harness.server_process import free_ports, wait_until
+from tests.penstock.running import INTERPRETER, PENSTOCK, REPOSITORY, At, penstock, running
+
+
+def test_zookeeper_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    arguments = ["zookeeper", "--data-dir", str(tmp_path / "zookeeper"), "--port", str(port)]
+    with running([*PENSTOCK, *arguments]) as process:
+        wait_until(lambda: answers("127.0.0.1", port), within=60, what="ZooKeeper answers")
+        taken = penstock("zookeeper", "--data-dir", str(tmp_path / "other"), "--port", str(port))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert taken.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in taken.stderr.splitlines()[-1]
+    assert not answers("127.0.0.1", port)
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    settings = [f"data_dir={tmp_path}", "id=1", f"zookeeper=127.0.0.1:{port}"]
+    settings += [f"port={free_ports(1)[0]}", f"http_port={free_ports(1)[0]}"]
+    program = (
+        "from cluster.session import Session\n"
+        "Session.connect.__func__.__kwdefaults__['connect_timeout_s'] = 1.0\n"
+        "from penstock.command_line import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [*INTERPRETER, "-c", program, "broker", *[f"--set={setting}" for setting in settings]],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert ended.returncode == 1
+    assert "penstock broker: no ZooKeeper answers" in ended.stderr
+
+
+@pytest.mark.slow
+def test_the_map_of_topics_is_rebuilt_after_zookeeper_was_lost(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    lost, fresh = (f"{zookeeper.address}/{tmp_path.name}-{which}" for which in ("lost", "fresh"))
+    broker = BrokerProcess(tmp_path, zookeeper=lost)
+    at = At(broker.bootstrap)
+    recover = ["topics", "recover", "--config", str(broker.config)]
+    with broker:
+        before = [at.json("topics", "create", name, "--partitions", "2") for name in ("a", "b")]
+        at.output("produce", "a", "--partition", "1", stdin="x\ny\n")
+        running = penstock(*recover)
+        assert running.returncode == 1
+        assert "is in use" in running.stderr
+    (broker.data_dir / "c-0").mkdir()
+    settings = ["--set", f"zookeeper={fresh}"]
+    first, second = penstock(*recover, *settings), penstock(*recover, *settings)
+    assert first.stderr.startswith("skipped: ")
+    assert "c-0" in first.stderr
+    assert "4 partitions found\n  created: a, b\n" in first.stdout
+    assert "  unchanged: a, b\n" in second.stdout
+    shutil.rmtree(broker.data_dir / "c-0")
+
+    broker.config.write_text(broker.config.read_text().replace(lost, fresh))
+    with broker:
+        listed = at.json("topics", "list")
+        assert [each["id"] for each in listed] == [each["id"] for each in before]
+        assert at.output("consume", "a", "--from", "beginning", "--to-end") == "x\ny\n"
+        at.output("produce", "a", "--partition", "1", stdin="z\n")
+        (_, partition) = at.json("topics", "describe", "a")["partitions"]
+    assert partition["next"] == 3
+
+
+def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:
+    settings = ["--set", "id=1", "--set", f"data_dir={tmp_path}", "--set", "zookeeper=127.0.0.1:1"]
+    ended = penstock("topics", "recover", *settings)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert "is no broker's" in ended.stderr
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=x\n")
+    ended = penstock("topics", "recover", *settings)
+    assert ended.stderr == f"penstock: {tmp_path} is of broker 2, the configuration is broker 1's\n"
+    ended = penstock("topics", "recover", *settings, "--set", f"data_dir={tmp_path}/absent")
+    assert ended.stderr == f"penstock: {tmp_path}/absent is not a directory\n"
+
+
+def test_a_damaged_partition_is_cut_off_when_that_is_wanted(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    broker = BrokerProcess(tmp_path, zookeeper=f"{zookeeper.address}/{tmp_path.name}")
+    at = At(broker.bootstrap)
+    repair = ["topics", "repair", "a", "0", "--config", str(broker.config)]
+    with broker:
+        for line in ("first", "second", "third"):
+            at.output("produce", "a", stdin=f"{line}\n")
+        assert "is in use" in penstock(*repair, "--give-up").stderr
+    assert penstock(*repair, "--give-up").stdout == "a-0 is not damaged\n"
+
+    segment = broker.partition_dir("a") / f"{0:020d}.log"
+    content = segment.read_bytes()
+    segment.write_bytes(content.replace(b"second", b"secnod"))
+    refused = penstock(*repair)
+    assert (refused.returncode, segment.stat().st_size) == (2, len(content))
+    assert "will be lost: say --give-up" in refused.stderr
+    cut = json.loads(penstock(*repair, "--give-up", "--json").stdout)
+    assert (cut["lost"]["first_offset"], cut["lost"]["path"]) == (1, str(segment))
+    elsewhere = penstock("topics", "repair", "b", "0", *repair[4:], "--give-up")
+    assert "is no partition's directory" in elsewhere.stderr
+    with broker:
+        assert at.output("consume", "a", "--from", "beginning", "--to-end") == "first\n"
+        at.output("produce", "a", stdin="fourth\n")

@@ -1,0 +1,206 @@
+"""Everybody asked: a real broker and a real registry, an agent and an audit that are made up."""
+
+import socket
+
+import msgspec
+import pytest
+
+from agent.status import FileStatus
+from audit.verdicts import State
+from client.errors import BadAddress
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
+from penstock.directory.places import Addresses
+from penstock.status.asking import Asking, Following
+from penstock.status.values import Standing
+from tests.ground.peers import peer
+from tests.penstock.answering_audit import Query, answering
+from tests.penstock.running import At
+from tests.penstock.status.made_up import agent_status, answers_of, audit_part, topic_row
+
+NOBODY = "http://127.0.0.1:1"
+PATIENT = 30.0  # on a busy machine
+
+
+def asked(addresses: Addresses) -> Standing:
+    with Asking(addresses, within=PATIENT) as asking:
+        return asking.ask()
+
+
+def test_nobody_answers() -> None:
+    standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, NOBODY, ""))
+    refused = "connection refused"
+    assert standing.problems == (
+        f"no broker at 127.0.0.1:1: {refused}",
+        f"no registry at {NOBODY}: {refused}",
+        f"no agent at {NOBODY}: {refused}",
+        f"no audit at {NOBODY}: {refused}",
+    )
+    assert (standing.brokers, standing.topics, standing.verdict) == ((), (), "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Addresses(brokers="a:b"),
+        Addresses(registry="nowhere"),
+        Addresses(audit="ftp://a"),
+        Addresses(agent="a"),
+        Addresses(broker_http="http://a:1,b:2"),
+    ],
+)
+def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
+    with pytest.raises((ValueError, BadAddress)):
+        Asking(wrong)
+
+
+def test_everybody_answers(
+    at: At, running_broker: BrokerProcess, running_registry: RegistryProcess, new_topic: str
+) -> None:
+    at.output("topics", "create", new_topic, "--partitions", "3")
+    at.output("produce", new_topic, stdin="one\ntwo\nthree\n")
+    bodies = answers_of(audit_part([topic_row(new_topic)]))
+    status = msgspec.json.encode(agent_status())
+    with (
+        answering(lambda path, _: (200, bodies[path])) as audit,
+        answering(lambda _path, _query: (200, status)) as agent,
+        Asking(
+            Addresses(
+                *(running_broker.bootstrap, running_registry.url, audit.url, agent.url),
+                broker_http=f"http://127.0.0.1:{running_broker.http_port}",
+            ),
+            within=PATIENT,
+        ) as asking,
+    ):
+        standing = asking.ask()
+        at.output("produce", new_topic, stdin="four\n")
+        later = asking.ask()
+    assert [each.address for each in standing.brokers] == [running_broker.bootstrap]
+    assert standing.brokers[0].controller
+    assert standing.registry_subjects >= 0
+    topics = {each.topic: each for each in standing.topics}
+    found = topics[new_topic]
+    assert (found.partitions, found.stored, found.end, found.landed) == (3, 3, 3, 0)
+    assert (found.state, found.unread_bytes) == ("complete", 0)
+    assert not any(name.startswith("_") for name in topics)
+    assert [each.agent for each in standing.agents] == ["a1"]
+    assert (standing.cluster, standing.verdict) == ("c", "complete")
+    assert standing.problems == later.problems
+    assert [each.end for each in later.topics if each.topic == new_topic] == [4]
+
+
+def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
+    page = b"ready\nlost: t-0 has lost 5\ndamaged: t-1, messages 3 to 4\n"
+    addresses = Addresses(running_broker.bootstrap, NOBODY, NOBODY, NOBODY)
+    asked_for = set()
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        asked_for.add(path)
+        return 200, page
+
+    with answering(answers) as pages:
+        both = f"{pages.url}, http://127.0.0.1:{running_broker.http_port}"
+        problems = asked(addresses._replace(broker_http=both)).problems
+    assert asked_for == {"/readyz"}
+    assert [each for each in problems if "broker" in each] == [
+        f"broker at {pages.url}: lost: t-0 has lost 5",
+        f"broker at {pages.url}: damaged: t-1, messages 3 to 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "why"),
+    [
+        (200, b"hello\n", "what answers is no broker of this release"),
+        (200, b"", "what answers is no broker of this release"),
+        (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
+    ],
+)
+def test_a_broker_whose_page_says_nothing_of_use(
+    running_broker: BrokerProcess, status: int, page: bytes, why: str
+) -> None:
+    with answering(lambda _path, _query: (status, page)) as pages:
+        addresses = Addresses(running_broker.bootstrap, NOBODY, NOBODY, NOBODY, pages.url)
+        assert f"no broker's page at {pages.url}: {why}" in asked(addresses).problems
+
+
+def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
+    """A broker that takes a connection and says nothing; an agent that is well."""
+
+    def says_nothing(connection: socket.socket) -> None:
+        while connection.recv(65_536):
+            pass
+
+    status = msgspec.json.encode(agent_status())
+    with (
+        peer(says_nothing) as port,
+        answering(lambda _path, _query: (200, status)) as agent,
+        Asking(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, agent.url, ""), within=0.2) as asking,
+    ):
+        wait_until(lambda: bool(asking.ask().agents), within=60, what="the agent is heard")
+        problems = asking.ask().problems
+    assert f"no broker at 127.0.0.1:{port}: no answer within 0.2 s" in problems
+
+
+def test_where_it_is_is_said_once() -> None:
+    def speaks_http(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with peer(speaks_http) as port:
+        said = asked(Addresses(f"127.0.0.1:{port}", NOBODY, NOBODY, NOBODY, "")).problems[0]
+    assert said.startswith(f"no broker at 127.0.0.1:{port}: ")
+    assert said.count(str(port)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "times", "why"),
+    [
+        (b"not json", 1, "no agent of this release"),
+        (b'{"phase": "dancing", "version": ""}', 1, "no agent of this release"),
+        (b"[", 1_000_000, "no agent of this release"),
+        (b"x", 70 << 20, "more than 67,108,864 bytes"),
+    ],
+)
+def test_an_agent_that_answers_anything(body: bytes, times: int, why: str) -> None:
+    with answering(lambda _path, _query: (200, body * times)) as agent:
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url, ""))
+    assert any(each.startswith(f"no agent at {agent.url}") for each in standing.problems)
+    assert any(why in each for each in standing.problems)
+    assert all(len(each) <= 300 for each in standing.problems)
+
+
+def test_of_an_agent_with_many_files_all_is_taken() -> None:
+    file = FileStatus(
+        path="/var/log/" + "x" * 200,
+        source="s",
+        input="one",
+        topic="t",
+        size=1,
+        position=1,
+        acknowledged=1,
+        lag_bytes=0,
+    )
+    status = msgspec.structs.replace(agent_status(), files=(file,) * 10_000)
+    with answering(lambda _path, _query: (200, msgspec.json.encode(status))) as agent:
+        standing = asked(Addresses("127.0.0.1:1", NOBODY, NOBODY, agent.url, ""))
+    assert [each.files for each in standing.agents] == [3]
+
+
+def test_the_latest_is_kept_and_follows() -> None:
+    rows = [topic_row("t", State.COMPLETE)]
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        return 200, answers_of(audit_part(rows))[path]
+
+    def says(verdict: str) -> bool:
+        return following.latest is not None and following.latest.verdict == verdict
+
+    with (
+        answering(answers) as audit,
+        Following(Addresses("127.0.0.1:1", NOBODY, audit.url, NOBODY, "")) as following,
+    ):
+        wait_until(lambda: says("complete"), within=60, what="asked")
+        rows[:] = [topic_row("t", State.MISSING)]
+        wait_until(lambda: says("missing"), within=60, what="asked again")

@@ -1,0 +1,150 @@
+"""`penstock status`."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+
+from audit.verdicts import State
+from harness.broker_process import BrokerProcess
+from harness.registry_process import RegistryProcess
+from harness.server_process import wait_until
+from penstock.directory.places import Places, Ports
+from penstock.directory.remembered import remember
+from penstock.status.values import (
+    AgentStanding,
+    BrokerStanding,
+    FailingLoadStanding,
+    LoadStanding,
+    Standing,
+    TopicStanding,
+)
+from tests.penstock.answering_audit import Query, answering
+from tests.penstock.running import REPOSITORY, Ended, penstock
+from tests.penstock.status.made_up import agent_status, answers_of, audit_part, topic_row
+
+NOBODY = "http://127.0.0.1:1"
+WITHIN = 60.0
+
+
+def status(
+    broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
+) -> Ended:
+    """With an agent and an audit that are made up."""
+    bodies = answers_of(audit_part([topic_row("t", state)]))
+    bodies |= {"/status": msgspec.json.encode(agent_status())}
+
+    def answers(path: str, _query: Query) -> tuple[int, bytes]:
+        return 200, bodies[path]
+
+    with answering(answers) as at:
+        servers = ("--bootstrap", broker.bootstrap, "--registry", registry.url)
+        return penstock("status", *servers, "--audit", at.url, "--agent", at.url, *more)
+
+
+def heard(
+    broker: BrokerProcess, registry: RegistryProcess, *, state: State, more: tuple[str, ...] = ()
+) -> Ended:
+    """Asked until all have answered: on a busy machine five seconds can be too short for one."""
+
+    def all_answer() -> bool:
+        nonlocal ended
+        ended = status(broker, registry, state=state, more=more)
+        return "no answer within" not in ended.stdout
+
+    ended = Ended([], 0)
+    wait_until(all_answer, within=WITHIN, what="all answer")
+    return ended
+
+
+def test_all_is_well(running_broker: BrokerProcess, running_registry: RegistryProcess) -> None:
+    made = penstock("topics", "create", "t", "-b", running_broker.bootstrap)
+    assert made.returncode == 0 or "exists" in made.stderr
+    ended = heard(running_broker, running_registry, state=State.COMPLETE)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("✓ complete: every line has reached the brokers\n")
+    assert running_broker.bootstrap in ended.stdout
+
+
+def test_something_is_missing(
+    running_broker: BrokerProcess, running_registry: RegistryProcess
+) -> None:
+    ended = heard(running_broker, running_registry, state=State.MISSING, more=("--json",))
+    assert (ended.returncode, ended.stderr) == (1, "")
+    standing = msgspec.json.decode(ended.stdout, type=Standing)
+    assert (standing.verdict, standing.problems) == ("missing", ())
+
+
+def test_what_a_broker_has_lost_is_a_problem(
+    running_broker: BrokerProcess, running_registry: RegistryProcess
+) -> None:
+    lost = "lost: t-0 has lost what it had acknowledged: messages 0 to 9 are gone"
+    with answering(lambda _path, _query: (200, f"ready\n{lost}\n".encode())) as page:
+        at = ("--broker-http", page.url)
+        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at)
+        assert f"! broker at {page.url}: {lost}" in ended.stdout.splitlines()
+        assert ended.returncode == 1
+        at_json = (*at, "--json")
+        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at_json)
+    assert json.loads(ended.stdout)["problems"] == [f"broker at {page.url}: {lost}"]
+
+
+def test_nobody_answers() -> None:
+    servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--audit", NOBODY, "--agent", NOBODY)
+    ended = penstock("status", *servers)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert "! no broker at 127.0.0.1:1: connection refused" in ended.stdout.splitlines()
+    document = json.loads(penstock("status", *servers, "--json").stdout)
+    assert len(document["problems"]) == 4
+
+
+def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
+    remember(Places(tmp_path), Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6))
+    ended = penstock("status", "--dir", str(tmp_path), "--json")
+    where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
+    assert where == [
+        "no broker at 127.0.0.1:2",
+        "no registry at http://127.0.0.1:3",
+        "no agent at http://127.0.0.1:5",
+        "no audit at http://127.0.0.1:4",
+    ]
+
+
+def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    remember(places, Ports(broker=2, registry=3, audit=4, agent_http=5))
+    places.log("loader").parent.mkdir()
+    said = "2026-11-20T07:00:00.100Z ERROR penstock.load table failed table=t reason=all is dead\n"
+    places.log("loader").write_text(said)
+    ended = penstock("status", "--dir", str(tmp_path))
+    assert ended.returncode == 1
+    assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text("{}")
+    for wrong in (
+        ["--dir", str(tmp_path / "nothing")],
+        ["--dir", str(tmp_path)],
+        ["--bootstrap", "a:b"],
+        ["--registry", "ftp://a"],
+        ["--audit", "a"],
+        ["--agent", "a b"],
+        ["--broker-http", "a:1"],
+    ):
+        ended = penstock("status", *wrong)
+        assert (ended.returncode, ended.stdout) == (2, ""), wrong
+        assert len(ended.stderr.splitlines()) == 1
+
+
+def test_every_field_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
+    kinds = (
+        *(Standing, BrokerStanding, TopicStanding, AgentStanding),
+        *(LoadStanding, FailingLoadStanding),
+    )
+    fields = {field for kind in kinds for field in kind.__struct_fields__}
+    documented = set(re.findall(r"`(\w+)(?:\[\])?`", page))
+    assert fields - documented == set()
+    assert documented - fields == set()

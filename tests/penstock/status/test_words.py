@@ -1,0 +1,185 @@
+"""A standing in words."""
+
+import msgspec
+import pytest
+
+from audit.verdicts import State
+from penstock.status.command import is_well
+from penstock.status.values import FailingLoadStanding, Standing
+from penstock.status.words import (
+    COLOURS,
+    count,
+    duration,
+    failing_words,
+    load_words,
+    rate,
+    shown,
+    size,
+    topic_words,
+    verdict_words,
+    waiting_words,
+)
+from tests.penstock.status.made_up import LOAD, NOW, standing, topic
+
+
+def failing_of(load: FailingLoadStanding) -> Standing:
+    return msgspec.structs.replace(
+        standing([topic("t")], verdict="complete", load=LOAD), failing_loads=(load,)
+    )
+
+
+FAILING = failing_of(
+    FailingLoadStanding(
+        topic="t",
+        since=NOW - 200_000,
+        reason="1 of 1 records are \x1b[31mdead",
+        cure="raise dead_share",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (standing(verdict=""), "· nothing to judge yet"),
+        (Standing(now=NOW), "? unknown: no audit answers"),
+        (
+            standing([topic("t")], verdict="pending"),
+            "… pending: every line up to 40 s ago is accounted for",
+        ),
+        (
+            standing([topic("t", until=-1)], verdict="pending"),
+            "… pending: nothing is known to be wrong, and not everything is there yet",
+        ),
+        (
+            standing([topic("t")], verdict="complete", load=LOAD),
+            "✓ complete: every line is accounted for",
+        ),
+        (
+            standing([topic("t")], verdict="complete"),
+            "✓ complete: every line has reached the brokers",
+        ),
+        (
+            standing([topic("t", state="missing")], verdict="missing"),
+            "✗ missing: 3 events have not arrived",
+        ),
+        (
+            standing([topic("t")], verdict="duplicated"),
+            "⧉ duplicated: some events have arrived twice",
+        ),
+        (
+            standing([topic("t")], verdict="changed"),
+            "≠ changed: some events are not what was written",
+        ),
+        (
+            standing([topic("t", state="unknown")], verdict="unknown"),
+            "? unknown: nobody watched for a while, so nobody knows whether all lines have arrived",
+        ),
+        (FAILING, "! not loaded: 1 table cannot be loaded"),
+        (
+            msgspec.structs.replace(FAILING, verdict="missing"),
+            "✗ missing: some events have not arrived",
+        ),
+    ],
+)
+def test_a_verdict_in_a_line(said: Standing, words: str) -> None:
+    found = verdict_words(said)
+    assert f"{found.mark} {found.text}" == words
+
+
+def test_every_state_has_a_sign_and_a_colour() -> None:
+    assert set(COLOURS) == set(State)
+    assert len({topic_words(topic("t", state=each)).mark for each in State}) == len(State)
+    assert topic_words(topic("t", state="")).text == "-"
+
+
+def test_a_topic_that_is_not_loaded_is_not_complete() -> None:
+    failing = msgspec.structs.replace(topic("t", state="complete"), load_fails=True)
+    assert topic_words(failing) == ("!", "red", "not loaded")
+    missing = msgspec.structs.replace(failing, state="missing")
+    assert topic_words(missing).text == "missing"
+
+
+def test_of_a_topic_without_events_nothing_is_proven() -> None:
+    quiet = msgspec.structs.replace(topic("t", state="complete"), of_last_day=0)
+    assert topic_words(quiet) == ("·", "", "complete")
+    assert verdict_words(standing([quiet], verdict="complete")) == (
+        *("·", "", "complete: no events in the last day"),
+    )
+    both = standing([quiet, topic("other")], verdict="complete")
+    assert verdict_words(both).mark == "✓"
+
+
+def test_why_a_table_is_not_loaded_and_what_to_do() -> None:
+    assert [f"{each.mark} {each.text}" for each in failing_words(FAILING)] == [
+        "! t is not loaded, for 3 min: 1 of 1 records are \\x1b[31mdead",
+        "  what to do: raise dead_share",
+    ]
+    none = msgspec.structs.replace(FAILING.failing_loads[0], topic="", cure="")
+    assert [each.text for each in failing_words(failing_of(none))] == [
+        "no load begins, for 3 min: 1 of 1 records are \\x1b[31mdead"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "problems", "well"),
+    [
+        ("complete", (), True),
+        ("pending", (), True),
+        ("", (), True),
+        ("complete", ("no agent",), False),
+        ("missing", (), False),
+        ("duplicated", (), False),
+        ("changed", (), False),
+        ("unknown", (), False),
+    ],
+)
+def test_when_all_is_well(verdict: str, problems: tuple[str, ...], well: bool) -> None:
+    assert is_well(standing(verdict=verdict, problems=problems)) is well
+
+
+def test_nothing_is_well_that_is_not_loaded() -> None:
+    assert not is_well(FAILING)
+
+
+def test_only_who_waits_for_long_says_what_for() -> None:
+    topics = [
+        topic("new", waits="the loader"),
+        topic("old", until=NOW - 3_600_000, waits="an \x1b[31magent"),
+        topic("well", until=NOW - 3_600_000),
+    ]
+    assert waiting_words(standing(topics)) == ["old waits: an \\x1b[31magent"]
+
+
+def test_the_last_load() -> None:
+    words = "last load 12 s ago: 4,000 rows of 2 topics, 50 not landed yet"
+    assert load_words(LOAD, NOW) == words
+    done = msgspec.structs.replace(LOAD, topics=1, lag=0)
+    assert load_words(done, NOW) == "last load 12 s ago: 4,000 rows of 1 topic"
+    assert load_words(None, NOW) == "nothing has been loaded yet"
+
+
+def test_numbers_are_short() -> None:
+    assert [duration(each) for each in (-1, 0.9, 59.9, 60, 7_199, 90_000)] == [
+        *("0 s", "0 s", "59 s", "1 min", "1 h", "1 d")
+    ]
+    assert [size(each) for each in (-1, 0, 1023, 1024, 5 << 20)] == [
+        *("-", "0 B", "1023 B", "1.0 KiB", "5.0 MiB")
+    ]
+    assert [rate(each) for each in (-1.0, 0.0, 0.25, 9.94, 9.96, 1_234.5)] == [
+        *("-", "0", "0.2", "9.9", "10", "1,234")
+    ]
+    assert (count(-1), count(12_345)) == ("-", "12,345")
+
+
+def test_whatever_number_somebody_answers_is_shown_as_one() -> None:
+    huge = 10**400
+    assert size(huge) == "8,192.0 PiB"
+    assert (count(huge), duration(huge)) == (f"{2**63 - 1:,}", f"{(2**63 - 1) // 86_400} d")
+    load = msgspec.structs.replace(LOAD, time=-huge)
+    assert load_words(load, NOW).startswith(f"last load {(2**63 - 1) // 86_400} d ago: ")
+
+
+def test_what_came_from_outside_is_printable_and_short() -> None:
+    assert shown("a\nb\x1b") == "a\\nb\\x1b"
+    assert shown("x" * 500, 10) == "x" * 9 + "…"
