@@ -4,6 +4,9 @@ A few threads wait for tickets. A ticket says which files to sync and up to whic
 are on disk; when it is done, the event loop is told. A log has one ticket under way at a time:
 what is appended while it runs is covered by the next one. So the slower the disk, the larger the
 groups.
+
+Clients take turns: who wrote to thousands of logs has thousands of tickets waiting, and the one of
+a client that wrote to one log does not wait behind them.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -24,6 +28,7 @@ class Ticket(Protocol):
 
 
 Done = Callable[[float], None]  # seconds it took
+_Work = tuple[Ticket, Done]
 
 
 class Flusher:
@@ -31,7 +36,9 @@ class Flusher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 4) -> None:
         self._loop = loop
-        self._tickets: queue.SimpleQueue[tuple[Ticket, Done] | None] = queue.SimpleQueue()
+        self._waiting: dict[object, deque[_Work]] = {}  # by client; whose turn is next stands first
+        self._turn = threading.Lock()  # of `_waiting`
+        self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each that waits
         self._threads = [
             threading.Thread(target=self._work, name=f"flush-{number}", daemon=True)
             for number in range(threads)
@@ -39,20 +46,22 @@ class Flusher:
         for thread in self._threads:
             thread.start()
 
-    def start(self, ticket: Ticket, done: Done) -> None:
-        """Run `ticket`, then call `done` on the event loop."""
-        self._tickets.put((ticket, done))
+    def start(self, ticket: Ticket, done: Done, client: object = None) -> None:
+        """Run `ticket` when it is the client's turn, then call `done` on the event loop."""
+        with self._turn:
+            self._waiting.setdefault(client, deque()).append((ticket, done))
+        self._count.put(True)
 
     def stop(self) -> None:
         """Finish what was started, then end the threads. Blocks."""
         for _ in self._threads:
-            self._tickets.put(None)
+            self._count.put(False)
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
-        while (work := self._tickets.get()) is not None:
-            ticket, done = work
+        while self._count.get():
+            ticket, done = self._next()
             began = time.perf_counter()
             try:
                 ticket.run()
@@ -61,3 +70,12 @@ class Flusher:
             except Exception:
                 log.exception("flush failed")
             self._loop.call_soon_threadsafe(done, time.perf_counter() - began)
+
+    def _next(self) -> _Work:
+        with self._turn:
+            client, works = next(iter(self._waiting.items()))
+            work = works.popleft()
+            del self._waiting[client]
+            if works:
+                self._waiting[client] = works
+        return work

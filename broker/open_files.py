@@ -11,8 +11,9 @@ A log rests until it is read or appended to. Where there is no room for its file
 to rest, one after the other; who was used since it was last looked at is passed over once. Logs
 whose batches are not on disk yet are flushed first, and no file is taken from a log that is at
 work. Where that leaves nothing, who wants to write is refused, and tries again; who wants to read
-finds nothing yet. Who wakes one log after the other must leave a quarter of the room to others: a
-client that writes to thousands of partitions does not shut out the one that writes to one.
+finds nothing yet. So that nobody shuts out the client that writes to one partition, the last of the
+room is not everybody's: of a client that has woken many logs a quarter stays free, whatever the
+disk takes its time for, and an eighth of all who read, since answers may be long in being sent.
 
 Now and then those come to rest that nobody has used.
 """
@@ -20,6 +21,7 @@ Now and then those come to rest that nobody has used.
 import logging
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
@@ -29,7 +31,7 @@ from broker.storage.files import OPEN
 from wire.errors import ErrorCode
 
 _FILES_OF_A_LOG: Final = 3
-_FEW: Final = 2  # logs that a client may wake, one after the other, without being one of those
+_FEW: Final = 2  # logs that are awake for a client that is not one of those with many
 _AT_ONCE: Final = 256  # files that are closed when there is no room
 _PAUSE_S: Final = 0.02  # before it is looked for again, where there was none
 log = logging.getLogger(__name__)
@@ -106,9 +108,9 @@ class OpenLogs:
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
         self.on_short = on_short
-        self._awake: dict[RestingLog, None] = {}  # who was looked at last stands last
-        self._client: object = None  # whose request is being served
-        self._woken = 0  # by it, since it was another's
+        self._awake: dict[RestingLog, object] = {}  # for whom; who was looked at last stands last
+        self._awake_for: Counter[object] = Counter()  # how many of them, by client
+        self.client: object = None  # whose request is being served
         self._not_before = 0.0
 
     @property
@@ -122,20 +124,24 @@ class OpenLogs:
 
     def serve(self, client: object) -> None:
         """What is woken from here on is woken for this client."""
-        if client is not self._client:
-            self._client, self._woken = client, 0
+        self.client = client
 
-    def admit(self, log: RestingLog) -> None:
+    def admit(self, log: RestingLog, *, to_read: bool = False) -> None:
         """Raises `NoRoom` if there is none for the files of one more log."""
-        limit = self.limit if self._woken < _FEW else self.limit * 3 // 4
+        limit = self._room(to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
-        self._woken += 1
-        self._awake[log] = None
+        if log not in self._awake:
+            self._awake[log] = self.client
+            self._awake_for[self.client] += 1
 
     def forget(self, log: RestingLog) -> None:
         """Its files are closed."""
-        self._awake.pop(log, None)
+        if log in self._awake:
+            client = self._awake.pop(log)
+            self._awake_for[client] -= 1
+            if not self._awake_for[client]:
+                del self._awake_for[client]
 
     def rest_unused(self) -> None:
         """Send to rest what nobody has used since this was last asked."""
@@ -143,7 +149,12 @@ class OpenLogs:
             if log.used:
                 log.used = False
             elif log.rest():
-                del self._awake[log]
+                self.forget(log)
+
+    def _room(self, *, to_read: bool) -> int:
+        if self._awake_for[self.client] >= _FEW:
+            return self.limit * 3 // 4
+        return self.limit * 7 // 8 if to_read else self.limit
 
     @property
     def _taken(self) -> int:
@@ -172,11 +183,11 @@ class OpenLogs:
                 return
             if log not in awake:
                 continue
-            del awake[log]
             if log.used:
                 log.used = False
             elif log.rest():
+                self.forget(log)
                 continue
             else:
                 log.flush()
-            awake[log] = None
+            awake[log] = awake.pop(log)

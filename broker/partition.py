@@ -44,10 +44,10 @@ class Partition:
     __slots__ = (
         "_awaiting_exposure", "_awaiting_flush", "_ended", "_flush_messages", "_flush_seconds",
         "_flush_soon", "_flush_timer", "_flusher", "_flushing", "_loop", "_metrics",
-        "_open_logs", "_rests", "_unflushed", "compacts", "config", "index", "leader_epoch",
-        "log", "max_message_bytes", "min_insync_replicas", "read_only", "stamps_append_time",
-        "timestamp_after_max_ms", "timestamp_before_max_ms", "topic", "traffic", "unavailable",
-        "used",
+        "_open_logs", "_rests", "_unflushed", "_written_for", "compacts", "config", "index",
+        "leader_epoch", "log", "max_message_bytes", "min_insync_replicas", "read_only",
+        "stamps_append_time", "timestamp_after_max_ms", "timestamp_before_max_ms", "topic",
+        "traffic", "unavailable", "used",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +84,7 @@ class Partition:
         self._flush_soon = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._unflushed = 0  # records
+        self._written_for: object = None  # the client who did so last
         self._awaiting_flush: deque[tuple[int, Flushed]] = deque()  # of which offset
         self._awaiting_exposure: set[Exposed] = set()
 
@@ -184,6 +185,7 @@ class Partition:
             self.traffic.bytes_in += len(batch)
             self.traffic.messages_in += header.record_count
             self._unflushed += header.record_count
+            self._written_for = self._open_logs.client
             if self._unflushed >= self._flush_messages:
                 self.flush()
             elif self._flush_timer is None and not self._flush_soon:
@@ -224,7 +226,9 @@ class Partition:
             return
         self._flushing = True
         self._unflushed = 0
-        self._flusher.start(ticket, lambda seconds: self._flush_ended(ticket, seconds))
+        self._flusher.start(
+            ticket, lambda seconds: self._flush_ended(ticket, seconds), self._written_for
+        )
 
     def _flush_ended(self, ticket: FlushTicket, seconds: float) -> None:
         self._flushing = False
@@ -250,9 +254,9 @@ class Partition:
 
     # Files
 
-    def _wake(self) -> None:
+    def _wake(self, *, to_read: bool = False) -> None:
         """Before the log opens files that it has not open."""
-        self._open_logs.admit(self)
+        self._open_logs.admit(self, to_read=to_read)
         self._rests = False
 
     def rest(self) -> bool:
@@ -266,19 +270,19 @@ class Partition:
         """Exposed batches from `offset` on, as `Log.read` gives them."""
         self.used = True
         if self._rests or (self._open_logs.is_full and not self.log.is_in_active(offset)):
-            self._wake()
+            self._wake(to_read=True)
         return self.log.read(offset, max_bytes)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """As `Log.offset_for_timestamp` finds it."""
         self.used = True
-        self._wake()
+        self._wake(to_read=True)
         return self.log.offset_for_timestamp(timestamp)
 
     def latest_timestamp(self) -> TimestampedOffset | None:
         """As `Log.latest_timestamp` finds it."""
         self.used = True
-        self._wake()
+        self._wake(to_read=True)
         return self.log.latest_timestamp()
 
     def watch(self, callback: Exposed) -> None:

@@ -102,10 +102,11 @@ class Server:
                 self._pause()
                 return
             if len(self._connections) >= self._limit:
+                # First: who is turned away may ask for the reason at once, of another thread.
+                self._be_in_trouble(f"all {self._limit} connections are taken")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(Kind.CONNECTION_REFUSED, str(address[0]), text)
-                self._be_in_trouble(f"all {self._limit} connections are taken")
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

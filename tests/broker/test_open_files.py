@@ -122,6 +122,34 @@ def test_who_writes_to_all_leaves_room_for_who_writes_to_one(logs: list[OneLog])
     one.write()
 
 
+def test_it_leaves_that_room_also_where_the_two_take_turns(logs: list[OneLog]) -> None:
+    """No log can rest: none of them is flushed."""
+    *many, one, two = logs
+    open_logs = one._logs
+    for each in many:
+        open_logs.serve("who writes to all")
+        with contextlib.suppress(NoRoom):
+            each.write()
+        open_logs.serve("who asks, and writes nothing yet")
+    one.write()
+    open_logs.forget(one)  # its files are closed for a reason of its own
+    one._rests = one.log.abandon() is None
+    two.write()
+
+
+def test_who_reads_leaves_some_room_to_who_writes(logs: list[OneLog]) -> None:
+    """Each for a client of its own, whose answer is not sent."""
+    *many, one = logs
+    open_logs = one._logs
+    for number, each in enumerate(many):
+        open_logs.serve(number)
+        with contextlib.suppress(NoRoom):
+            open_logs.admit(each, to_read=True)
+            append(each.log, batch(3))  # so that it cannot rest
+    open_logs.serve("who writes")
+    one.write()
+
+
 def test_files_that_clients_wait_for_are_asked_for(tmp_path: Path) -> None:
     gc.collect()
     pieces: list[FileSlice | None] = []

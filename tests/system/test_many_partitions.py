@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from harness.broker_process import BrokerProcess
 from harness.server_process import wait_until
 from tests.system.bystander import Bystander
+from tests.system.faults import Faults
 from tests.system.raw import (
     API_VERSIONS,
     FETCH,
@@ -33,6 +34,7 @@ from tests.system.topics import create
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 PARTITIONS, FILES = (10_000, 4_096) if LONG else (500, 260)
+SOME = 120  # still more than may have their files open
 WITHIN = 240.0
 
 
@@ -69,13 +71,31 @@ def test_more_partitions_than_files(chroot: str, tmp_path: Path) -> None:
         assert " ERROR " not in broker.log()
 
 
+@pytest.mark.timeout(600)
+def test_on_a_slow_disk_too_one_client_does_not_keep_the_files_from_others(
+    chroot: str, tmp_path: Path, faults: Faults
+) -> None:
+    """What is not flushed cannot let go of its files, and flushing takes its time."""
+    with BrokerProcess(
+        tmp_path, zookeeper=chroot, open_files=FILES, environment=faults.environment
+    ) as broker:
+        create(broker.bootstrap, "bystander")
+        create(broker.bootstrap, "many", partitions=SOME)
+        bystander = Bystander(broker.bootstrap, "bystander")
+        faults.delay_syncs("/many-", 0.05)
+        write_to_all(broker.bootstrap, SOME)
+        faults.no_more()
+        assert bystander.finish().longest < 1
+        read_from_all(broker.bootstrap, SOME)
+
+
 def metric(broker: BrokerProcess, name: str) -> str:
     found = re.search(rf"^{re.escape(name)} (\S+)$", broker.http("/metrics")[1], re.MULTILINE)
     assert found is not None, name
     return found[1]
 
 
-def write_to_all(bootstrap: str) -> None:
+def write_to_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
     refused: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -83,18 +103,18 @@ def write_to_all(bootstrap: str) -> None:
             refused.append(error.str())
 
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    for partition in range(PARTITIONS):
+    for partition in range(partitions):
         producer.produce("many", b"%d" % partition, partition=partition, on_delivery=delivered)
     assert producer.flush(WITHIN) == 0
     assert not refused, refused[0]
 
 
-def read_from_all(bootstrap: str) -> None:
+def read_from_all(bootstrap: str, partitions: int = PARTITIONS) -> None:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "by-hand", "enable.auto.commit": False}
     )
-    consumer.assign([TopicPartition("many", each, 0) for each in range(PARTITIONS)])
-    missing = set(range(PARTITIONS))
+    consumer.assign([TopicPartition("many", each, 0) for each in range(partitions)])
+    missing = set(range(partitions))
     deadline = time.monotonic() + WITHIN
     try:
         while missing and time.monotonic() < deadline:

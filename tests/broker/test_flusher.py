@@ -1,0 +1,66 @@
+"""Tickets are run in turns: nobody waits behind all of somebody else's."""
+
+import asyncio
+import threading
+
+from broker.flusher import Flusher
+
+
+class Recorded:
+    """A ticket that tells when it was run."""
+
+    def __init__(self, name: str, order: list[str]) -> None:
+        self._name = name
+        self._order = order
+
+    def run(self) -> None:
+        self._order.append(self._name)
+
+
+class Held:
+    """A ticket that is run until it is let go."""
+
+    def __init__(self) -> None:
+        self.runs = threading.Event()
+        self.let_go = threading.Event()
+
+    def run(self) -> None:
+        self.runs.set()
+        self.let_go.wait()
+
+
+def test_clients_take_turns() -> None:
+    async def flush() -> list[str]:
+        order: list[str] = []
+        held = Held()
+        ended: asyncio.Queue[float] = asyncio.Queue()
+        flusher = Flusher(asyncio.get_running_loop(), threads=1)
+        flusher.start(held, ended.put_nowait, "with many")
+        held.runs.wait()
+        for number in range(4):
+            flusher.start(Recorded(f"many {number}", order), ended.put_nowait, "with many")
+        flusher.start(Recorded("one", order), ended.put_nowait, "with one")
+        for number in range(2):
+            flusher.start(Recorded(f"some {number}", order), ended.put_nowait, "with some")
+        held.let_go.set()
+        for _ in range(8):
+            await ended.get()
+        flusher.stop()
+        return order
+
+    assert asyncio.run(flush()) == [
+        "many 0", "one", "some 0", "many 1", "some 1", "many 2", "many 3",
+    ]  # fmt: skip
+
+
+def test_what_was_started_is_finished_before_the_threads_end() -> None:
+    order: list[str] = []
+
+    async def flush() -> None:
+        flusher = Flusher(asyncio.get_running_loop())
+        for number in range(100):
+            flusher.start(Recorded(str(number), order), lambda _: None, number % 7)
+        flusher.stop()
+
+    asyncio.run(flush())
+    assert sorted(order, key=int) == [str(number) for number in range(100)]
