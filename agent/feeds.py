@@ -1,14 +1,14 @@
-"""One input at work: what reads for it, by which schema, and what became of its lines so far."""
+"""One input at work: what reads for it, by which schema, how fast; and what became of its lines."""
 
 import logging
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent.config import Times
 from agent.config_inputs import Input, LongLines
 from agent.cuts import Cut
 from agent.errors import InputError
-from agent.events.rate import Bucket
 from agent.events.reader import Reader
 from agent.runs import Fate, Run
 from agent.topic_schemas.values import TopicSchema
@@ -17,6 +17,38 @@ from ground.printable import one_line
 log = logging.getLogger(__name__)
 
 _SAID_EVERY: Final = 60.0
+_BURST_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """How many lines of an input may be taken now: `rate` a second, 0 for any number; what was not
+    taken is there for a second.
+
+    More may be taken than is in it, since lines that belong together are taken together: it is
+    made up for later.
+    """
+
+    rate: float
+    tokens: float
+    at: float
+
+    @classmethod
+    def full(cls, rate: float, now: float) -> "Bucket":
+        return cls(rate, max(1.0, rate * _BURST_SECONDS), now)
+
+    def lines(self, now: float) -> int | None:
+        """None: any number."""
+        return None if not self.rate else max(0, math.floor(self._tokens(now) + 1e-9))
+
+    def taken(self, lines: int, now: float) -> "Bucket":
+        if not self.rate:
+            return self
+        return replace(self, tokens=self._tokens(now) - lines, at=max(now, self.at))
+
+    def _tokens(self, now: float) -> float:
+        grown = self.tokens + max(0.0, now - self.at) * self.rate
+        return min(grown, max(1.0, self.rate * _BURST_SECONDS))
 
 
 @dataclass(slots=True)

@@ -1,9 +1,19 @@
-"""The fields that a line was found to have, as JSON makes them: how they are looked at."""
+"""The fields of a line: how each format finds them, and how they are looked at.
 
-from collections.abc import Mapping
-from typing import Any
+A format is a function from a line's bytes, which are UTF-8, to fields as JSON makes them. It raises
+`Fault` where the line is not of that format. What container runtimes write, of which a line may be
+a piece of a message, is in `containers`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
+
+from agent.events.faults import Fault, shown
+from agent.events.patterns import MOST_CHARACTERS
+from agent.events.times import Iso8601, Millis, Rfc3164
 
 Fields = dict[str, Any]
 
@@ -29,3 +39,171 @@ def text_of(value: Any) -> str:
         return msgspec.json.encode(value).decode()
     except (ValueError, RecursionError):  # a number of thousands of digits
         return ""
+
+
+def fields_of_json(line: bytes) -> Fields:
+    """The line is a JSON object.
+
+    Of a name that comes twice the last value counts. NaN and Infinity are no JSON; numbers that no
+    double holds are refused, whole numbers of any size are left to the schema. What is nested more
+    deeply than Python's stack allows is refused, and nothing else happens.
+    """
+    try:
+        value = msgspec.json.decode(line)
+    except RecursionError:
+        raise Fault("format", "it is nested too deeply") from None
+    except ValueError as error:  # DecodeError is one, and what int() says of 5,000 digits
+        text = str(error).removeprefix("JSON is malformed: ")
+        raise Fault("format", f"not JSON: {text}") from None
+    if not isinstance(value, dict):
+        raise Fault("format", f"it is JSON, but no object: {shown(value)}")
+    return value
+
+
+_PAIR: Final = re.compile(
+    r'([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
+)
+# Not possessive, as the inner ones are: where a pair fails amid, Python before 3.11.5 would not go
+# back to its beginning. It need not be: whatever follows, this matches, and nothing is tried twice.
+_PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*\s*", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def fields_of_logfmt(line: bytes) -> Fields:
+    """The line is `level=info msg="It works" took=3ms`.
+
+    Values are text. A key alone is `true`; there must be one with a value at least, since otherwise
+    any prose would do. In quotes, escapes are those of JSON; of others the backslash is left out.
+    """
+    whole = line.decode()
+    text = whole.lstrip(" \t")
+    match = _PAIRS.match(text)
+    end = match.end() if match else 0
+    if end < len(text):
+        at = end + len(whole) - len(text)
+        raise Fault("format", f"not logfmt from character {at} on: {shown(text[end : end + 30])}")
+    pairs = _PAIR.findall(text)
+    if not any(equals for _, equals, _ in pairs):
+        raise Fault("format", "not logfmt: there is no key=value")
+    return {
+        key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
+        for key, equals, value in pairs
+    }
+
+
+def _unquoted(quoted: str) -> str:
+    if "\\" not in quoted:
+        return quoted[1:-1]
+    try:
+        return msgspec.json.decode(quoted, type=str)
+    except ValueError:
+        return _ESCAPE.sub(r"\1", quoted[1:-1])
+
+
+def by_named_groups(pattern: str) -> Callable[[bytes], Fields]:
+    """The fields are what the operator's regular expression finds: one for each named group.
+
+    Values are text; a group that took no part is a field that is missing.
+    """
+    search = re.compile(pattern).search
+
+    def fields(line: bytes) -> Fields:
+        text = line.decode()
+        if len(text) > MOST_CHARACTERS:
+            raise Fault("format", f"{len(text)} characters are too many for a pattern")
+        match = search(text)
+        if match is None:
+            raise Fault("format", "`pattern` is not found in it")
+        return {name: value for name, value in match.groupdict().items() if value is not None}
+
+    return fields
+
+
+SYSLOG_FIELDS: Final = frozenset(
+    {
+        *("time", "host", "app", "pid", "message", "priority", "facility", "severity"),
+        *("msgid", "structured_data"),
+    }
+)
+
+_PRIORITY: Final = re.compile(r"<([0-9]{1,3})>")
+_5424: Final = re.compile(
+    r"1 (?P<time>\S{1,64}) (?P<host>\S{1,1024}) (?P<app>\S{1,1024}) (?P<pid>\S{1,1024}) "
+    r"(?P<msgid>\S{1,1024}) "
+)
+_3164: Final = re.compile(
+    r"(?P<time>[A-Za-z]{3} [ 0-9][0-9] [0-9:]{8}(?:[.,][0-9]{1,9})?|[0-9]{4}-[0-9]{2}-\S{1,50}) "
+    r"(?P<host>\S{1,1024})(?: |$)"
+    r"(?:(?P<app>[^\s:\[\]]{1,1024})(?:\[(?P<pid>[^\s\]]{0,128})\])?:(?: |$))?"
+)
+_ELEMENT: Final = re.compile(
+    r'\[([^\s=\]"]{1,1024})((?: [^\s=\]"]{1,1024}="[^"\\]*+(?:\\.[^"\\]*+)*+")*)\]', re.DOTALL
+)
+_PARAMETER: Final = re.compile(r' ([^\s=\]"]{1,1024})="([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_ESCAPED: Final = re.compile(r'\\(["\\\]])')
+
+_SEVERITIES: Final = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+_FACILITIES: Final = (
+    *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron"),
+    *("authpriv", "ftp", "ntp", "audit", "alert", "clock"),
+    *(f"local{number}" for number in range(8)),
+)
+
+
+def fields_of_syslog(line: bytes) -> Fields:
+    """The line is as syslog writes it: RFC 5424, RFC 3164, or what daemons put into files.
+
+        <165>1 2026-11-20T14:37:00.123Z host app 8710 ID47 [example@32473 key="value"] message
+        <34>Nov 20 14:37:00 host app[8710]: message
+        Nov 20 14:37:00 host app[8710]: message
+        2026-11-20T14:37:00.123456+01:00 host app[8710]: message
+
+    Fields: time, host, app, pid, message; priority, facility and severity if there is a priority;
+    with RFC 5424 msgid and structured_data, an object of objects. What is `-` there is missing.
+    """
+    text = line.decode()
+    fields: Fields = {}
+    at = 0
+    if match := _PRIORITY.match(text):
+        priority = int(match[1])
+        if priority > 191:
+            raise Fault("format", f"not syslog: there is no priority {priority}")
+        fields["priority"] = priority
+        fields["facility"] = _FACILITIES[priority >> 3]
+        fields["severity"] = _SEVERITIES[priority & 7]
+        at = match.end()
+        if match := _5424.match(text, at):
+            found = match.groupdict()
+            fields |= {name: value for name, value in found.items() if value != "-"}
+            return fields | _data_and_message(text, match.end())
+    match = _3164.match(text, at)
+    if match is None:
+        raise Fault("format", "not syslog: it does not begin with a time and a host")
+    fields |= {name: value for name, value in match.groupdict().items() if value}
+    return fields | {"message": text[match.end() :]}
+
+
+def _data_and_message(text: str, at: int) -> Fields:
+    data: dict[str, dict[str, str]] = {}
+    if text.startswith("-", at):
+        at += 1
+    elif text.startswith("[", at):
+        while match := _ELEMENT.match(text, at):
+            found = _PARAMETER.findall(match[2])
+            data[match[1]] = {name: _ESCAPED.sub(r"\1", value) for name, value in found}
+            at = match.end()
+    if text[at : at + 1] not in {"", " "}:
+        raise Fault("format", f"not syslog: its structured data is broken at character {at}")
+    message = text[at + 1 :].removeprefix("\ufeff")
+    return {"message": message, **({"structured_data": data} if data else {})}
+
+
+def either(iso8601: Iso8601, rfc3164: Rfc3164) -> Millis:
+    """Times of files in which both kinds stand."""
+
+    def read(value: Any, now: int) -> int:
+        if isinstance(value, str) and value[:1].isdigit():
+            return iso8601(value, now)
+        return rfc3164(value, now)
+
+    return read

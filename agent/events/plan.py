@@ -14,12 +14,16 @@ from agent.config_inputs import Format, Input, UnknownFields
 from agent.config_lines import Time
 from agent.events.encodings import utf8
 from agent.events.faults import Fault
-from agent.events.fields import Fields, text_of
+from agent.events.fields import (
+    Fields,
+    by_named_groups,
+    either,
+    fields_of_json,
+    fields_of_logfmt,
+    fields_of_syslog,
+    text_of,
+)
 from agent.events.filtering import Filters
-from agent.events.formats.json_lines import fields_of_json
-from agent.events.formats.logfmt import fields_of_logfmt
-from agent.events.formats.named_groups import by_named_groups
-from agent.events.formats.syslog import either, fields_of_syslog
 from agent.events.making import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.messages import Origin
 from agent.events.schema_fit import (

@@ -18,12 +18,10 @@ from agent.config import Times
 from agent.config_inputs import Format, Input, LongLines
 from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
+from agent.events.containers import Joiner, cri_piece, docker_piece
 from agent.events.encodings import Lines, line_encoding
-from agent.events.formats.containers import cri_piece, docker_piece
-from agent.events.grouping import Grouping
 from agent.events.making import Made
-from agent.events.messages import Messages
-from agent.events.pieces import Joiner
+from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
 from agent.events.redaction import Redactor
 from agent.events.schema_fit import is_plain

@@ -7,7 +7,8 @@ from typing import Final
 from agent.batches.tail_encoder import HEADER_FIELDS, TailEncoder
 from agent.config_inputs import Format, Input, UnknownFields
 from agent.errors import InputError
-from agent.events.formats import containers, syslog
+from agent.events.containers import CONTAINER_FIELDS
+from agent.events.fields import SYSLOG_FIELDS
 from schemas.definitions.types import Map, Primitive, Record, Type, Union
 from schemas.errors import SchemaError
 from schemas.parsing import AvroSchema
@@ -100,9 +101,9 @@ def names_of(input_: Input) -> Collection[str] | None:
         case Format.REGEX:
             return set(re.compile(input_.pattern).groupindex)
         case Format.CRI | Format.DOCKER:
-            return containers.FIELDS
+            return CONTAINER_FIELDS
         case Format.SYSLOG:
-            return syslog.FIELDS
+            return SYSLOG_FIELDS
     return None
 
 

@@ -8,10 +8,7 @@ import pytest
 from agent.config_inputs import Format
 from agent.config_lines import Filter, Multiline, Time
 from agent.events.faults import Fault
-from agent.events.formats.json_lines import fields_of_json
-from agent.events.formats.logfmt import fields_of_logfmt
-from agent.events.formats.named_groups import by_named_groups
-from agent.events.formats.syslog import fields_of_syslog
+from agent.events.fields import by_named_groups, fields_of_json, fields_of_logfmt, fields_of_syslog
 from agent.events.patterns import MOST_CHARACTERS
 from agent.runs import Fate
 from tests.agent.events.reading import NOW, Outcome, read, reader_of, schema_of

@@ -11,7 +11,7 @@ import pytest
 from agent.config_inputs import Format
 from agent.config_lines import Multiline, Redaction, Time
 from agent.events.faults import Fault
-from agent.events.formats.logfmt import fields_of_logfmt
+from agent.events.fields import fields_of_logfmt
 from agent.events.redaction import WINDOW
 from tests.agent.events.reading import read, reader_of, schema_of
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from agent.batches.json_tails import JsonTails
 from agent.batches.tail_encoder import TailEncoder
 from agent.config_lines import Filter, Time
+from agent.events.fields import fields_of_json
 from agent.events.filtering import Filters
-from agent.events.formats.json_lines import fields_of_json
 from agent.events.making import Made, Make, OneByOne, Rules, When
 from agent.events.messages import Messages
 from agent.events.plan import JsonColumns

@@ -16,8 +16,7 @@ import msgspec
 import pytest
 
 from agent.config_inputs import Format, Input
-from agent.events.formats.named_groups import by_named_groups
-from agent.events.formats.syslog import fields_of_syslog
+from agent.events.fields import by_named_groups, fields_of_syslog
 from harness.server_process import wait_until
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP

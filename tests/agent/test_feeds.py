@@ -1,9 +1,9 @@
-"""How many lines may be taken."""
+"""How many lines of an input may be taken."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.events.rate import Bucket
+from agent.feeds import Bucket
 
 
 def test_without_a_rate_there_is_no_limit() -> None:

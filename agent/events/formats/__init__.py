@@ -1,1 +1,0 @@
-"""How a line is understood: one module for each kind."""
