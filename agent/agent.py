@@ -20,14 +20,13 @@ from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.errors import AgentError
 from agent.files.files import Files
-from agent.files.inputs import FileInput
+from agent.files.inputs import FileInput, read_inputs, write_inputs
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import State
 from agent.kept.keeping import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
-from agent.remembered_inputs import read_inputs, write_inputs
 from agent.shipping.shipper import Shipper
 from agent.standing import Parts, standing
 from agent.status import Phase, Status

@@ -20,13 +20,12 @@ from agent.files.happenings import Appeared
 from agent.files.identity import Identity, Verdict, kept
 from agent.files.listing import sighting_from
 from agent.files.memory import Found
+from agent.files.name_events import There
 from agent.files.names import DELETED, below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.watching import Watcher
-from agent.kept.keeping import Keeping
-from agent.kept.meanwhile import There
-from agent.kept.names import Kind, read_name
+from agent.kept.keeping import Keeping, Kind, read_name
 from agent.kept.store import HandedOver
 from agent.runs import KnownSource
 

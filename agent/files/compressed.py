@@ -1,6 +1,21 @@
-"""Files that are compressed are no logs any more: they are not read."""
+"""Files that are compressed: how they are known, and what is in them, piece by piece.
 
-from typing import Final
+They are no logs any more and are not read, unless one holds what is left of a source. gzip, bzip2,
+xz and zstd are unpacked; several streams in one file are one content, as their own tools have it.
+
+Nothing is believed that an archive says of its size. A piece is at most a few megabytes, whatever
+the bytes claim; windows beyond 128 MiB are refused. What is damaged or ends too early gives what
+there is before that, and then raises `Damaged`.
+"""
+
+import bz2
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+import zstandard
 
 SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".lzma", ".Z", ".zip", ".7z")
 
@@ -27,3 +42,133 @@ def without_compression(name: str) -> str:
 def is_compressed(head: bytes) -> bool:
     bzip2 = head.startswith(b"BZh") and head[4:10] == b"1AY&SY"
     return bzip2 or head.startswith(_BEGINNINGS)
+
+
+_PIECE: Final = 256 * 1024
+_READ: Final = 64 * 1024
+_READ_ZSTD: Final = 1024  # it unpacks all that it is given: 4 bytes can be 128 KiB
+_MOST_MEMORY: Final = 128 * 1024 * 1024
+
+
+class Damaged(Exception):
+    """An archive gives nothing more, and why."""
+
+
+class _Stream(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def pieces(self, data: bytes) -> Iterator[bytes]: ...
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(31)
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data.lstrip(b"\0")
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        piece = self._decoder.decompress(data, _PIECE)
+        yield piece
+        while len(piece) == _PIECE:
+            piece = self._decoder.decompress(self._decoder.unconsumed_tail, _PIECE)
+            yield piece
+
+
+class _Bounded:
+    """Bzip2 and xz."""
+
+    def __init__(self, decoder: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
+        self._decoder = decoder
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data.lstrip(b"\0")
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        yield self._decoder.decompress(data, _PIECE)
+        while not self._decoder.eof and not self._decoder.needs_input:
+            yield self._decoder.decompress(b"", _PIECE)
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._decoder = zstandard.ZstdDecompressor(max_window_size=_MOST_MEMORY).decompressobj()
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        yield self._decoder.decompress(data)
+
+
+def _bzip2() -> _Stream:
+    return _Bounded(bz2.BZ2Decompressor())
+
+
+def _xz() -> _Stream:
+    return _Bounded(lzma.LZMADecompressor(memlimit=_MOST_MEMORY))
+
+
+_FORMATS: Final[tuple[tuple[bytes, Callable[[], _Stream], int], ...]] = (
+    (b"\x1f\x8b", _Gzip, _READ),
+    (b"BZh", _bzip2, _READ),
+    (b"\xfd7zXZ\x00", _xz, _READ),
+    (b"\x28\xb5\x2f\xfd", _Zstd, _READ_ZSTD),
+)
+_ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFError, ValueError)
+
+
+def unpacked(fd: int) -> Iterator[bytes]:
+    """The content of an open file. Raises Damaged; OSError if it cannot be read."""
+    head = os.pread(fd, 16, 0)
+    for magic, stream, most in _FORMATS:
+        if head.startswith(magic):
+            return _unpacked(fd, stream, most)
+    raise Damaged("it is packed in a way that cannot be read here")
+
+
+def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
+    data, position = os.pread(fd, most, 0), 0
+    position += len(data)
+    while data:
+        stream = new()
+        while not stream.eof:
+            if not data:
+                raise Damaged("it ends too early")
+            yield from _decoded(stream, data)
+            data = b""
+            if not stream.eof:
+                data = os.pread(fd, most, position)
+                position += len(data)
+        data = stream.unused_data
+        if not data:
+            data = os.pread(fd, most, position)
+            position += len(data)
+
+
+def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:
+    try:
+        for piece in stream.pieces(data):
+            if piece:
+                yield piece
+    except _ERRORS as error:
+        raise Damaged(f"it is damaged: {error}") from error

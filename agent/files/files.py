@@ -46,11 +46,9 @@ from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unwatched import past_of
 from agent.files.vigil import Vigil, known_places, since_boot
-from agent.files.watching import Watcher
-from agent.kept.keeping import Keeping
-from agent.kept.names import Kind
+from agent.files.watching import Unsaid, Watcher
+from agent.kept.keeping import Keeping, Kind
 from agent.kept.store import HandedOver
-from agent.kept.unsaid import Unsaid
 from agent.runs import KnownSource, SourceId
 
 REST: Final = 60.0

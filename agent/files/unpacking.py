@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.files.archives import Damaged, unpacked
-from agent.files.compressed import has_compressed_name, without_compression
+from agent.files.compressed import Damaged, has_compressed_name, unpacked, without_compression
 from agent.files.followed import Followed
 from agent.files.identity import (
     FULL,

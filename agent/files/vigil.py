@@ -23,12 +23,12 @@ from agent.blind_times import (
 from agent.files.compressed import has_compressed_name
 from agent.files.happenings import NotWatched
 from agent.files.listing import Listing
+from agent.files.name_events import Named, Places, follow
 from agent.files.names import below
 from agent.files.roster import Roster
 from agent.files.surroundings import Surroundings
 from agent.files.unpacking import Unpacking
 from agent.files.unwatched import Place, changed, told
-from agent.name_events import Named, Places, follow
 
 _FROZEN: Final = 5.0
 _STOOD_STILL: Final = 1.0

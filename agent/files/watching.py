@@ -17,6 +17,7 @@ nothing is watched there.
 import array
 import errno
 import fcntl
+import mmap
 import os
 import select
 import termios
@@ -27,9 +28,7 @@ from typing import Final, NamedTuple
 
 from inotify_simple import INotify, flags, parse_events
 
-from agent.kept.meanwhile import Meanwhile, folders_meanwhile
-from agent.kept.unsaid import Unsaid
-from agent.name_events import ANY_NAME, Event
+from agent.files.name_events import ANY_NAME, Event, Meanwhile, folders_meanwhile
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
@@ -37,7 +36,8 @@ _WORDS: Final = {
     errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
     errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
 }
-
+_SAID: Final = 0
+_UNSAID: Final = 1
 
 _FROM_ELSEWHERE: Final = {
     *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "9p", "afs", "lustre", "gpfs", "beegfs"),
@@ -77,6 +77,51 @@ class Anew(NamedTuple):
 
     identity: tuple[int, int]
     instead: bool
+
+
+class Unsaid:
+    """Whether something was read of the queue that is not written down yet. One thread's.
+
+    What was read is in the queue no more, so a process that dies before it has written down what it
+    said of that leaves a queue with a hole that nobody can see. One byte says so: it is set before
+    the queue is read. It lies in memory of its own, kept beside the queue and as long as that, over
+    the death of whoever set it. To set it costs no call, and needs no room on any disk.
+    """
+
+    def __init__(self, left: int | None = None) -> None:
+        """`left` is the descriptor of an earlier process's, for this to close; without it, or if it
+        is something else, nobody knows what was read, and `was_unsaid`."""
+        self.goes_on = False  # with what an earlier process had
+        self.fd = -1
+        if left is not None:
+            try:
+                self._byte = mmap.mmap(left, 1)
+            except (OSError, ValueError):
+                os.close(left)
+            else:
+                self.fd, self.goes_on = left, True
+        if not self.goes_on:
+            self.fd = os.memfd_create("unsaid", os.MFD_CLOEXEC)
+            os.ftruncate(self.fd, 1)
+            self._byte = mmap.mmap(self.fd, 1)
+            self._byte[0] = _UNSAID
+        self.was_unsaid = self.is_set
+
+    @property
+    def is_set(self) -> bool:
+        return self._byte[0] != _SAID
+
+    def set(self) -> None:
+        self._byte[0] = _UNSAID
+
+    def clear(self) -> None:
+        self._byte[0] = _SAID
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._byte.close()
+            os.close(self.fd)
+            self.fd = -1
 
 
 class Watcher:

@@ -14,8 +14,7 @@ from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.files.identity import fingerprint
 from agent.files.inputs import FileInput, end_of_last_line
 from agent.files.seen import same_content
-from agent.files.watching import Mounts, Watcher
-from agent.kept.unsaid import Unsaid
+from agent.files.watching import Mounts, Unsaid, Watcher
 from tests.agent.files.journalled_files import JournalledFiles, append
 from tests.agent.nobody import as_nobody, open_folder
 

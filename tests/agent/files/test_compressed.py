@@ -14,7 +14,7 @@ import zstandard
 
 from agent.blind_times import Traces
 from agent.config import HoldDeleted
-from agent.files.archives import Damaged, unpacked
+from agent.files.compressed import Damaged, unpacked
 from agent.files.happenings import Appeared, Ended, EndUnseen, Unpacked
 from tests.agent.files.journalled_files import Follow, JournalledFiles, append
 from tests.agent.full_disk import no_file_beyond

@@ -1,13 +1,17 @@
-"""What inotify tells of names in folders, and files followed through it by their names. Pure.
+"""What inotify tells of names in folders: files followed by their names, and what came and went
+while no agent ran. Pure.
 
 A file that comes, is renamed and goes is one file, across folders where both are watched: the two
 halves of a move have one cookie. A move from where nobody watches is a file that came; one to where
 nobody watches is a file that went. Of contents and inodes all this says nothing.
 
-What stands for a folder is for the caller to choose: a watch, or a path.
+What stands for a folder is for the caller to choose: a watch, or a path. The kernel's queue goes on
+collecting while nobody reads it: an agent to which it was left learns what happened meanwhile.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 MOVED_FROM: Final = 0x40
@@ -76,3 +80,59 @@ def follow(events: Iterable[Event[F]], there: Places[F]) -> list[Named[F]]:
             else:
                 there[place] = Named(place, mask, is_new=True)
     return [*gone, *moving.values()]
+
+
+OVERFLOW: Final = 0x4000
+
+
+class There(NamedTuple):
+    """A name that something had, and where it is now; mostly the same if it is new. `is_made`: it
+    was made under that name."""
+
+    name: str
+    watch: int
+    name_now: str
+    is_made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """Of one folder.
+
+    What was there before, and went, was the earlier agent's: `departed` are its names as that agent
+    last knew them. What came and went was nobody's: `unseen` are all names that it had, be it a
+    file or a folder, of which nobody knows what was in it. What came and is still there is `there`:
+    who looks only for a name that it had before does not find it. `renamed` is what was there
+    before and has another name, by the first one, as that agent may have known it.
+    """
+
+    departed: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
+    there: set[There] = field(default_factory=set)
+    renamed: set[There] = field(default_factory=set)
+
+
+def folders_meanwhile(
+    watches: Collection[int], events: Collection[Event[int]]
+) -> dict[int, Meanwhile]:
+    """Of each folder that was watched all the time; of none if the kernel could not keep all."""
+    if any(mask & OVERFLOW for _, mask, _, _ in events):
+        return {}
+    found: defaultdict[int, Meanwhile] = defaultdict(Meanwhile)
+    there: Places[int] = {}
+    for named in follow(events, there):
+        if named.is_new:
+            for watch, name in named.places:
+                found[watch].unseen.add(name)
+        elif not named.is_folder:
+            watch, name = named.places[0]
+            found[watch].departed.add(name)
+    for at, named in there.items():
+        if named.is_new:
+            for place in named.places:
+                is_made = named.is_made and place == named.places[0]
+                found[place[0]].there.add(There(place[1], *at, is_made))
+        elif not named.is_folder:
+            watch, name = named.places[0]
+            found[watch].renamed.add(There(name, *at))
+    return {watch: found[watch] for watch in watches}

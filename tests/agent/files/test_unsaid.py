@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.kept.unsaid import Unsaid
+from agent.files.watching import Unsaid
 
 
 @pytest.mark.parametrize("is_said", [False, True])
