@@ -27,8 +27,7 @@ from agent import systemd
 from agent.agent import Agent
 from agent.config import AgentConfig
 from agent.errors import AgentError, NotTaken
-from agent.http.pages import agent_pages
-from agent.http.server import AgentServer
+from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
 from agent.kept.store import take_over
 from agent.status import Status

@@ -30,8 +30,7 @@ from agent.config import AgentConfig
 from agent.files.identity import FULL
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
-from agent.ledger.entries import Draft, drafts, entry
-from agent.ledger.passages import Json, file_json
+from agent.ledger.entries import Draft, Json, drafts, entry, file_json
 from agent.parcels import Cargo, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent.accounts import bytes_of_events
 from agent.runs import Run, SourceId
-from agent.shipping.event_headers import event_header
+from agent.shipping.rebuilding import event_header
 from agent.topic_schemas.values import TopicSchema
 from ground.printable import path_text
 from schemas.envelope import Decoder, Encoder

@@ -1,4 +1,4 @@
-"""All queues of an agent, and what they share: the producer, its identities, the journal.
+"""All queues of an agent, and what they share: producer, identities, journal, counts.
 
 The producer numbers under identities that are lent to it, so that it never begins an epoch by
 itself: a batch that is refused brings back what is behind it, and its queue decides in which order
@@ -9,12 +9,13 @@ The shipping thread's.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from agent.journal.journal import Journal
 from agent.journal.state import Numbers
-from agent.shipping.counts import Counts
 from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
 from agent.shipping.in_flight import InFlight, Load, origin_of
@@ -46,6 +47,25 @@ _UNLIMITED: Final = 1 << 62  # what is in flight is bounded where it is journall
 _CRC: Final = slice(17, 21)
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class TopicCounts:
+    """Written by the shipping thread, read by any."""
+
+    batches: int = 0  # acknowledged
+    events: int = 0  # acknowledged
+    bytes: int = 0  # acknowledged, as they were sent
+    retries: int = 0  # failures after which something was sent again
+    replaced: int = 0  # batches that were refused, and cured
+    last_error: str = ""  # until something is acknowledged
+
+
+@dataclass(slots=True)
+class Counts:
+    """For metrics: since the process began, by topic."""
+
+    topics: dict[str, TopicCounts] = field(default_factory=lambda: defaultdict(TopicCounts))
 
 
 class Dispatch:

@@ -1,14 +1,20 @@
-"""Batches taken apart into their records and put together in another way. Pure.
+"""Batches taken apart into records, and these put together in another way. Pure.
 
 Values are passed on as they are. What a batch is made from says what it must be like: its codec,
-its order, the smallest time as its base.
+its order, the smallest time as its base. Of an event, the header can be read from its message.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from io import BytesIO
+from typing import Any, Final, NamedTuple
+
+import fastavro
 
 from client.delivery import Batch, TopicPartition
+from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
+from schemas.envelope import PREFIX_SIZE
+from schemas.event_schemas import HEADER, built_in
 from wire.compression import Codec
 from wire.records import Record, build_batch, records
 
@@ -54,3 +60,21 @@ def plainer(codec: Codec) -> Codec | None:
     if codec is Codec.NONE:
         return None
     return Codec.NONE if codec is Codec.GZIP else Codec.GZIP
+
+
+_SCHEMA: Final = fastavro_schema(built_in(HEADER))
+
+
+class EventHeader(NamedTuple):
+    time: int
+    host: str
+    app: str
+    source: str
+    seq: int
+    position: int
+
+
+def event_header(message: bytes) -> EventHeader:
+    """Of a message that this agent made."""
+    read: Any = fastavro.schemaless_reader(BytesIO(message[PREFIX_SIZE:]), _SCHEMA, None)
+    return EventHeader(**read[FIELD])

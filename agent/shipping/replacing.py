@@ -19,8 +19,14 @@ from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping import rebuilding
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import Refused, shortened
-from agent.shipping.event_headers import EventHeader, event_header
-from agent.shipping.rebuilding import TimeBounds, batch_of, codec_of, contents
+from agent.shipping.rebuilding import (
+    EventHeader,
+    TimeBounds,
+    batch_of,
+    codec_of,
+    contents,
+    event_header,
+)
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX

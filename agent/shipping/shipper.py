@@ -19,15 +19,13 @@ from agent.journal.state import State
 from agent.ledger.publishing import Ledger
 from agent.parcels import Parcel
 from agent.runs import SourceId
-from agent.shipping.counts import Counts
 from agent.shipping.dead_letters import Refused
-from agent.shipping.dispatch import CLIENT_ID, Dispatch
+from agent.shipping.dispatch import CLIENT_ID, Counts, Dispatch
 from agent.shipping.in_flight import InFlight, Load, origin_of
 from agent.shipping.partition_queue import STAND_SECONDS
-from agent.shipping.placements import Placement
 from agent.shipping.questions import Questions
 from agent.shipping.replacing import DeadLetterTopic, Replacer
-from agent.shipping.topics import Topics, Unusable
+from agent.shipping.topics import Placement, Topics, Unusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC

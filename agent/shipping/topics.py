@@ -4,6 +4,10 @@ Asked for when a topic is first wanted, and again every minute: a topic may be m
 change. What is not known now is asked for again after a pause; nobody waits. A topic that does not
 exist is made only if the brokers make topics by themselves.
 
+Which partitions an agent writes to is chosen at first sight, and kept for life: a topic that gets
+more partitions later changes nothing for those who wrote to it before, what is new is for new
+agents. Only a topic that was deleted and made anew is chosen for again.
+
 `place` and what else is said to be any thread's is; the rest is the shipping thread's.
 """
 
@@ -12,11 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
-from agent.shipping.placements import Placement, chosen, is_recreated
 from agent.shipping.questions import GoesOn, Questions
 from agent.shipping.rebuilding import TimeBounds
 from client.admin import Config, topic_configs
@@ -36,6 +40,35 @@ _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the events of a topic go: to `partition`, or spread over the first `partitions`."""
+
+    topic: str
+    topic_id: str  # as Kafka's tools print it; empty where the cluster has no topic ids
+    partition: int
+    partitions: int
+
+    @property
+    def target(self) -> TopicPartition:
+        """For whoever does not spread."""
+        return TopicPartition(self.topic, self.partition)
+
+
+def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
+    """The choice of this agent, the same however often it is made."""
+    digest = sha256(f"{agent_id}/{topic}".encode()).digest()
+    return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
+
+
+def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
+    """Whether the topic of that name is another one now. Where there are no ids, it may be without
+    anybody noticing, unless it has fewer partitions, which no topic ever loses."""
+    if known.topic_id and topic_id:
+        return known.topic_id != topic_id  # with fewer partitions, a broker is only behind
+    return partitions < known.partitions
 
 
 class Unusable(ClientError):

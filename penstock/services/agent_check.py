@@ -5,8 +5,14 @@ from typing import Any
 
 import msgspec
 
-from agent.checking.input_checks import InputCheck, check_inputs, check_ledger
-from agent.checking.topic_checks import TopicCheck, check_topics, topics_of
+from agent.checking import (
+    InputCheck,
+    TopicCheck,
+    check_inputs,
+    check_ledger,
+    check_topics,
+    topics_of,
+)
 from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.inputs_directory import InputsDirectory

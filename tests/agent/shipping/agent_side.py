@@ -16,9 +16,9 @@ from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.parcels import Cargo, Outgoing, Parcel
 from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
-from agent.shipping.placements import Placement
 from agent.shipping.replacing import window_counts
 from agent.shipping.shipper import Shipper
+from agent.shipping.topics import Placement
 from agent.topic_schemas.values import TopicSchema
 from client.brokers import Brokers
 from client.delivery import Batch, TopicPartition

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.shipping.placements import Placement, chosen, is_recreated
 from agent.shipping.questions import MOST_AT_ONCE, Questions
+from agent.shipping.topics import Placement, chosen, is_recreated
 from client.addresses import parse_addresses
 from client.brokers import Brokers
 from client.errors import ClientError, NotKafka

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.checking.topic_checks import (
+from agent.checking import (
     check_missing,
     check_topics,
     problems_of,

@@ -1,0 +1,256 @@
+"""`penstock check-config agent`: what would happen, found out without an agent.
+
+What each input would do: its files, its schema, its fit. The registry is asked as a running agent
+asks it, so that what an agent would register is registered by this.
+
+Whether topics are configured as an agent needs them, on Apache Kafka as on Penstock. A batch must
+stay byte for byte what the agent sent, and an event must keep its own time: otherwise the audit
+counts in vain. What is only worth knowing is a remark.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from agent.config import AgentConfig
+from agent.config_inputs import Format, Input
+from agent.errors import InputError, NoSchema
+from agent.events.reader import Reader
+from agent.files.compressed import has_compressed_name
+from agent.files.listing import Survey
+from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.values import (
+    THE_LEDGERS,
+    TopicSchema,
+    Wanted,
+    dead_letters_of,
+    wanted_for,
+)
+from client.admin import topic_configs
+from client.brokers import Brokers
+from client.new_topics import NewTopics, new_topics
+from ground.printable import one_line
+from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
+from schemas.registry_client import RegistryClient
+
+_MOST_NAMED = 3
+
+
+class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One input. `problems` keep its lines from being shipped; `remarks` do not."""
+
+    name: str
+    topic: str
+    format: str
+    files: int = 0
+    bytes: int = 0
+    schema: str = ""  # its name; empty if it is not known
+    version: int = -1
+    id: int = -1
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def check_inputs(
+    config: AgentConfig, inputs: Sequence[Input], registry: RegistryClient | None
+) -> list[InputCheck]:
+    """Without a registry nothing is said of schemas. Raises RegistryError if it does not answer."""
+    checks = [_with_files(each) for each in inputs]
+    pairs = zip(checks, inputs, strict=True)
+    if registry is None:
+        return [_with_fit(check, config, each, None) for check, each in pairs]
+    return [_with_schema(check, config, each, registry) for check, each in pairs]
+
+
+def check_ledger(registry: RegistryClient) -> str:
+    """Why the ledger has no schema to be written with; empty if it has. Raises RegistryError."""
+    return _found(registry, THE_LEDGERS, ())[1]
+
+
+def _with_files(each: Input) -> InputCheck:
+    listing = Survey(each.paths, each.exclude, lambda _: None).all()
+    read = [sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)]
+    files = {sighting.identity: sighting for sighting in read}.values()
+    remarks = []
+    unreadable = [sighting.path for sighting in files if not os.access(sighting.path, os.R_OK)]
+    if unreadable:
+        remarks.append(f"you may not read {_named(unreadable)}")
+    for path, error in listing.failures.items():
+        remarks.append(f"{one_line(path)}: {error.strerror or error}")
+    if compressed := len(listing.sightings) - len(read):
+        remarks.append(f"{compressed} compressed files are not read")
+    if not files and not listing.failures:
+        remarks.append("no file matches now")
+    return InputCheck(
+        name=each.label,
+        topic=each.topic,
+        format=each.format.value,
+        files=len(files),
+        bytes=sum(sighting.size for sighting in files),
+        remarks=tuple(remarks),
+    )
+
+
+def _with_schema(
+    check: InputCheck, config: AgentConfig, each: Input, registry: RegistryClient
+) -> InputCheck:
+    problems = []
+    remarks = list(check.remarks)
+    files = (each.schema,) if each.schema and config.auto_register else ()
+    if each.schema and not config.auto_register:
+        remarks.append("`schema` is not registered: `auto_register` is off")
+    wanted = wanted_for(each)
+    schema, wrong = _found(registry, wanted, files)
+    if wrong:
+        problems.append(wrong)
+    if wrong := _found(registry, dead_letters_of(each.topic), ())[1]:
+        problems.append(wrong)
+    check = msgspec.structs.replace(check, problems=tuple(problems), remarks=tuple(remarks))
+    return check if schema is None else _with_fit(check, config, each, schema)
+
+
+def _with_fit(
+    check: InputCheck, config: AgentConfig, each: Input, found: TopicSchema | None
+) -> InputCheck:
+    """Whether its lines can be read as it says. Without a schema, that of plain text only."""
+    if found is not None:
+        name = found.schema.full_name or ""
+        check = msgspec.structs.replace(check, schema=name, version=found.version, id=found.id)
+    elif each.format is not Format.PLAIN:
+        return check
+    try:
+        Reader(each, found.schema if found else None, config.times)
+    except InputError as error:
+        why = str(error).removeprefix(f"{each.label}: ")
+        return msgspec.structs.replace(check, problems=(*check.problems, why))
+    return check
+
+
+def _found(
+    registry: RegistryClient, wanted: Wanted, files: Sequence[str]
+) -> tuple[TopicSchema | None, str]:
+    wrong = ""
+    try:
+        register_files(registry, wanted, files)
+    except NoSchema as error:
+        wrong = str(error)
+    try:
+        return find(registry, wanted), wrong
+    except NoSchema as error:
+        return None, wrong or str(error)
+
+
+def _named(paths: Sequence[str]) -> str:
+    shown = ", ".join(one_line(path) for path in paths[:_MOST_NAMED])
+    more = len(paths) - _MOST_NAMED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+_DAY_MILLIS = 86_400_000
+
+
+class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic; `partitions` is 0 while it does not exist."""
+
+    name: str
+    partitions: int = 0
+    problems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
+    """All topics that these inputs write to."""
+    topics = [each.topic for each in inputs]
+    dead = [topic + DEAD_SUFFIX for topic in topics]
+    return list(dict.fromkeys([*topics, *dead, *([LEDGER_TOPIC] if ledger else [])]))
+
+
+def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -> list[TopicCheck]:
+    """Raises ClientError if the cluster does not answer."""
+    known = brokers.persist(lambda: brokers.refresh(topics))
+    made = None if all(known.has(name) for name in topics) else new_topics(brokers)
+    checks = []
+    for name in topics:
+        if not known.has(name):
+            checks.append(check_missing(name, made, config))
+            continue
+        configs = {each.name: each.value or "" for each in topic_configs(brokers, name)}
+        checks.append(
+            TopicCheck(
+                name=name,
+                partitions=len(known.topic(name).partitions),
+                problems=tuple(problems_of(configs)),
+                remarks=tuple(remarks_on(name, configs, config)),
+            )
+        )
+    return checks
+
+
+def check_missing(name: str, made: NewTopics | None, config: AgentConfig) -> TopicCheck:
+    """A topic that is not there, by what brokers say of those that they make."""
+    missing = "it does not exist yet"
+    if made is None:
+        so = f"{missing}: create it, or let the brokers do so at first use"
+        return TopicCheck(name=name, remarks=(so,))
+    if made.at_first_use:
+        so = f"{missing}: brokers make it at first use, with num.partitions={made.partitions}"
+        return TopicCheck(
+            name=name,
+            problems=tuple(problems_of(made.configs)),
+            remarks=(so, *remarks_on(name, made.configs, config)),
+        )
+    command = f"auto.create.topics.enable is false: penstock topics create {name}"
+    if name.endswith(DEAD_SUFFIX):
+        so = f"{missing}, and the first dead letter would wait for it, as {command}"
+        return TopicCheck(name=name, remarks=(so,))
+    return TopicCheck(name=name, problems=(f"{missing}, and {command}",))
+
+
+def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
+    packing = configs.get("compression.type", "producer")
+    if packing != "producer":
+        yield (
+            f"compression.type is {packing}: brokers would pack batches anew, and their checksums "
+            "would not be the ledger's; set it to producer"
+        )
+    stamped = configs.get("message.timestamp.type", "CreateTime")
+    if stamped != "CreateTime":
+        yield f"message.timestamp.type is {stamped}: events would lose their time; set CreateTime"
+    if "compact" in configs.get("cleanup.policy", ""):
+        yield "cleanup.policy has compact: events have no keys, and would be refused; set delete"
+
+
+def remarks_on(name: str, configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]:
+    largest = _number(configs, "max.message.bytes")
+    if 0 <= largest < config.batches.bytes:
+        yield f"max.message.bytes is {largest:,}: batches are no larger, whatever `batches` says"
+    if name == LEDGER_TOPIC:  # its entries are of the time at which they are written
+        return
+    oldest = config.times.oldest * 1000
+    kept = _number(configs, "retention.ms")
+    if 0 <= kept < oldest:
+        yield (
+            f"retention.ms is {_days(kept)}: on Apache Kafka, which goes by the events' times, "
+            "older ones are deleted soon after they arrive"
+        )
+    for bounded, bound in (
+        ("message.timestamp.difference.max.ms", oldest),
+        ("message.timestamp.before.max.ms", oldest),
+        ("message.timestamp.after.max.ms", config.times.newest * 1000),
+    ):
+        allowed = _number(configs, bounded)
+        if 0 <= allowed < bound:
+            yield f"{bounded} is {_days(allowed)}: times beyond it are put on that bound"
+
+
+def _number(configs: Mapping[str, str], name: str) -> int:
+    """-1 where there is none, or no bound."""
+    text = configs.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+def _days(millis: int) -> str:
+    if millis % _DAY_MILLIS == 0:
+        return f"{millis // _DAY_MILLIS} days"
+    return f"{millis:,} ms"

@@ -1,1 +1,0 @@
-"""`penstock check-config agent`: what would happen, found out without an agent."""
