@@ -74,10 +74,6 @@ class AgentProcess(RunningServer):
     def ready(self) -> bool:
         return self.http("/readyz")[0] == 200
 
-    def spawn(self) -> None:
-        """Starts it without waiting for anything."""
-        self.process.spawn()
-
     def http(self, path: str) -> tuple[int, str]:
         """Status and body of a page of its HTTP port; status 0 while nobody answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=5)

@@ -12,11 +12,9 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from harness.maven_jars import MavenJars
-from harness.server_process import ServerFailed, ServerProcess, free_ports
+from harness.server_process import RunningServer, ServerProcess, free_ports
 
 VERSION = "3.9.1"
 _JARS = MavenJars(
@@ -107,7 +105,7 @@ def dump_log(paths: Iterable[Path], *, directory: Path, deep: bool = True) -> st
     return (run.stdout + run.stderr).decode(errors="replace")
 
 
-class ApacheKafka:
+class ApacheKafka(RunningServer):
     """A single Apache Kafka broker: `with ApacheKafka(directory) as kafka: kafka.bootstrap`."""
 
     def __init__(
@@ -149,42 +147,17 @@ class ApacheKafka:
         command = java_command(*main, directory=directory, heap=heap, jvm=jvm)
         self.process = ServerProcess(command, output=directory / "kafka.log")
 
-    def start(self, *, within: float = 60) -> None:
-        """Formats the directory the first time; returns once the broker takes connections."""
+    def spawn(self) -> None:
+        """Formats the directory the first time."""
         if not (self.data_dir / "meta.properties").exists():
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             arguments = ["format", f"--cluster-id={cluster}", "--config", str(self._properties)]
             run_tool("kafka.tools.StorageTool", *arguments, directory=self.directory)
-        self.process.spawn()
-        self.process.wait_ready(self._started, within=within)
+        super().spawn()
 
-    def _started(self) -> bool:
+    def ready(self) -> bool:
         # The port opens before the broker has left its fenced state; the log line comes after.
         if "Kafka Server started" not in self.process.log():
             return False
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def stop(self) -> None:
-        """Ends it gently, and by force if it takes too long."""
-        if self.process.alive:
-            try:
-                self.process.terminate(within=30)
-            except ServerFailed:
-                self.process.kill()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.process.kill()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

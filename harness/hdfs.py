@@ -9,14 +9,20 @@ restart finds all that was there; a SIGKILL leaves what a crash leaves.
 import http.client
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from harness.hadoop import hadoop_command
-from harness.server_process import RunningServer, ServerFailed, ServerProcess, free_ports
+from harness.server_process import (
+    LEAST_START_SECONDS,
+    RunningServer,
+    RunningServers,
+    ServerFailed,
+    ServerProcess,
+    free_ports,
+)
 
 _NAMENODE: Final = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE: Final = "org.apache.hadoop.hdfs.server.datanode.DataNode"
@@ -35,9 +41,29 @@ log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 class NameNode(RunningServer):
     """Holds names and lists of blocks. Ready: files can be written, so a DataNode is there."""
 
-    def __init__(self, process: ServerProcess, http_port: int) -> None:
+    def __init__(
+        self, process: ServerProcess, http_port: int, names: Path, format_: Sequence[str]
+    ) -> None:
+        """`format_` is the command that makes the folder `names`."""
         self.process = process
         self._http_port = http_port
+        self._names = names
+        self._format = format_
+
+    def spawn(self) -> None:
+        """Formats its folder the first time."""
+        if not self._names.exists():
+            run = subprocess.run(
+                self._format,
+                capture_output=True,
+                text=True,
+                timeout=LEAST_START_SECONDS,
+                check=False,
+            )
+            if run.returncode:
+                said = f"{run.stdout}{run.stderr}"
+                raise ServerFailed(f"formatting ended with {run.returncode}\n{said}")
+        super().spawn()
 
     def ready(self) -> bool:
         state = _bean(self._http_port, "NameNode", "FSNamesystemState")
@@ -57,7 +83,7 @@ class DataNode(RunningServer):
         return any(actor["ActorState"] == "RUNNING" for actor in json.loads(told))
 
 
-class RunningHdfs:
+class RunningHdfs(RunningServers):
     """`with RunningHdfs(directory) as hdfs: hdfs.uri`, with `hdfs.namenode` and `hdfs.datanode`.
 
     `configuration` is what a client should set, beside the URI.
@@ -103,33 +129,19 @@ class RunningHdfs:
                 "dfs.datanode.http.internal-proxy.port": str(proxy),
             },
         )
-        self.namenode = NameNode(self._process(_NAMENODE, "namenode.log"), namenode_http)
+        self.namenode = NameNode(
+            self._process(_NAMENODE, "namenode.log"),
+            namenode_http,
+            directory / "name",
+            self._command(_NAMENODE, "-format", "-nonInteractive"),
+        )
         self.datanode = DataNode(self._process(_DATANODE, "datanode.log"), datanode_http)
+        self.servers = (self.namenode, self.datanode)
 
-    def start(self, *, within: float = 60) -> None:
-        """Formats the directory the first time; returns once files can be written."""
-        # A DataNode waits for its NameNode: so both take their time at the same time.
-        self.datanode.process.spawn()
-        if not (self.directory / "name").exists():
-            self._format(within=within)
-        self.namenode.start(within=within)
-        self.datanode.process.wait_ready(self.datanode.ready, within=within)
-
-    def stop(self) -> None:
-        """Ends both gently, and by force if one takes too long."""
-        self.datanode.stop()
-        self.namenode.stop()
-
-    def kill(self) -> None:
-        """SIGKILL to both."""
-        self.datanode.kill()
-        self.namenode.kill()
-
-    def _format(self, *, within: float) -> None:
-        command = self._command(_NAMENODE, "-format", "-nonInteractive")
-        run = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
-        if run.returncode:
-            raise ServerFailed(f"formatting ended with {run.returncode}\n{run.stdout}{run.stderr}")
+    def spawn(self) -> None:
+        # A DataNode waits for its NameNode: so it can start while that one is still formatted.
+        self.datanode.spawn()
+        self.namenode.spawn()
 
     def _process(self, main_class: str, log: str) -> ServerProcess:
         return ServerProcess(self._command(main_class), output=self.directory / log)
@@ -147,22 +159,6 @@ class RunningHdfs:
         (self._conf / "log4j.properties").write_text(_LOGGING)
         (self._conf / "core-site.xml").write_text(_xml(core))
         (self._conf / "hdfs-site.xml").write_text(_xml(hdfs))
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
 
 def _xml(properties: Mapping[str, str]) -> str:

@@ -1,8 +1,12 @@
-"""One server as a child process: started, measured, killed, its output kept in a file.
+"""Servers as child processes: started, waited for, measured, killed, their output kept in files.
 
 The output goes to a file and not to a pipe, so that a server that talks much never blocks on us
 and its last words survive a SIGKILL. A restart appends to the same file. Whoever starts a process
 ends it: use it as a context manager, or call `kill` in a fixture's last line.
+
+    ServerProcess     a child process, whatever it runs
+    RunningServer     a server that is one process, and knows when it is ready
+    RunningServers    several of these that serve together
 """
 
 import os
@@ -12,7 +16,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -126,16 +130,8 @@ class ServerProcess:
             raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
 
     def wait_ready(self, ready: Callable[[], bool], *, within: float) -> None:
-        """Polls `ready`; fails at once when the process ends before. A JVM may take minutes where
-        much else runs."""
-        within = max(within, LEAST_START_SECONDS)
-        deadline = time.monotonic() + within
-        while not ready():
-            if not self.alive:
-                raise ServerFailed(f"ended with {self.exit_code}\n{self.last_words()}")
-            if time.monotonic() > deadline:
-                raise ServerFailed(f"not ready within {within:g} s\n{self.last_words()}")
-            time.sleep(0.02)
+        """Polls `ready`; fails at once when the process ends before."""
+        _wait_ready([(self, ready)], within=within)
 
     def log(self) -> str:
         """All it has written so far, over all its starts."""
@@ -175,8 +171,60 @@ class ServerProcess:
         self.kill()
 
 
-class RunningServer(ABC):
-    """A server of ours, run as a user runs it; ports and files stay the same over its starts."""
+def _wait_ready(
+    servers: Iterable[tuple[ServerProcess, Callable[[], bool]]], *, within: float
+) -> None:
+    """Until all are; fails at once when one of them ends before. A JVM may take minutes where much
+    else runs."""
+    within = max(within, LEAST_START_SECONDS)
+    deadline = time.monotonic() + within
+    waiting = dict(servers)
+    processes = list(waiting)
+    while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
+        for each in processes:
+            if not each.alive:
+                why = f"{each.output.name}: ended with {each.exit_code}"
+                raise ServerFailed(f"{why}\n{each.last_words()}")
+        if time.monotonic() > deadline:
+            said = (f"{each.output.name}:\n{each.last_words()}" for each in waiting)
+            raise ServerFailed("\n".join([f"not ready within {within:g} s", *said]))
+        time.sleep(0.02)
+
+
+class _Running(ABC):
+    """What is started with a `with`, and leaves nothing behind."""
+
+    @abstractmethod
+    def start(self, *, within: float = 60) -> None:
+        """Returns once it is ready."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ends it gently, and by force if it takes too long."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class RunningServer(_Running):
+    """A server run as a user runs it; ports and files stay the same over its starts."""
 
     process: ServerProcess
 
@@ -184,9 +232,12 @@ class RunningServer(ABC):
     def ready(self) -> bool:
         """Whether it serves."""
 
-    def start(self, *, within: float = 60) -> None:
-        """Returns once it is ready."""
+    def spawn(self) -> None:
+        """Starts it without waiting until it is ready."""
         self.process.spawn()
+
+    def start(self, *, within: float = 60) -> None:
+        self.spawn()
         self.process.wait_ready(self.ready, within=within)
 
     def kill(self) -> None:
@@ -204,25 +255,32 @@ class RunningServer(ABC):
         return self.process.log()
 
     def stop(self) -> None:
-        """Ends it gently, and by force if it takes too long."""
         if self.process.alive:
             try:
                 self.terminate()
             except ServerFailed:
                 self.kill()
 
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.kill()
-            raise
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+class RunningServers(_Running):
+    """Servers that are there together or not at all; each can be killed and started alone."""
+
+    servers: Sequence[RunningServer]
+    """In the order in which they are started. They are ended the other way round."""
+
+    def spawn(self) -> None:
+        """All of them side by side: whoever needs another one waits for it."""
+        for each in self.servers:
+            each.spawn()
+
+    def start(self, *, within: float = 60) -> None:
+        self.spawn()
+        _wait_ready([(each.process, each.ready) for each in self.servers], within=within)
+
+    def stop(self) -> None:
+        for each in reversed(self.servers):
+            each.stop()
+
+    def kill(self) -> None:
+        for each in reversed(self.servers):
+            each.kill()

@@ -7,15 +7,21 @@ environment without pip, and without the packages of the tests.
 
 import re
 import shutil
-import time
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import pyspark
 
-from harness.server_process import ServerFailed, ServerProcess, free_ports, wait_until
+from harness.server_process import (
+    RunningServer,
+    RunningServers,
+    ServerProcess,
+    free_ports,
+    wait_until,
+)
 from harness.spark_jvm import SMALL, quick_java
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
@@ -32,15 +38,28 @@ def scala_version() -> str:
     return found[1]
 
 
-class SparkCluster:
+class Daemon(RunningServer):
+    """A Master or a Worker. Ready: it has said something that often. It is started once."""
+
+    def __init__(self, process: ServerProcess, said: str, times: int = 1) -> None:
+        self.process = process
+        self._said = said
+        self._times = times
+
+    def ready(self) -> bool:
+        return self.log().count(self._said) >= self._times
+
+
+class SparkCluster(RunningServers):
     """Drivers reach it under `master`, with `conf`, and with `python` as their PYSPARK_PYTHON."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.master = ""
-        self.startup_seconds = 0.0
-        self._master: ServerProcess | None = None
-        self._workers: list[ServerProcess] = []
+        (port,) = free_ports(1)
+        self.master = f"spark://127.0.0.1:{port}"
+        master = self._daemon("master", "master.Master", "--port", str(port))
+        self.workers = [self._worker(number) for number in range(1, WORKERS + 1)]
+        self.servers = (Daemon(master, "Master: Registering worker ", WORKERS), *self.workers)
 
     @property
     def python(self) -> Path:
@@ -50,7 +69,7 @@ class SparkCluster:
     @property
     def conf(self) -> dict[str, str]:
         """For drivers: small, on loopback, and both workers are there when the first job runs."""
-        temporary = self._folder("temporary")
+        temporary = self.directory / "temporary"
         options = f"{quick_java()} -Djava.io.tmpdir={temporary}"
         return {
             "spark.driver.bindAddress": "127.0.0.1",
@@ -66,19 +85,10 @@ class SparkCluster:
             "spark.ui.showConsoleProgress": "false",
         }
 
-    def start(self) -> None:
-        """Returns once both workers are registered."""
-        began = time.monotonic()
+    def spawn(self) -> None:
         venv.create(self.directory / "python", with_pip=False, symlinks=True)
-        (port,) = free_ports(1)
-        self.master = f"spark://127.0.0.1:{port}"
-        self._master = self._daemon("master", "master.Master", "--port", str(port))
-        for number in range(1, WORKERS + 1):
-            self._workers.append(self._worker(number))
-        for process in self.processes:
-            process.spawn()
-        self._master.wait_ready(lambda: self.registered() == WORKERS, within=60)
-        self.startup_seconds = time.monotonic() - began
+        (self.directory / "temporary").mkdir(exist_ok=True)
+        super().spawn()
 
     def _daemon(self, name: str, program: str, *arguments: str) -> ServerProcess:
         options = [
@@ -90,7 +100,7 @@ class SparkCluster:
             "-Dspark.worker.cleanup.enabled=true",
             "-Dspark.worker.cleanup.interval=5",
             "-Dspark.worker.cleanup.appDataTtl=1",
-            f"-Djava.io.tmpdir={self._folder('temporary')}",
+            f"-Djava.io.tmpdir={self.directory / 'temporary'}",
         ]
         command = ["java", *options, "-cp", str(SPARK_HOME / "jars" / "*")]
         listen = ["--host", "127.0.0.1", "--webui-port", "0"]
@@ -100,7 +110,7 @@ class SparkCluster:
             environment={
                 "SPARK_HOME": str(SPARK_HOME),
                 "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_LOCAL_DIRS": str(self._folder("temporary")),
+                "SPARK_LOCAL_DIRS": str(self.directory / "temporary"),
                 "SPARK_SCALA_VERSION": scala_version(),
                 "PYTHONPATH": "",  # the tests' own
                 "PYSPARK_PYTHON": "/the driver says which",
@@ -108,39 +118,34 @@ class SparkCluster:
             directory=self.directory,
         )
 
-    def _worker(self, number: int) -> ServerProcess:
-        work = self._folder(f"work-{number}")
+    def _worker(self, number: int) -> Daemon:
+        work = self.directory / f"work-{number}"  # it makes it
         size = ["--cores", "1", "--memory", "1g", "--work-dir", str(work)]
-        return self._daemon(f"worker-{number}", "worker.Worker", *size, self.master)
-
-    def _folder(self, name: str) -> Path:
-        folder = self.directory / name
-        folder.mkdir(exist_ok=True)
-        return folder
-
-    @property
-    def processes(self) -> list[ServerProcess]:
-        """The Master, and the Workers."""
-        return [*([self._master] if self._master else []), *self._workers]
-
-    def registered(self) -> int:
-        """How many workers the Master took so far."""
-        assert self._master is not None
-        return self._master.log().count("Master: Registering worker ")
+        process = self._daemon(f"worker-{number}", "worker.Worker", *size, self.master)
+        return Daemon(process, "Successfully registered with master")
 
     def executors(self, worker: int) -> list[int]:
         """Process numbers of the executors that run on a worker, 0 or 1."""
-        parent = self._workers[worker].pid
-        children = Path(f"/proc/{parent}/task").glob("*/children")
+        process = self.workers[worker].process
+        if not process.alive:
+            return []
+        children = Path(f"/proc/{process.pid}/task").glob("*/children")
         return [int(number) for each in children for number in each.read_text().split()]
 
     def stop(self) -> None:
-        """All of it, with the executors of applications that still run, and all files but logs."""
-        executors = [pid for worker in range(len(self._workers)) for pid in self.executors(worker)]
-        for worker in self._workers:
-            _end(worker)
-        if self._master is not None:
-            self._master.kill()
+        """Asked to end, a worker ends its executors first."""
+        with self._leaving_logs_alone():
+            super().stop()
+
+    def kill(self) -> None:
+        with self._leaving_logs_alone():
+            super().kill()
+
+    @contextmanager
+    def _leaving_logs_alone(self) -> Iterator[None]:
+        """Executors of applications that still run end with their workers; files but logs go."""
+        executors = [pid for worker in range(WORKERS) for pid in self.executors(worker)]
+        yield
         wait_until(
             lambda: not any(Path(f"/proc/{pid}").exists() for pid in executors),
             within=30,
@@ -148,28 +153,3 @@ class SparkCluster:
         )
         for folder in ("python", "temporary", *(f"work-{n}" for n in range(1, WORKERS + 1))):
             shutil.rmtree(self.directory / folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-
-def _end(worker: ServerProcess) -> None:
-    """Asked to end, a worker ends its executors first."""
-    if worker.alive:
-        try:
-            worker.terminate(within=20)
-        except ServerFailed:
-            worker.kill()
