@@ -12,22 +12,18 @@ Whatever bytes come, a `BadMessage` is what is raised. What a registry raises pa
 from collections import OrderedDict
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any, Final
+from typing import Any
 
 import fastavro
-from fastavro.read import SchemaResolutionError
 
 from schemas.bodies.checking import MOST_BYTES, BodyCheck
-from schemas.bodies.fastavro_schema import FIELD, fastavro_schema, written_name
-from schemas.bodies.writing import REFUSALS
+from schemas.bodies.fastavro_schema import FIELD, REFUSALS, fastavro_schema, written_name
 from schemas.definitions.types import Array, Map, Named, Record, Type, Union
 from schemas.envelope import MOST_SCHEMAS, PREFIX_SIZE, schema_id_of
 from schemas.errors import BadMessage, InvalidSchema
 from schemas.parsing import AvroSchema
 
 __all__ = ["Conversion", "MessageConverter"]
-
-_FAILURES: Final = (SchemaResolutionError, *REFUSALS)
 
 
 class Conversion:
@@ -52,10 +48,10 @@ class Conversion:
             )
             try:
                 return self._written(read)
-            except _FAILURES:
+            except REFUSALS:
                 # What a union of the writer's named, and is of none in the target.
                 return self._written({FIELD: _unnamed(self._type, read[FIELD])})
-        except _FAILURES as error:
+        except REFUSALS as error:
             why = " ".join(str(error).split())[:200]
             raise BadMessage(f"it cannot be read as the schema that is wanted: {why}") from None
 

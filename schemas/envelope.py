@@ -16,12 +16,11 @@ from struct import Struct
 from typing import Any, Final
 
 import fastavro
-from fastavro.read import SchemaResolutionError
 
 from schemas.bodies.checking import MOST_BYTES, BodyCheck
-from schemas.bodies.fastavro_schema import FIELD, fastavro_schema
-from schemas.bodies.misfits import misfit
-from schemas.bodies.writing import REFUSALS, BodyWriter
+from schemas.bodies.fastavro_schema import FIELD, REFUSALS, fastavro_schema
+from schemas.bodies.refusals import Misfit, Undecided
+from schemas.bodies.writing import BodyWriter
 from schemas.definitions.types import Json
 from schemas.errors import BadMessage, InvalidSchema
 from schemas.parsing import AvroSchema
@@ -75,7 +74,6 @@ class Encoder:
     """Events of one schema as messages. Made once; not to be used by two threads at once."""
 
     def __init__(self, schema: AvroSchema, schema_id: int) -> None:
-        self._schema = schema
         self._buffer = bytearray(prefix(schema_id))
         self._write = BodyWriter(schema.type).write
 
@@ -84,8 +82,11 @@ class Encoder:
         del buffer[PREFIX_SIZE:]
         try:
             self._write(buffer, event)
-        except REFUSALS:
-            raise BadMessage(misfit(self._schema.type, event)) from None
+        except (Undecided, RecursionError):
+            why = "it is nested too deeply, or fits too many branches nearly"
+            raise BadMessage(why) from None
+        except Misfit as misfit:
+            raise BadMessage(misfit.in_full()) from None
         return bytes(buffer)
 
     def encode_many(self, events: Iterable[Any]) -> list[bytes]:
@@ -135,7 +136,7 @@ class Decoder:
             raise BadMessage(f"with schema {schema_id}: {error}") from None
         except UnicodeDecodeError as error:
             raise BadMessage(f"with schema {schema_id}: a string is no UTF-8: {error}") from None
-        except (SchemaResolutionError, *REFUSALS) as error:
+        except REFUSALS as error:
             why = " ".join(str(error).split())[:200]
             raise BadMessage(f"what schema {schema_id} wrote has another form: {why}") from None
 

@@ -12,17 +12,11 @@ What cannot be converted is a `Misfit`.
 """
 
 import re
-import struct
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from agent.batches.refusals import Misfit, no
-from ground.varints import VARINTS
-
-Convert = Callable[[Any], bytes]
-
-INT: Final = range(-(2**31), 2**31)
-LONG: Final = range(-(2**63), 2**63)
+from ground.varints import VARINTS, write_long
+from schemas.bodies.primitives import Write, pack_double, pack_float
+from schemas.bodies.refusals import no
 
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")
 _NUMBER: Final = re.compile(
@@ -30,10 +24,7 @@ _NUMBER: Final = re.compile(
     r"|inf|infinity|nan)\s*",
     re.IGNORECASE,
 )
-_BOOLEANS: Final = {"true": b"\1", "false": b"\0"}
-
-pack_float = struct.Struct("<f").pack
-pack_double = struct.Struct("<d").pack
+_BOOLEANS: Final = {"true": True, "false": False}
 
 
 def whole(value: Any, kind: str) -> int:
@@ -66,51 +57,44 @@ def floating(value: Any, kind: str) -> float:
     raise no(value, f"no {kind}")
 
 
-def to_null(value: Any) -> bytes:
+def to_null(_out: bytearray, value: Any) -> None:
     if value is not None:
         raise no(value, "not null")
-    return b""
 
 
-def to_boolean(value: Any) -> bytes:
-    if value is True:
-        return b"\1"
-    if value is False:
-        return b"\0"
-    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        raise no(value, "no boolean")
-    return found
+def to_boolean(out: bytearray, value: Any) -> None:
+    if value.__class__ is not bool:
+        found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+        if found is None:
+            raise no(value, "no boolean")
+        value = found
+    out.append(value)
 
 
-def to_int(value: Any) -> bytes:
-    number = whole(value, "int")
-    if number not in INT:
+def to_int(out: bytearray, value: Any) -> None:
+    number = value if value.__class__ is int else whole(value, "int")
+    if not -0x8000_0000 <= number <= 0x7FFF_FFFF:
         raise no(value, "no int, which has 32 bits")
-    return VARINTS[number]
+    write_long(out, number)
 
 
-def to_long(value: Any) -> bytes:
-    number = whole(value, "long")
-    if number not in LONG:
-        raise no(value, "no long, which has 64 bits")
-    return VARINTS[number]
-
-
-def to_float(value: Any) -> bytes:
+def to_long(out: bytearray, value: Any) -> None:
+    number = value if value.__class__ is int else whole(value, "long")
     try:
-        return pack_float(floating(value, "float"))
+        write_long(out, number)
+    except OverflowError:
+        raise no(value, "no long, which has 64 bits") from None
+
+
+def to_float(out: bytearray, value: Any) -> None:
+    try:
+        out += pack_float(value if value.__class__ is float else floating(value, "float"))
     except OverflowError:
         raise no(value, "no float, which has 32 bits") from None
 
 
-def to_double(value: Any) -> bytes:
-    return pack_double(floating(value, "double"))
-
-
-def sized(body: bytes) -> bytes:
-    """With its length in front."""
-    return VARINTS[len(body)] + body
+def to_double(out: bytearray, value: Any) -> None:
+    out += pack_double(value if value.__class__ is float else floating(value, "double"))
 
 
 def text_of(value: Any) -> str:
@@ -126,8 +110,10 @@ def text_of(value: Any) -> str:
     raise no(value, "no string")
 
 
-def to_string(value: Any) -> bytes:
-    return sized(utf8(text_of(value)))
+def to_string(out: bytearray, value: Any) -> None:
+    body = utf8(value if value.__class__ is str else text_of(value))
+    out += VARINTS[len(body)]
+    out += body
 
 
 def utf8(text: str) -> bytes:
@@ -146,34 +132,23 @@ def raw(value: Any) -> bytes:
     raise no(value, "neither bytes nor text")
 
 
-def to_bytes(value: Any) -> bytes:
-    return sized(raw(value))
+def to_bytes(out: bytearray, value: Any) -> None:
+    body = raw(value)
+    write_long(out, len(body))
+    out += body
 
 
-def to_fixed(size: int) -> Convert:
-    def convert(value: Any) -> bytes:
+def to_fixed(size: int) -> Write:
+    def write(out: bytearray, value: Any) -> None:
         body = raw(value)
         if len(body) != size:
             raise no(value, f"{len(body)} bytes long, not {size}")
-        return body
+        out += body
 
-    return convert
-
-
-def to_enum(symbols: Sequence[str]) -> Convert:
-    bodies = {symbol: VARINTS[index] for index, symbol in enumerate(symbols)}
-    some = ", ".join(symbols[:10]) + (" …" if len(symbols) > 10 else "")
-
-    def convert(value: Any) -> bytes:
-        try:
-            return bodies[value]
-        except (KeyError, TypeError):
-            raise no(value, f"none of {some}") from None
-
-    return convert
+    return write
 
 
-PRIMITIVES: Final[dict[str, Convert]] = {
+PRIMITIVES: Final[dict[str, Write]] = {
     "null": to_null,
     "boolean": to_boolean,
     "int": to_int,
@@ -183,23 +158,3 @@ PRIMITIVES: Final[dict[str, Convert]] = {
     "bytes": to_bytes,
     "string": to_string,
 }
-
-__all__ = [
-    "PRIMITIVES",
-    "Convert",
-    "Misfit",
-    "floating",
-    "pack_double",
-    "pack_float",
-    "raw",
-    "sized",
-    "text_of",
-    "to_bytes",
-    "to_enum",
-    "to_fixed",
-    "to_int",
-    "to_long",
-    "to_string",
-    "utf8",
-    "whole",
-]

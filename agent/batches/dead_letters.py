@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent.batches.conversions import sized
 from agent.batches.framing import Stretch
 from agent.batches.pieces import Piece
 from agent.batches.plan import SourceHeader, TopicPlan, path_bytes
 from agent.cuts import DeadLine
 from agent.runs import Run
 from ground.varints import VARINTS
+from schemas.bodies.primitives import sized
 
 MOST_RAW: Final = 64 * 1024
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from agent.batches.conversions import pack_double, pack_float
-from agent.batches.tail_encoder import EncodedField
 from ground.varints import VARINTS
+from schemas.bodies.primitives import pack_double, pack_float, symbol_bodies
+from schemas.bodies.writing import WrittenField
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Enum, Primitive, Type, Union
 
@@ -76,12 +76,17 @@ class FieldColumn:
     encode: Encode
 
 
-def field_column(type_: Type, field: EncodedField, *, as_it_is: bool) -> FieldColumn:
+def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldColumn:
     """`as_it_is`: its JSON is wanted for something else, too, and must not be narrowed."""
-    _, convert, null, missing = field
+    _, write, null, missing = field
 
     def one_by_one(column: Column) -> Parts:
-        return (list(map(convert, column)),)
+        out, ends = bytearray(), [0]
+        for value in column:
+            write(out, value)
+            ends.append(len(out))
+        bodies = bytes(out)
+        return ([bodies[start:end] for start, end in itertools.pairwise(ends)],)
 
     simple = None if as_it_is else _simple(type_)
     json: Any = Any
@@ -107,7 +112,7 @@ def _simple(type_: Type) -> tuple[Any, bytes | None, Encode] | None:
         case Primitive() if type_.kind in _SIMPLE and logical_type(type_) is None:
             return _SIMPLE[type_.kind][0], None, _SIMPLE[type_.kind][1]
         case Enum():
-            bodies = {symbol: VARINTS[index] for index, symbol in enumerate(type_.symbols)}
+            bodies = symbol_bodies(type_.symbols)
             return str, None, lambda column: ([bodies[each] for each in column],)
         case Union() if len(type_.branches) == 2:
             kinds = [each.kind for each in type_.branches]

@@ -26,8 +26,8 @@ from agent.batches.json_columns import (
     field_column,
     joined,
 )
-from agent.batches.refusals import Misfit
 from agent.batches.tail_encoder import TailEncoder
+from schemas.bodies.refusals import Misfit
 
 BLOCK: Final = 128  # lines that are done again together
 
@@ -210,7 +210,7 @@ class JsonTails:
         rest = self._encoder.header_rest
         if not self._parts:
             return [rest] * len(structs)
-        self._encoder.tries = 0
+        self._encoder.begin()
         parts: list[Iterable[bytes]] = [itertools.repeat(rest, len(structs))] if rest else []
         columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
         for at, name, _ in self._renamed_columns:

@@ -13,19 +13,19 @@ from typing import Any, Final
 from uuid import UUID
 
 from agent.batches.conversions import (
-    Convert,
+    PRIMITIVES,
     raw,
-    sized,
     text_of,
     to_bytes,
     to_fixed,
     to_int,
     to_long,
-    utf8,
+    to_string,
 )
-from agent.batches.refusals import no
+from schemas.bodies.primitives import Write
+from schemas.bodies.refusals import no
 from schemas.definitions.logical_types import logical_type
-from schemas.definitions.types import Fixed, Type
+from schemas.definitions.types import Fixed, Primitive
 
 _PLAIN_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,40}(\.0*)?\s*")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,8 +38,15 @@ _EXACT: Final = Context(prec=5 * _MOST_DIGITS)
 _UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in each; 0: a thousandth
 
 
-def logical_conversion(type_: Type) -> Convert | None:
-    """For a type with a logical type that matters here; None for any other."""
+def converting_writer(type_: Primitive | Fixed) -> Write:
+    """By its logical type, if that matters here."""
+    logical = _logical_writer(type_)
+    if logical is not None:
+        return logical
+    return to_fixed(type_.size) if isinstance(type_, Fixed) else PRIMITIVES[type_.kind]
+
+
+def _logical_writer(type_: Primitive | Fixed) -> Write | None:
     name = logical_type(type_)
     if name is None:
         return None
@@ -53,23 +60,21 @@ def logical_conversion(type_: Type) -> Convert | None:
     if name == "uuid":
         return _uuid_bytes if isinstance(type_, Fixed) else _uuid_text
     if name == "decimal":
-        props = getattr(type_, "props", {})
         size = type_.size if isinstance(type_, Fixed) else None
-        return _decimal(int(props["precision"]), int(props.get("scale", 0)), size)
+        return _decimal(int(type_.props["precision"]), int(type_.props.get("scale", 0)), size)
     return None
 
 
-def _or_number(carried: Convert, read: Callable[[Any], int]) -> Convert:
-    def convert(value: Any) -> bytes:
-        if value.__class__ is int:
-            return carried(value)
-        if isinstance(value, str) and not _PLAIN_NUMBER.fullmatch(value):
-            return carried(read(value))
-        if isinstance(value, date | time):
-            return carried(read(value))
-        return carried(value)
+def _or_number(carried: Write, read: Callable[[Any], int]) -> Write:
+    def write(out: bytearray, value: Any) -> None:
+        if value.__class__ is not int and (
+            (isinstance(value, str) and not _PLAIN_NUMBER.fullmatch(value))
+            or isinstance(value, date | time)
+        ):
+            value = read(value)
+        carried(out, value)
 
-    return convert
+    return write
 
 
 def _timestamp(unit: str, *, local: bool) -> Callable[[Any], int]:
@@ -129,40 +134,37 @@ def _day(value: Any) -> int:
     return (at - _FIRST_DAY).days
 
 
-def _uuid_text(value: Any) -> bytes:
+def _uuid_text(out: bytearray, value: Any) -> None:
     text = str(value) if isinstance(value, UUID) else text_of(value)
     if not _UUID.fullmatch(text):
         raise no(value, "no UUID")
-    return sized(utf8(text))
+    to_string(out, text)
 
 
-def _uuid_bytes(value: Any) -> bytes:
+def _uuid_bytes(out: bytearray, value: Any) -> None:
     if isinstance(value, str) and _UUID.fullmatch(value):
         value = UUID(value)
-    if isinstance(value, UUID):
-        return value.bytes
-    body = raw(value)
+    body = value.bytes if isinstance(value, UUID) else raw(value)
     if len(body) != 16:
         raise no(value, "no UUID")
-    return body
+    out += body
 
 
-def _decimal(precision: int, scale: int, size: int | None) -> Convert:
+def _decimal(precision: int, scale: int, size: int | None) -> Write:
     carried = to_bytes if size is None else to_fixed(size)
     limit = 10 ** min(precision, 2 * _MOST_DIGITS)
 
-    def convert(value: Any) -> bytes:
-        if isinstance(value, bytes | bytearray):
-            return carried(value)
-        unscaled = _unscaled(value, scale)
-        if abs(unscaled) >= limit:
-            raise no(value, f"no decimal of {precision} digits, {scale} of them behind the point")
-        if size is not None:
-            return unscaled.to_bytes(size, "big", signed=True)
-        bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
-        return sized(unscaled.to_bytes(bits // 8 + 1, "big", signed=True))
+    def write(out: bytearray, value: Any) -> None:
+        if not isinstance(value, bytes | bytearray):
+            unscaled = _unscaled(value, scale)
+            if abs(unscaled) >= limit:
+                words = f"no decimal of {precision} digits, {scale} of them behind the point"
+                raise no(value, words)
+            bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
+            value = unscaled.to_bytes(size or bits // 8 + 1, "big", signed=True)
+        carried(out, value)
 
-    return convert
+    return write
 
 
 def _unscaled(value: Any, scale: int) -> int:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from agent.batches.conversions import sized
 from agent.batches.framing import Frame
 from agent.config import Batches
 from agent.runs import SourceId
 from ground.printable import path_text
 from ledger.names import DEAD_SUFFIX
+from schemas.bodies.primitives import sized
 from schemas.envelope import MOST_ID
 from wire.batch import HEADER_SIZE
 

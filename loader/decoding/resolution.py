@@ -24,8 +24,7 @@ from loader.decoding.lists_and_maps import ListConversion, MapConversion
 from loader.decoding.raw_form import nullable_branch, presence
 from loader.decoding.row_reader import RowReader
 from loader.decoding.unions import Branch, IntoUnion, UnionConversion
-from schemas.bodies.writing import REFUSALS, BodyWriter
-from schemas.definitions.default_values import default_value
+from schemas.bodies.writing import default_body
 from schemas.definitions.types import (
     Array,
     Enum,
@@ -101,11 +100,10 @@ class _Resolving:
         """Written with the field's type, and read back: so it is what it would be in a record."""
         if not field.has_default:
             raise InvalidSchema(f"the writer has no field {field.name}, and it has no default")
-        body = bytearray(5)
+        body = default_body(field)
         try:
-            BodyWriter(field.type).write(body, default_value(field))
-            value = RowReader(AvroSchema(field.type, (), frozenset())).read(bytes(body))
-        except (BadMessage, *REFUSALS):
+            value = RowReader(AvroSchema(field.type, (), frozenset())).read(bytes(5) + body)
+        except BadMessage:
             raise InvalidSchema(f"the default of {field.name} cannot be used") from None
         conversion = self.of(field.type, field.type)
         done = conversion.convert(pa.array([value], conversion.raw))

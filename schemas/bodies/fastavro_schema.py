@@ -10,10 +10,12 @@ namespace around it. So a schema is the one field of a record here, writer's and
 early, defaults are values, and what has no namespace is put into one.
 """
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
 import fastavro
+from fastavro.read import SchemaResolutionError
 
 from schemas.definitions.default_values import default_value
 from schemas.definitions.types import (
@@ -33,6 +35,12 @@ from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema
 
 FIELD: Final = "value"
+REFUSALS: Final = (
+    *(ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError),
+    *(struct.error, SchemaResolutionError),
+)
+"""What fastavro raises for bytes and values that are not of a schema."""
+
 _NOWHERE = "-"  # no namespace that a schema can name
 
 

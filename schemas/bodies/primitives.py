@@ -1,107 +1,142 @@
 """Avro's primitive types, enums and fixed, appended to a buffer.
 
-A value that is not of the type is refused: with a ValueError, TypeError, KeyError, AttributeError,
-OverflowError or struct.error, whichever costs the others least.
+A value that is not of the type exactly is refused with a `Misfit`.
 """
 
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ground.varints import BLOCK, SMALL, long_bytes, whole, write_long
+from ground.varints import BLOCK, SMALL, VARINTS, whole, write_long
+from schemas.bodies.refusals import no
+from schemas.definitions.types import Fixed, Primitive
 
 Write = Callable[[bytearray, Any], None]
 
-_pack_float = struct.Struct("<f").pack
-_pack_double = struct.Struct("<d").pack
+MOST_SYMBOLS: Final = 10  # that are named to who has said another
+
+pack_float = struct.Struct("<f").pack
+pack_double = struct.Struct("<d").pack
+_NOT_PACKED: Final = (TypeError, OverflowError, struct.error)
 
 
-def _write_int(out: bytearray, value: Any) -> None:
-    if value.__class__ is not int:
-        value = whole(value)
-    if not -0x8000_0000 <= value <= 0x7FFF_FFFF:
-        raise OverflowError
-    write_long(out, value)
+def sized(body: bytes) -> bytes:
+    """With its length in front."""
+    return VARINTS[len(body)] + body
 
 
-def _write_null(out: bytearray, value: Any) -> None:
+def _write_null(_out: bytearray, value: Any) -> None:
     if value is not None:
-        raise TypeError("not None")
+        raise no(value, "no null")
 
 
 def _write_boolean(out: bytearray, value: Any) -> None:
     if value.__class__ is not bool:
-        raise TypeError("no boolean")
+        raise no(value, "no boolean")
     out.append(value)
 
 
+def _write_int(out: bytearray, value: Any) -> None:
+    try:
+        number = value if value.__class__ is int else whole(value)
+    except TypeError:
+        raise no(value, "no int") from None
+    if not -0x8000_0000 <= number <= 0x7FFF_FFFF:
+        raise no(value, "no int")
+    if 0 <= number < BLOCK:
+        out += SMALL[number]
+    else:
+        write_long(out, number)
+
+
+def _write_long(out: bytearray, value: Any) -> None:
+    if value.__class__ is int and 0 <= value < BLOCK:
+        out += SMALL[value]
+        return
+    try:
+        write_long(out, value)
+    except (TypeError, OverflowError):
+        raise no(value, "no long") from None
+
+
 def _write_float(out: bytearray, value: Any) -> None:
-    if value.__class__ is not float:
-        value = _floating(value)
-    out += _pack_float(value)
+    try:
+        out += pack_float(value if value.__class__ is float else _floating(value))
+    except _NOT_PACKED:
+        raise no(value, "no float") from None
 
 
 def _write_double(out: bytearray, value: Any) -> None:
-    if value.__class__ is not float:
-        value = _floating(value)
-    out += _pack_double(value)
+    try:
+        out += pack_double(value if value.__class__ is float else _floating(value))
+    except _NOT_PACKED:
+        raise no(value, "no double") from None
 
 
-def _floating(value: Any) -> Any:
+def _floating(value: Any) -> float:
     return value if isinstance(value, float) else whole(value)
 
 
 def write_string(out: bytearray, value: Any) -> None:
-    body = value.encode()
+    try:
+        body = value.encode()
+    except (AttributeError, TypeError, UnicodeEncodeError):
+        raise no(value, "no string") from None
     size = len(body)
-    if size < BLOCK:
-        out += SMALL[size]
-    else:
-        write_long(out, size)
+    out += SMALL[size] if size < BLOCK else VARINTS[size]
     out += body
 
 
 def _write_bytes(out: bytearray, value: Any) -> None:
-    with memoryview(value) as view:
+    try:
+        view = memoryview(value)
+    except TypeError:
+        raise no(value, "no bytes") from None
+    with view:
         write_long(out, view.nbytes)
         out += view
 
 
-def fixed_writer(size: int) -> Write:
+def _fixed_writer(size: int) -> Write:
     def write(out: bytearray, value: Any) -> None:
-        with memoryview(value) as view:
+        try:
+            view = memoryview(value)
+        except TypeError:
+            raise no(value, f"not {size} bytes") from None
+        with view:
             if view.nbytes != size:
-                raise ValueError("a different size")
+                raise no(value, f"not {size} bytes")
             out += view
 
     return write
 
 
-def _nullable(null_prefix: bytes, prefix: bytes, write_other: Write) -> Write:
-    def write(out: bytearray, value: Any) -> None:
-        if value is None:
-            out += null_prefix
-        else:
-            out += prefix
-            write_other(out, value)
-
-    return write
+def symbol_bodies(symbols: Sequence[str]) -> dict[str, bytes]:
+    return {symbol: VARINTS[index] for index, symbol in enumerate(symbols)}
 
 
 def enum_writer(symbols: Sequence[str]) -> Write:
-    bodies = {symbol: long_bytes(index) for index, symbol in enumerate(symbols)}
+    bodies = symbol_bodies(symbols)
+    some = ", ".join(symbols[:MOST_SYMBOLS]) + (" …" if len(symbols) > MOST_SYMBOLS else "")
 
     def write(out: bytearray, value: Any) -> None:
-        out += bodies[value]
+        try:
+            out += bodies[value]
+        except (KeyError, TypeError):
+            raise no(value, f"none of {some}") from None
 
     return write
 
 
-PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
+def exact_writer(type_: Primitive | Fixed) -> Write:
+    return _fixed_writer(type_.size) if isinstance(type_, Fixed) else _PRIMITIVES[type_.kind]
+
+
+_PRIMITIVES: Final[dict[str, Write]] = {
     "null": _write_null,
     "boolean": _write_boolean,
     "int": _write_int,
-    "long": write_long,
+    "long": _write_long,
     "float": _write_float,
     "double": _write_double,
     "bytes": _write_bytes,
